@@ -12,7 +12,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// limits returns the page of limits: a table for each group of constants of a package, with the comments beside them.
+// limits returns the page of limits: a table for each group of constants "Limits of …", with the comments beside them.
 func limits(dir string) (string, error) {
 	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, ".")
 	if err != nil {
@@ -24,14 +24,18 @@ func limits(dir string) (string, error) {
 	files, info := pkgs[0].Syntax, pkgs[0].TypesInfo
 	var b strings.Builder
 	b.WriteString(begin("Limits", "internal/limits"))
-	b.WriteString("Every hard limit of the engine and of `kubectl package`. An error that names one has its value. Each is a constant, and can be changed in the code alone; the [limits of packages](../packages/format.md#limits) are there in the words of authors.\n")
+	b.WriteString("The limits that a user can hit. An error that names one has its value. Each is a constant, and can be changed in the code alone; the [limits of packages](../packages/format.md#limits) are there in the words of authors.\n")
 	for _, file := range files {
 		for _, decl := range file.Decls {
 			group, ok := decl.(*ast.GenDecl)
 			if !ok || group.Tok != token.CONST {
 				continue
 			}
-			title, more, _ := strings.Cut(strings.TrimPrefix(raw(group.Doc), "Limits of "), ". ")
+			about, isLimit := strings.CutPrefix(raw(group.Doc), "Limits of ")
+			if !isLimit { // workers and pauses, which no input reaches
+				continue
+			}
+			title, more, _ := strings.Cut(about, ". ")
 			title = strings.TrimSuffix(title, ".")
 			fmt.Fprintf(&b, "\n## %s\n\n", strings.ToUpper(title[:1])+title[1:])
 			if more != "" {

@@ -8,10 +8,11 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
+
+const accountKnown = 10 * time.Second // for which a ServiceAccount counts as there after it was seen: a rollout looks for it once
 
 // Reasons of failures that a right would mend.
 const (
@@ -51,7 +52,7 @@ func (x *run) require(ctx context.Context, account objects.Account) error {
 	defer x.accounts.Unlock()
 	known, now := x.rollout.accounts, x.Cluster.Now()
 	last, looked := known[account]
-	if age := now.Sub(last.at); !looked || age < 0 || age >= limits.AccountKnown || !last.exists && age >= missingRetry {
+	if age := now.Sub(last.at); !looked || age < 0 || age >= accountKnown || !last.exists && age >= missingRetry {
 		exists, err := x.Exists(ctx, account)
 		if err != nil {
 			return fmt.Errorf("cannot look for %s: %w", account, err)

@@ -10,8 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+)
+
+const (
+	lookupPauseFactor = 9 // times the duration of a lookup until the next one in that namespace, up to lookupPauseMax
+	lookupPauseMax    = 250 * time.Millisecond
 )
 
 // group is what one list covers.
@@ -92,7 +96,7 @@ func (l *lookups) join(g group, keys []objects.Key) (*lookup, bool) {
 // pause returns the pause after a lookup that took so long: lookups of a group take a
 // share of the time that does not grow with the number of callers.
 func pause(took time.Duration) time.Duration {
-	return min(took*limits.LookupPauseFactor, limits.LookupPauseMax)
+	return min(took*lookupPauseFactor, lookupPauseMax)
 }
 
 // begin waits until the lookup before and its pause are over; no caller can join this

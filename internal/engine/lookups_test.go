@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -63,11 +62,11 @@ func TestLookupsAreShared(t *testing.T) {
 			request(here, name, time.Duration(i+1)*100*time.Millisecond)
 		}
 		request(there, "other", 500*time.Millisecond)
-		request(here, "in the pause", time.Second+limits.LookupPauseMax/2)
+		request(here, "in the pause", time.Second+lookupPauseMax/2)
 		request(here, "last", 1500*time.Millisecond)
 		start := time.Now()
 		wg.Wait()
-		if took := time.Since(start); took != 3*time.Second+2*limits.LookupPauseMax || len(requested) != 4 {
+		if took := time.Since(start); took != 3*time.Second+2*lookupPauseMax || len(requested) != 4 {
 			t.Errorf("%d lookups in %s, want 4 in 3 s and two pauses: %v", len(requested), took, requested)
 		}
 		requireIdle(t, &l)
@@ -77,7 +76,7 @@ func TestLookupsAreShared(t *testing.T) {
 // requireIdle waits for the last pause, and fails where l holds a lookup after that.
 func requireIdle(t *testing.T, l *lookups) {
 	t.Helper()
-	time.Sleep(limits.LookupPauseMax)
+	time.Sleep(lookupPauseMax)
 	synctest.Wait()
 	if len(l.next) != 0 || len(l.running) != 0 {
 		t.Errorf("%d lookups are waiting and %d are running at rest", len(l.next), len(l.running))
@@ -132,7 +131,7 @@ func TestFailedLookups(t *testing.T) {
 func TestPauseBetweenLookups(t *testing.T) {
 	t.Parallel()
 	for took, want := range map[time.Duration]time.Duration{
-		0: 0, time.Millisecond: 9 * time.Millisecond, time.Second: limits.LookupPauseMax, time.Hour: limits.LookupPauseMax,
+		0: 0, time.Millisecond: 9 * time.Millisecond, time.Second: lookupPauseMax, time.Hour: lookupPauseMax,
 	} {
 		if got := pause(took); got != want {
 			t.Errorf("after %s: %s, want %s", took, got, want)

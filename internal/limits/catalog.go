@@ -3,6 +3,7 @@ package limits
 // Limits of what repositories offer.
 const (
 	RepositoryOffers      = 100_000   // versions of one repository: some 100 MiB of memory, and seconds to read
+	RepositoryVersions    = 1000      // of one entry of a repository
 	RepositoryOfferBytes  = 128 << 20 // of all of them as JSON, aliases of YAML expanded; RepositoryBytes bounds the input
 	RepositorySchemaCost  = 2_000_000 // of all different config schemas: up to 10 µs each
 	RepositoryProblems    = 100       // that are kept of one repository
@@ -19,6 +20,5 @@ const (
 const (
 	ConstraintGroups = 32 // alternatives of one constraint on versions, each of which is checked for every version
 	ConstraintTerms  = 64 // comparisons in all of them: 100,000 versions take a second or two at worst
-	ProvidersNamed   = 8  // of packages that provide an API: that are kept, and named in messages
 	NearestVersions  = 3  // that a message about a choice names, of those that were not chosen
 )

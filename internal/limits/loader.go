@@ -20,14 +20,12 @@ const (
 // Limits of registries.
 const (
 	ReferenceBytes        = 1024                   // of an image reference
-	TagsPerPage           = 1000                   // that a registry is requested to list at a time
 	Tags                  = 50_000                 // of a repository, to select one from
 	RegistryEntries       = 50_000                 // of a list that a registry sends: as many as Tags; descriptors take 136 bytes each
 	ImageManifestBytes    = 4 << 20                // what registries have to accept by the distribution specification
 	ResponseHeaderBytes   = 256 << 10              // of the header of one response
 	Redirects             = 10                     // that one request follows
-	PullsInFlight         = 256                    // concurrent pulls: high, so that hanging registries, of LoadsPerHost each, delay no other
-	LoadsShort            = 2                      // concurrent loads of up to LoadShort; besides one of up to LoadMedium and one of up to LoadTime
+	LoadsShort            = 2                      // concurrent loads of up to LoadShort; besides one of up to LoadMedium and one of any duration
 	LoadShort             = 250 * time.Millisecond // as for a thousand objects
 	LoadMedium            = 4 * time.Second
 	SmallPackageBytes     = 1 << 20          // of the files of a package, up to which it takes no share of the memory for large work
@@ -35,17 +33,11 @@ const (
 	LoadWeight            = 3                // bytes of live memory that a load takes for each byte of the files: these, the objects, and the input
 	UnpacksInFlight       = 2                // concurrent unpacking, which needs memory and cannot hang
 	ConnectTimeout        = 10 * time.Second // of TCP and, apart from it, the TLS handshake
-	ProxyLookupTimeout    = 2 * time.Second  // of a name before a proxy is asked: the DNS of a network with a proxy may answer no others than its own
-	RegistryIdle          = 15 * time.Second // of idle connections, less than firewalls and load balancers keep them
-	RegistryConnectionAge = 5 * time.Minute  // for which connections are used
-	RegistryConnections   = 32               // registries whose connections are kept
 	ResponseHeaderTimeout = 30 * time.Second // until the first byte of a response
 	StallTimeout          = 30 * time.Second // in which a body has to grow by StallBytes: 2 KiB/s
 	StallBytes            = 64 << 10
-	PullTimeout           = 5 * time.Minute // of one whole pull
-	ImageCacheBytes       = 1 << 30         // default of the image cache on disk
-	CertificateBytes      = 4 << 20         // of a file with certificate authorities; those of systems have 200 to 800 KiB
-	RegistryErrorBytes    = 512             // of a registry's own error text
+	CertificateBytes      = 4 << 20 // of a file with certificate authorities; those of systems have 200 to 800 KiB
+	RegistryErrorBytes    = 512     // of a registry's own error text
 )
 
 // Limits of YAML.
@@ -53,7 +45,6 @@ const (
 	ManifestBytes      = 1 << 20 // of a manifest or lock file
 	DocumentBytes      = 4 << 20 // of one YAML document: ObjectBytes and indentation
 	DocumentMarks      = 300_000 // brackets, commas, line ends, - ? :, each of which may become a node of 200 bytes
-	DocumentMarksLarge = 30_000  // of these, beyond which a document is read one at a time in a process: that takes 60 MiB at most
 	DocumentNodes      = 300_000 // values of a document with aliases expanded
 	DocumentTextBytes  = 8 << 20 // of all scalars with aliases expanded
 	DocumentDepth      = 100     // levels; schemas of CRDs reach 50
@@ -77,9 +68,7 @@ const (
 	FieldPointerDepth = 20          // parts of one; fields of pods are at 8
 	PrereleaseNames   = 32          // identifiers of prereleases of a dependency, as of a Package
 	ProvidedAPIs      = 2000        // of a package; the largest of cloud providers bring 1,000
-	AnnouncedBytes    = 8 << 10     // of these, as JSON, that the status of a Package has: a quarter of it
 	StatusImages      = 50          // images that the status of a Package has
-	StatusImagesBytes = 8 << 10     // of these, as JSON: a quarter of it
 	ConfigBytes       = 200 << 10   // of a config as JSON, which is kept in an annotation
 	ConfigValues      = 10_000      // of a config with defaults, where the validator compares each error with every other: some seconds
 	ConfigMatchWork   = 100_000_000 // text of a config times size of the patterns that match one: some seconds
@@ -123,20 +112,11 @@ const (
 	ExpressionCost       = 1_000_000        // of one evaluation in units of CEL, about 0.1 s, as in API servers
 	ExpressionsCost      = 20_000_000       // of all expressions of a package: a second or two
 	ExpressionsBytes     = 1 << 20          // of all different expressions, compiled in 1 µs a byte
-	DifferentExpressions = 10_000           // that are kept compiled, in 10 KiB each
 	ExpressionNesting    = 32               // of lists and maps: 0.1 s to check the types
 	ExpressionMacros     = 32               // of an expression, as costly
 	ExpressionValues     = 20_000           // of a list or map that an expression builds
 	ExpressionWork       = 2_000_000        // the same for all expressions of a package, or one probe: some 0.1 s
 	Expressions          = 1000             // named conditions and path rules of a manifest
-	LoadTime             = time.Minute      // of a package; all other limits end it long before
-)
-
-// Limits of the cached rights of ServiceAccounts to read Secrets.
-const (
-	SecretAnswers     = 4096            // that are kept, of an account and a Secret each
-	SecretAnswerKept  = time.Minute     // that it may be read: a right that is taken away holds for as long
-	SecretRefusalKept = 5 * time.Second // that it may not: less than the first pause after a failed load
 )
 
 // Limits of values that came from Secrets.
@@ -148,16 +128,13 @@ const (
 
 // Limits of signatures of images. Who can write to a registry chooses them.
 const (
-	Signatures          = 100       // of an image that are read, until one is good: some images have one for each of many attestations
-	SignatureBytes      = 256 << 10 // of one, with its certificate and log entry: usually 10 KiB
-	PublicKeyBytes      = 64 << 10  // of a public key in PEM
-	RSABitsMin          = 2048      // of an RSA key; shorter ones can be broken
-	RSABitsMax          = 8192      // of an RSA key; longer ones cost much time
-	TrustedRootBytes    = 1 << 20   // of a trusted root; that of Sigstore has 10 KiB
-	TrustedRootEntries  = 64        // certificate authorities and logs of a trusted root, each of which is tried
-	IdentityBytes       = 2 << 10   // of a subject or an issuer of a certificate, which messages quote
-	ReferrerPages       = 20        // of the list of what refers to an image, each of up to ImageManifestBytes
-	VerifiedKept        = 10_000    // verifications that succeeded, by digest and policy
-	VerifiedAge         = 24 * time.Hour
-	SignatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes
+	Signatures         = 100       // of an image that are read, until one is good: some images have one for each of many attestations
+	SignatureBytes     = 256 << 10 // of one, with its certificate and log entry: usually 10 KiB
+	PublicKeyBytes     = 64 << 10  // of a public key in PEM
+	RSABitsMin         = 2048      // of an RSA key; shorter ones can be broken
+	RSABitsMax         = 8192      // of an RSA key; longer ones cost much time
+	TrustedRootBytes   = 1 << 20   // of a trusted root; that of Sigstore has 10 KiB
+	TrustedRootEntries = 64        // certificate authorities and logs of a trusted root, each of which is tried
+	IdentityBytes      = 2 << 10   // of a subject or an issuer of a certificate, which messages quote
+	ReferrerPages      = 20        // of the list of what refers to an image, each of up to ImageManifestBytes
 )

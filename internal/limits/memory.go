@@ -10,5 +10,4 @@ const (
 	MemoryAllowanceShare = 256       // of GOMEMLIMIT, that each namespace may hold whatever others hold: some hundred usual packages
 	MemoryPerObject      = 500       // bytes of an object that is rolled out, beside its JSON
 	MemoryPerField       = 8         // bytes of each field of it
-	MemoryPerVersion     = 200       // bytes of a version that is published, beside twice its JSON
 )

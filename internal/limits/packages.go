@@ -2,7 +2,7 @@ package limits
 
 import "time"
 
-// Limits of the controller of Packages.
+// Workers and pauses of the controller of Packages.
 const (
 	PackageWorkers        = 16                     // Packages that are reconciled at a time; they wait for the API server only
 	PackageShare          = 12                     // of these that are of one namespace: a webhook that is slow there leaves workers for others
@@ -28,14 +28,16 @@ const (
 	PackageStatusInterval = time.Second           // between status writes of a Package, apart from terminal transitions
 	PackageStatusShare    = 50 * time.Millisecond // the same for a change of progress alone, times the packages that are rolled out
 	PackageStatusMax      = 30 * time.Second      // up to this, so that it takes a tenth of the API server
-	RetryValue            = 253                   // bytes of the annotation package-operator.run/retry, which is copied to the status
-	RequiredByShown       = 20                    // dependents that a generated package names in labels and an annotation, which have 256 KiB in all
-	RequiredRange         = 256                   // bytes of the range of one of these
 	ProcessorTime         = 5 * time.Millisecond  // for which a namespace computes before it is the turn of another
-	EventNote             = 1024                  // bytes of an event's note that API servers accept
 )
 
-// Limits of clocks.
+// Limits of annotations and Events of packages.
 const (
-	ClockSkew = time.Minute // by which that of an API server may be ahead of the manager's: later times were written by a client
+	RetryValue      = 253  // bytes of the annotation package-operator.run/retry, which is copied to the status
+	RequiredByShown = 20   // dependents that a generated package names in labels and an annotation, which have 256 KiB in all
+	RequiredRange   = 256  // bytes of the range of one of these
+	EventNote       = 1024 // bytes of an event's note that API servers accept
 )
+
+// ClockSkew is by how much the clock of an API server may be ahead of the manager's: later times were written by a client.
+const ClockSkew = time.Minute

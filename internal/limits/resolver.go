@@ -9,12 +9,7 @@ const (
 	ResolutionAttempts        = 3          // before what changed meanwhile, and is not used, does not matter
 	ResolutionsAtOnce         = 6          // of namespaces, one for each; they occupy a worker while they are computed and written, of limits.PackageWorkers
 	ReleasesAtOnce            = 2          // the same for what packages leave behind that are deleted
-	ResolutionMessages        = 8          // requirements that the explanation of a conflict names
-	ResolutionPath            = 16         // packages of a path that a message names
-	ResolutionNearest         = 5          // versions that were refused, of one package in an explanation
 	UpgradesTogether          = 8          // packages that may move to a higher version, with which one is resolved that cannot move alone
-	ResolutionVersions        = 16         // of a package whose own version is resolved with its dependencies, the highest ones
-	ResolutionMinimized       = 64         // requirements of a conflict of which those that do not matter are left out, by a search for each
 )
 
 // Pauses before the dependencies of a new Package are resolved, so that those that are applied together are resolved together.

@@ -193,7 +193,7 @@ func TestManyProvidedAPIs(t *testing.T) {
 	}
 	announced := p.Announced()
 	text, err := json.Marshal(announced)
-	if err != nil || len(text) > limits.AnnouncedBytes+1 || len(text) < limits.AnnouncedBytes/2 || !slices.Equal(announced, p.Provides[:len(announced)]) {
+	if err != nil || len(text) > announcedBytes+1 || len(text) < announcedBytes/2 || !slices.Equal(announced, p.Provides[:len(announced)]) {
 		t.Errorf("%d APIs of %d bytes are announced", len(announced), len(text))
 	}
 }

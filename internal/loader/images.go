@@ -16,6 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+const statusImagesBytes = 8 << 10 // of the images in a status, as JSON: a quarter of it
+
 // lockedImages are the images of a lock by the references that templates see.
 type lockedImages map[string]corev1alpha1.PackageImage
 
@@ -237,7 +239,7 @@ func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.Package
 	size := 0
 	for i, image := range all {
 		text, _ := json.Marshal(image) // of text alone
-		if size += len(text) + 1; i == limits.StatusImages || size > limits.StatusImagesBytes {
+		if size += len(text) + 1; i == limits.StatusImages || size > statusImagesBytes {
 			return all[:i:i], omitted + len(all) - i
 		}
 	}

@@ -219,7 +219,7 @@ func TestManyImages(t *testing.T) {
 			t.Fatal(err)
 		}
 		text, _ := json.Marshal(p.Images)
-		if len(p.Images)+p.OmittedImages != 91 || len(p.Images) > limits.StatusImages || len(text) > limits.StatusImagesBytes+1 || len(p.Images) != limits.StatusImages && len(text) < limits.StatusImagesBytes*9/10 {
+		if len(p.Images)+p.OmittedImages != 91 || len(p.Images) > limits.StatusImages || len(text) > statusImagesBytes+1 || len(p.Images) != limits.StatusImages && len(text) < statusImagesBytes*9/10 {
 			t.Errorf("%s: %d images in %d bytes, %d left out", name, len(p.Images), len(text), p.OmittedImages)
 		}
 		var rendered []map[string]any

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/config"
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -22,16 +22,18 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
+const loadTime = time.Minute // of a package; all other limits end it long before
+
 // Load loads a package for one installation. Errors are violation.Violations, or the cause of ctx.
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limits.LoadTime, errLoadTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errLoadTime)
 	defer cancel()
 	l := &load{ctx: ctx, opts: &opts, unit: readUnit(files, opts.Component)}
 	l.problems = l.unit.problems
 	pkg := l.run()
 	if cause := context.Cause(ctx); errors.Is(cause, errLoadTime) {
 		return nil, violation.Violations{violation.Violation{Reason: violation.ReasonLimit, Component: l.unit.component}.
-			Because("Split the package, or make its templates and expressions simpler.", "loading the package takes longer than %v", limits.LoadTime)}
+			Because("Split the package, or make its templates and expressions simpler.", "loading the package takes longer than %v", loadTime)}
 	} else if cause != nil {
 		return nil, fmt.Errorf("load the package: %w", cause)
 	}

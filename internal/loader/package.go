@@ -13,6 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+const announcedBytes = 8 << 10 // of provided APIs, as JSON, that the status of a Package has: a quarter of it
+
 // Package is a loaded package.
 type Package struct {
 	// Name that identifies the package; shop/backend for a component.
@@ -67,7 +69,7 @@ func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
 func (p *Package) Announced() []corev1alpha1.ProvidedAPI {
 	size := 0
 	for i, api := range p.Provides {
-		if size += len(`{"apiVersion":"","kind":""},`) + len(api.APIVersion) + len(api.Kind); size > limits.AnnouncedBytes {
+		if size += len(`{"apiVersion":"","kind":""},`) + len(api.APIVersion) + len(api.Kind); size > announcedBytes {
 			return p.Provides[:i:i]
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const reconnectMax = 2 * time.Second // between attempts to reach the API server at start
+
 // awaitServer returns the version of the API server once it answers. Until then the process is alive and not ready:
 // a process that exits is restarted later each time, and after an outage no process would lead for minutes.
 func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.Logger) (string, error) {
@@ -23,7 +25,7 @@ func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.L
 		return "", err
 	}
 	defer stop()
-	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.ReconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
+	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: reconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	for logged := ""; ; {
 		kubernetes, err := serverVersion(ctx, config)
 		if err == nil {

@@ -49,6 +49,11 @@ import (
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
+const (
+	schemaPublished     = 3 * time.Second // until the schema of a new kind is published, at the latest
+	schemaFieldsTimeout = 5 * time.Second // for the schema of one kind that a dependency needs fields of
+)
+
 // connect adds controllers, caches and checks to mgr. config is guarded; version is that
 // of the API server.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
@@ -280,7 +285,7 @@ func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.templates.KindChanged(gk)
 	if f.reconciler.KindChanged(gk) {
 		// Its schema is published a moment after it.
-		panics.After(limits.SchemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
+		panics.After(schemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
 	}
 }
 
@@ -291,9 +296,9 @@ func (f *follower) versionChanged(v version.Info) {
 
 // servedAPI reports whether the cluster serves an API, and which fields its schema lacks.
 func (f *follower) servedAPI(here *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
-	return servedAPI(here, limits.SchemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
+	return servedAPI(here, schemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
 		f.log.Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		panics.After(limits.SchemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
+		panics.After(schemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
 	})
 }
 

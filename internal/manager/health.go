@@ -26,6 +26,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const standbyCheckMax = 30 * time.Second // of one check whether a standby could lead, and between two: CRDs and roles of an upgrade come a moment later
+
 // readiness is whether this process does its work, or could do it: a rolling update removes the leader once
 // another process is ready. A leader is ready when its caches are in sync. A standby is ready when it could
 // read, decode and write every kind once; a process that leads at once shows that by its work.
@@ -83,7 +85,7 @@ func (r *readiness) check(*http.Request) error {
 
 // run finds out whether this process could work, until it could once or leads.
 func (r *readiness) run(ctx context.Context) {
-	delays := wait.Backoff{Duration: limits.LeaseRetry, Cap: limits.StandbyCheckMax, Factor: 2, Jitter: 0.2, Steps: 32}
+	delays := wait.Backoff{Duration: limits.LeaseRetry, Cap: standbyCheckMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	for logged := ""; ; {
 		select {
 		case <-ctx.Done():
@@ -106,7 +108,7 @@ func (r *readiness) run(ctx context.Context) {
 
 // rehearse reads and decodes an object of every kind, and asks whether it may be written, as the Lease.
 func (r *readiness) rehearse(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, limits.StandbyCheckMax)
+	ctx, cancel := context.WithTimeout(ctx, standbyCheckMax)
 	defer cancel()
 	lease := &authorizationv1.ResourceAttributes{
 		Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: r.config.Namespace, Name: r.config.lease(),

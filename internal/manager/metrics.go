@@ -23,11 +23,18 @@ import (
 	"lockstep.run/lockstep/internal/version"
 )
 
+const (
+	metricsReviews = 10 // a second, of tokens that ask for metrics: a stranger's load on the API server
+	// at a time, further ones are answered with 503: one of 5,000 packages allocates 30 MiB.
+	// Prometheus has one underway, a second one is that of another replica
+	metricScrapes = 2
+)
+
 // metricsOptions returns how /metrics is served: over TLS, to those alone whose token the API server knows, and who may get
 // /metrics. They name every package of the cluster.
 func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: c.MetricsAddress, HandlerOpts: []func(*promhttp.HandlerOpts){
-		func(o *promhttp.HandlerOpts) { o.MaxRequestsInFlight = limits.MetricScrapes },
+		func(o *promhttp.HandlerOpts) { o.MaxRequestsInFlight = metricScrapes },
 	}}
 	if !c.MetricsSecure {
 		return options
@@ -38,7 +45,7 @@ func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 		// Not the guarded client: a manager without the Lease has metrics, too. Every client
 		// that reaches the port causes reviews, so that these have a rate of their own.
 		reviews := rest.CopyConfig(config)
-		reviews.QPS, reviews.Burst = limits.MetricsReviews, limits.MetricsReviews
+		reviews.QPS, reviews.Burst = metricsReviews, metricsReviews
 		httpClient, err := rest.HTTPClientFor(reviews)
 		if err != nil {
 			return nil, err

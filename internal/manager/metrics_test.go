@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
 	"lockstep.run/lockstep/test/metricstest"
 )
@@ -64,7 +63,7 @@ func TestScrapesAreBounded(t *testing.T) {
 	for _, option := range metricsOptions(&Config{}, &rest.Config{}).HandlerOpts {
 		option(&handler)
 	}
-	if handler.MaxRequestsInFlight != limits.MetricScrapes {
+	if handler.MaxRequestsInFlight != metricScrapes {
 		t.Errorf("%d scrapes at a time", handler.MaxRequestsInFlight)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const startGrace = 15 * time.Second // for which discovery is retried at start
+
 // startTransport retries discovery while the manager starts: to exit on a transient error
 // costs the backoff of the container.
 type startTransport struct {
@@ -20,13 +22,13 @@ type startTransport struct {
 
 // retryDiscovery returns a wrapper of the transports of a process that starts now.
 func retryDiscovery() func(http.RoundTripper) http.RoundTripper {
-	until := time.Now().Add(limits.StartGrace)
+	until := time.Now().Add(startGrace)
 	return func(next http.RoundTripper) http.RoundTripper { return &startTransport{next: next, until: until} }
 }
 
 // RoundTrip sends a request, and retries discovery.
 func (s *startTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.ReconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
+	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: reconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	for {
 		res, err := s.next.RoundTrip(req)
 		if !discovers(req) || !isTransient(res, err) || time.Now().After(s.until) {

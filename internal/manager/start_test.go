@@ -8,8 +8,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // answers is a transport that fails so often, in one way.
@@ -71,7 +69,7 @@ func TestStartTransport(t *testing.T) {
 				if res.StatusCode != tc.want || tc.asked != 0 && server.asked != tc.asked || tc.asked == 0 && server.asked < 2 {
 					t.Errorf("asked %d times, answer %d, want %d and %d: %s", server.asked, res.StatusCode, tc.asked, tc.want, tc.reason)
 				}
-				if took := time.Since(begun); took > limits.StartGrace+2*limits.ReconnectMax {
+				if took := time.Since(begun); took > startGrace+2*reconnectMax {
 					t.Errorf("gave up after %s", took)
 				}
 			})

@@ -36,6 +36,12 @@ import (
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
+const (
+	targetsShare        = 3           // of GOMEMLIMIT is for all targets together: a third
+	targetsMemory       = 133 << 20   // the same without GOMEMLIMIT: that of config/manager
+	targetSchemaTimeout = time.Second // for the schema of one kind of a target that a dependency needs fields of
+)
+
 // otherClusters connects to the targets of packages.
 type otherClusters struct {
 	*targets.Targets[*session]
@@ -67,9 +73,9 @@ func newOtherClusters(mgr ctrl.Manager, live *livestate.Cache, c *Config, guard 
 // memoryOfTargets returns what all targets have together with a memory limit.
 func memoryOfTargets(limit int64) int64 {
 	if limit == math.MaxInt64 {
-		return limits.TargetsMemory
+		return targetsMemory
 	}
-	return limit / limits.TargetsShare
+	return limit / targetsShare
 }
 
 // homeCluster is the manager's own cluster, known by the UID of its namespace kube-system.
@@ -184,7 +190,7 @@ func (f *targetFollower) kindChanged(gk schema.GroupKind) {
 	f.detector.KindChanged(gk)
 	f.of.packages.KindChanged(gk)
 	if strings.Contains(gk.Group, ".") {
-		panics.After(limits.SchemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
+		panics.After(schemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
 	}
 }
 
@@ -196,9 +202,9 @@ func (f *targetFollower) versionChanged(v version.Info) {
 
 // servedAPI reports whether the target serves an API. Its schemas are not waited for long.
 func (f *targetFollower) servedAPI(there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
-	return servedAPI(there, limits.TargetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
+	return servedAPI(there, targetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
 		f.of.log.Info("a schema of a target cannot be read; it is read again", "secret", f.ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		panics.After(limits.SchemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
+		panics.After(schemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
 	})
 }
 

@@ -9,6 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const heldMessageBytes = 160 // of each condition in the reason why a deletion hangs
+
 // AwaitsDependents is what holds an object that is deleted in the foreground.
 const AwaitsDependents = "waits for its pods and other dependents to end"
 
@@ -28,7 +30,7 @@ func HeldBy(finalizers []string, conditions []any) string {
 		typ, _ := c["type"].(string)
 		message, _ := c["message"].(string)
 		if c["status"] == "True" && message != "" && (strings.HasPrefix(typ, "Namespace") || typ == "Terminating") {
-			parts = append(parts, typ+": "+short(message, limits.HeldMessageBytes))
+			parts = append(parts, typ+": "+short(message, heldMessageBytes))
 		}
 	}
 	return short(strings.Join(parts, "; "), limits.HeldBytes)

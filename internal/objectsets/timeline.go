@@ -11,6 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const timelineReasonBytes = 256 // of what a phase waited for
+
 // Timeline returns when phases went how far, by what was known before and what they are now, and how long those took that became
 // ready just now. A phase that waits again, as those of a revision that is activated again, begins again. One that was ready by
 // the phases of the stored status, and of which no time is known, was rolled out by a manager that kept none: its times stay unknown.
@@ -65,5 +67,5 @@ func waitedFor(b *corev1alpha1.BlockingObject) string {
 	if b.Namespace != "" {
 		name = b.Namespace + "/" + name
 	}
-	return conditions.Cut(b.Kind+" "+name+": "+b.Message, limits.TimelineReasonBytes)
+	return conditions.Cut(b.Kind+" "+name+": "+b.Message, timelineReasonBytes)
 }

@@ -78,7 +78,7 @@ func TestTimelineIsBounded(t *testing.T) {
 		{Kind: "ClusterRole", Name: "web", Phase: "p2", Message: strings.Repeat("x", 1000)},
 	}
 	timeline, _ := Timeline(nil, nil, phases, blocking, time.Unix(5, 0))
-	if len(timeline) != limits.TimelinePhases || timeline[0].WaitedFor != "" || timeline[1].WaitedFor != "Deployment shop/web: not ready" || len(timeline[2].WaitedFor) > limits.TimelineReasonBytes {
+	if len(timeline) != limits.TimelinePhases || timeline[0].WaitedFor != "" || timeline[1].WaitedFor != "Deployment shop/web: not ready" || len(timeline[2].WaitedFor) > timelineReasonBytes {
 		t.Errorf("%d phases, %q, %q, %d bytes", len(timeline), timeline[0].WaitedFor, timeline[1].WaitedFor, len(timeline[2].WaitedFor))
 	}
 	phases[1].State = corev1alpha1.PhaseStateReady

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -15,6 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/limits/celcost"
 )
+
+const probeCELTime = 5 * time.Second // for comparisons of large values, which are one step for CEL
 
 var celPrograms programs[celProgram]
 
@@ -105,7 +108,7 @@ type celProbe struct {
 }
 
 func (p celProbe) evaluate(o *object) outcome {
-	ctx, cancel := context.WithTimeout(context.Background(), limits.ProbeCELTime)
+	ctx, cancel := context.WithTimeout(context.Background(), probeCELTime)
 	defer cancel()
 	variables := map[string]any{self: o.root}
 	celcost.NewBudget().AddTo(variables)

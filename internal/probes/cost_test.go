@@ -24,11 +24,11 @@ func TestCost(t *testing.T) {
 		status      Status
 	}{
 		{"nothing", nil, 0, 0, True},
-		{"a condition", []corev1alpha1.Probe{condition("a", "")}, limits.ProbeCost, limits.ProbeCost, Unknown},
-		{"a rule", []corev1alpha1.Probe{rule("self.list.size() == 3", "false")}, limits.ProbeCost + 1, limits.ProbeCost + 20, True},
-		{"a pattern", []corev1alpha1.Probe{rule("self.text.matches('^(a{1,10}){1,10}$')", "false")}, limits.ProbeCost + 50, limits.ProbeCost + 200, True},
-		{"jq", []corev1alpha1.Probe{fieldsEqual(".list | map(. + 1) | length", ".list | length")}, limits.ProbeCost + 20, limits.ProbeCost + 200, True},
-		{"a loop", []corev1alpha1.Probe{loop}, limits.ProbeCELCost / 2, limits.ProbeCELCost + limits.ProbeCost, True},
+		{"a condition", []corev1alpha1.Probe{condition("a", "")}, probeCost, probeCost, Unknown},
+		{"a rule", []corev1alpha1.Probe{rule("self.list.size() == 3", "false")}, probeCost + 1, probeCost + 20, True},
+		{"a pattern", []corev1alpha1.Probe{rule("self.text.matches('^(a{1,10}){1,10}$')", "false")}, probeCost + 50, probeCost + 200, True},
+		{"jq", []corev1alpha1.Probe{fieldsEqual(".list | map(. + 1) | length", ".list | length")}, probeCost + 20, probeCost + 200, True},
+		{"a loop", []corev1alpha1.Probe{loop}, limits.ProbeCELCost / 2, limits.ProbeCELCost + probeCost, True},
 		{"more than a rule may", []corev1alpha1.Probe{rule(strings.Replace(loop.CEL.Rule, "c == b", "c + c + c + c == b", 1), "false")}, limits.ProbeCELCost, limits.ProbeCELCost + 100, Unknown},
 		{"all that an object may, and more", slices.Repeat([]corev1alpha1.Probe{loop}, 100), limits.ProbeObjectCost, limits.ProbeObjectCost + limits.ProbeCELCost, Unknown},
 	} {

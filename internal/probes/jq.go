@@ -8,11 +8,14 @@ import (
 	"math"
 	"math/big"
 	"sync"
+	"time"
 
 	"github.com/itchyny/gojq"
 
 	"lockstep.run/lockstep/internal/limits"
 )
+
+const probeJQTime = time.Second // a safety net far above limits.ProbeJQSteps
 
 var jqPrograms programs[jqProgram]
 
@@ -21,7 +24,7 @@ var errBound = errors.New("stopped")
 
 var (
 	errJQSteps = fmt.Errorf("%w after %d steps", errBound, limits.ProbeJQSteps)
-	errJQTime  = fmt.Errorf("%w after %s", errBound, limits.ProbeJQTime)
+	errJQTime  = fmt.Errorf("%w after %s", errBound, probeJQTime)
 	errJQWork  = fmt.Errorf("%w because it built more than %d bytes of values", errBound, limits.ProbeJQWork)
 	errJQBits  = fmt.Errorf("%w at an integer of more than %d bits", errBound, limits.ProbeJQNumberBits)
 )
@@ -110,7 +113,7 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	}
 	defer p.idle.Put(e)
 	e.work, e.exceeded = limits.ProbeJQWork, nil
-	timeout, cancel := context.WithTimeout(context.Background(), limits.ProbeJQTime)
+	timeout, cancel := context.WithTimeout(context.Background(), probeJQTime)
 	defer cancel()
 	steps := &stepContext{Context: timeout, left: limits.ProbeJQSteps}
 	value, err := single(e.code.RunWithContext(steps, o.jqRoot()))

@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const probeMessageValueBytes = 128 // of a value in a probe's message
 
 // observing are the built-in kinds whose controllers report the generation that they have acted on with every status.
 // Other kinds may have the field and never fill it in, as HorizontalPodAutoscaler does.
@@ -94,8 +94,8 @@ func (o *object) labels() labelsOf {
 }
 
 func quoted(text string) string {
-	if len(text) <= limits.ProbeMessageValueBytes {
+	if len(text) <= probeMessageValueBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:limits.ProbeMessageValueBytes], "") + "…"
+	return strings.ToValidUTF8(text[:probeMessageValueBytes], "") + "…"
 }

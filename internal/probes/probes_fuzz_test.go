@@ -99,7 +99,7 @@ func checkResult(t *testing.T, r Result) {
 	}
 	for _, m := range r.Messages {
 		// A field's name, which is at most a jq expression, twice, and two values.
-		if len(m) > 4*limits.ProbeJQBytes+4*limits.ProbeMessageValueBytes {
+		if len(m) > 4*limits.ProbeJQBytes+4*probeMessageValueBytes {
 			t.Fatalf("a message of %d bytes: %s", len(m), m)
 		}
 	}

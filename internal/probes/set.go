@@ -14,6 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const probeCost = 10 // of a probe beside what CEL and jq count
+
 // Set is the compiled probes of one revision, immutable. A nil Set selects nothing.
 type Set struct {
 	entries map[schema.GroupKind][]entry
@@ -151,7 +153,7 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 			continue
 		}
 		for _, probe := range entry.probes {
-			if o.cost += limits.ProbeCost; o.cost > limits.ProbeObjectCost {
+			if o.cost += probeCost; o.cost > limits.ProbeObjectCost {
 				all.add(outcome{message: fmt.Sprintf("the probes of this object cost more than %d together: simplify them", limits.ProbeObjectCost)})
 				return all.result(), o.cost
 			}
@@ -169,7 +171,7 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 func (s *Set) EvaluateTrimmed(trimmed []byte, exposes bool) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {
-		return Result{Messages: []string{"malformed object"}}, limits.ProbeCost
+		return Result{Messages: []string{"malformed object"}}, probeCost
 	}
 	return s.evaluate(obj, exposes)
 }

@@ -5,8 +5,9 @@ import (
 	"slices"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const resolutionMinimized = 64 // requirements of a conflict of which those that do not matter are left out, by a search for each
 
 // diagnose says why a root has no solution with those that were accepted, as the search for one ended: its requirements are
 // taken away one by one, until the others have one. It may go on until the resolution has taken so many steps.
@@ -97,7 +98,7 @@ func (r *resolution) ownConflict(s *search, root *Root, core []int32, until int)
 	m, in := *r.market, *r.market.input
 	in.Installed = nil
 	m.input = &in
-	t := newSearch(&m, []*Root{s.world.rootOf[root.Instance]}, nil, min(*r.spent+r.limit/limits.ResolutionMinimized, until))
+	t := newSearch(&m, []*Root{s.world.rootOf[root.Instance]}, nil, min(*r.spent+r.limit/resolutionMinimized, until))
 	state, own := t.run()
 	if state != unsolvable || slices.ContainsFunc(own, func(id int32) bool { return t.edges[id].problem != "" }) {
 		return s, core
@@ -115,7 +116,7 @@ func (r *resolution) minimized(s *search, core []int32, until int) (*search, []i
 			}
 		}
 	}
-	if len(keys) > limits.ResolutionMinimized {
+	if len(keys) > resolutionMinimized {
 		return s, core
 	}
 	try := func(keys []edgeKey) (*search, []int32) {
@@ -123,7 +124,7 @@ func (r *resolution) minimized(s *search, core []int32, until int) (*search, []i
 		for _, k := range keys {
 			only[k] = true
 		}
-		t := searchIn(r.market, s.world, only, min(*r.spent+r.limit/limits.ResolutionMinimized, until))
+		t := searchIn(r.market, s.world, only, min(*r.spent+r.limit/resolutionMinimized, until))
 		if state, core := t.run(); state == unsolvable {
 			return t, core
 		}

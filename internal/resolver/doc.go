@@ -50,5 +50,5 @@
 // first). All work counts as steps: reads of the catalogue and of installed packages, the
 // closure of those that may be changed, searches and explanations. limits.ResolutionSteps,
 // or for a root of a namespace limits.ResolutionStepsNamespaced, bounds them;
-// limits.ResolutionMessages the lines of an explanation.
+// resolutionMessages the lines of an explanation.
 package resolver

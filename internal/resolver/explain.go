@@ -8,7 +8,12 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	resolutionMessages = 8  // requirements that the explanation of a conflict names
+	resolutionPath     = 16 // packages of a path that a message names
+	resolutionNearest  = 5  // versions that were refused, of one package in an explanation
 )
 
 // explain says why requirements exclude a solution.
@@ -40,8 +45,8 @@ func (s *search) explain(core []int32) (reason, message string) {
 		return reason, "No versions fit together."
 	}
 	rest := ""
-	if n := len(problems) - limits.ResolutionMessages; n > 0 {
-		problems = problems[:limits.ResolutionMessages]
+	if n := len(problems) - resolutionMessages; n > 0 {
+		problems = problems[:resolutionMessages]
 		rest = fmt.Sprintf(" And %d others.", n)
 	}
 	return reason, strings.Join(problems, " ") + rest
@@ -77,8 +82,8 @@ func (s *search) cyclePath(cycle []int32) string {
 
 // arrows joins the names of a path; those in the middle of a long one are left out.
 func arrows(names []string) string {
-	if n := len(names); n > limits.ResolutionPath {
-		names = slices.Concat(names[:limits.ResolutionPath/2], []string{fmt.Sprintf("(%d others)", n-limits.ResolutionPath)}, names[n-limits.ResolutionPath/2:])
+	if n := len(names); n > resolutionPath {
+		names = slices.Concat(names[:resolutionPath/2], []string{fmt.Sprintf("(%d others)", n-resolutionPath)}, names[n-resolutionPath/2:])
 	}
 	return strings.Join(names, " → ")
 }
@@ -121,7 +126,7 @@ func (s *search) conflicts(core []int32) []string {
 		}
 	}
 	if shared {
-		texts = append(texts[:min(len(texts), limits.ResolutionNearest)], "Change one of these ranges, in spec.dependencies.overrides or in the package that states it.")
+		texts = append(texts[:min(len(texts), resolutionNearest)], "Change one of these ranges, in spec.dependencies.overrides or in the package that states it.")
 	}
 	return texts
 }
@@ -196,7 +201,7 @@ func (s *search) refused(t int32, needs []int32) string {
 	for v := range s.slots[t].values {
 		switch id := s.refuses(t, needs, v); {
 		case id < 0:
-		case len(texts) < limits.ResolutionNearest:
+		case len(texts) < resolutionNearest:
 			texts = append(texts, fmt.Sprintf("%s is not within %s", s.slots[t].values[v].version, strconv.Quote(rangeOf(s.edges[id].dependency).Version)))
 		default:
 			more++
@@ -315,8 +320,8 @@ func PassedOver(version, preferred string, alone Result) string {
 
 // few joins the first of some texts.
 func few(texts []string) string {
-	if n := len(texts) - limits.ResolutionMessages; n > 0 {
-		return strings.Join(texts[:limits.ResolutionMessages], ", ") + fmt.Sprintf(" and %d others", n)
+	if n := len(texts) - resolutionMessages; n > 0 {
+		return strings.Join(texts[:resolutionMessages], ", ") + fmt.Sprintf(" and %d others", n)
 	}
 	if len(texts) > 1 {
 		return strings.Join(texts[:len(texts)-1], ", ") + " and " + texts[len(texts)-1]

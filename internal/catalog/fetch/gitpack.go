@@ -17,6 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
+const fetchProblems = 10 // that are reported for one source
+
 // gitObjects are the objects of a pack, by their hashes in hex.
 type gitObjects struct {
 	objects map[string]gitObject
@@ -311,7 +313,7 @@ func (c *checkout) entry(e treeEntry, p string, depth int) error {
 }
 
 func (c *checkout) problem(format, p string) {
-	if len(c.problems) < limits.FetchProblems {
+	if len(c.problems) < fetchProblems {
 		c.problems = append(c.problems, fmt.Sprintf(format, fmt.Sprintf("%.200q", p)))
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
@@ -46,9 +45,6 @@ func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.Package
 }
 
 func (u *unit) repositories(ctx context.Context, sources []manifestsv1alpha1.PackageManifestRepository) ([]*repository.Index, error) {
-	if len(sources) > limits.Repositories {
-		return nil, fmt.Errorf("%d repositories; the limit is %d", len(sources), limits.Repositories)
-	}
 	var out []*repository.Index
 	for _, source := range sources {
 		index, err := u.opts.Repository(ctx, source)

@@ -8,8 +8,9 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const providersNamed = 8 // of packages that provide an API: that are kept, and named in messages
 
 // NameOf returns the name of the package that packageRef leads to: the one that it names, or that was chosen last for its API. It is
 // empty where there is none.
@@ -84,7 +85,7 @@ func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Pr
 		p.Name = providers[0]
 	}
 	providers = slices.DeleteFunc(providers, func(name string) bool { return name == p.Name })
-	p.Others = slices.Clone(providers[:min(len(providers), limits.ProvidersNamed)])
+	p.Others = slices.Clone(providers[:min(len(providers), providersNamed)])
 	p.More = len(providers) - len(p.Others)
 	return p
 }

@@ -116,7 +116,7 @@ func TestProviderKeepsFewNames(t *testing.T) {
 	for reason, pkg := range map[string]*corev1alpha1.Package{"none is chosen": byAPI(), "one is": byAPI(chose(many[7], &shopAPI))} {
 		got := ProviderOf(pkg, many, nil)
 		kept, err := json.Marshal(got)
-		if err != nil || len(kept) > 4<<10 || cap(got.Others) > 2*limits.ProvidersNamed {
+		if err != nil || len(kept) > 4<<10 || cap(got.Others) > 2*providersNamed {
 			t.Errorf("%s: %d bytes, room for %d names, %v", reason, len(kept), cap(got.Others), err)
 		}
 		chosen := 0

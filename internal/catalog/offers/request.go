@@ -8,8 +8,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const resolutionVersions = 16 // of a package whose own version is resolved with its dependencies, the highest ones
 
 const (
 	// DowngradableAnnotation allows downgrades where it is present, as downgradePolicy does.
@@ -63,7 +64,7 @@ func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versio
 	})
 	var found []Offered
 	for n, c := range all {
-		if n < limits.ResolutionVersions || installed != nil && c.Version.Version == installed.Version {
+		if n < resolutionVersions || installed != nil && c.Version.Version == installed.Version {
 			found = append(found, c.Offered)
 		}
 	}

@@ -37,14 +37,9 @@ func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build SOURCE",
 		Short: "Make an image of a package",
-		Long: `Make an image of the package in a folder, after checking it as validate does.
-
-The same files give the same digest, whenever and wherever they are built. Names that begin
-with a dot are left out. The image is written to a file with --output, which docker load
-understands, or pushed with --push; credentials are those of the Docker configuration.
-
-A package with problems is not built. The image has one layer with the files below /package. --tag is needed
-for --push and --output.`,
+		Long: `Make an image of the package in a folder, after checking it as validate does. The same files always give
+the same digest. Names that begin with a dot are left out. --output writes a file for docker load, --push
+pushes with the credentials of the Docker configuration; both need --tag.`,
 		Example: `  # Check, build and push
   kubectl package build ./cert-operator --tag registry.example.com/cert-operator:v1.2.0 --push
 

@@ -11,11 +11,20 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"lockstep.run/lockstep/internal/cli/author/repositories"
 	"lockstep.run/lockstep/internal/cli/author/scaffold"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{
+		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on),
+		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), repositories.New(on.Streams),
+	}
+}
 
 type initCommand struct {
 	streams genericiooptions.IOStreams
@@ -28,15 +37,9 @@ func newInit(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init FOLDER",
 		Short: "Begin a package that works",
-		Long: `Make a package in a new or empty folder: a manifest, templates of a ConfigMap, a Deployment and a
-Service in two phases, probes, a configuration schema, a locked image, test cases with
-fixtures, a README, and the schema of the manifest for editors. It validates, passes its
-tests and lint, and can be installed as it is.
-
-Its name is the last part of FOLDER, or that of --name.
-
-The first line of the manifest names its JSON Schema, which lies in .schemas/, so that editors with a
-YAML language server complete and check it. Nothing that begins with a dot is part of the image.`,
+		Long: `Make a package in a new or empty folder: a manifest with a JSON Schema for editors, templates of a
+ConfigMap, a Deployment and a Service in two phases, probes, a configuration schema, a locked image, test
+cases and a README. It validates, passes its tests and lint, and can be installed as it is.`,
 		Example: `  kubectl package init shop && kubectl package test shop`,
 		Args:    command.Takes("FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -7,10 +7,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
 )
 
 type validateCommand struct {
@@ -69,4 +71,16 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 		err = fmt.Errorf("%s in %s", content.Problems(len(found.Problems)), source)
 	}
 	return err
+}
+
+// checkFlags say how a package is checked.
+type checkFlags struct{ ignoreSchemas bool }
+
+// add adds the flags to a command.
+func (c *checkFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.ignoreSchemas, "ignore-schemas", false, "do not check objects against schemas; for fields of later versions of Kubernetes")
+}
+
+func (c *checkFlags) validate(ctx context.Context, folder string, files loader.Files) (content.Findings, error) {
+	return testrunner.Validate(ctx, files, testrunner.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
 }

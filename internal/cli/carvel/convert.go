@@ -9,8 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // GlobalNamespace is the namespace whose packages are for all namespaces, as kapp-controller's release sets it.
@@ -54,7 +52,7 @@ type Result struct {
 func Convert(documents []map[string]any, o Options) *Result {
 	c := &converter{Options: o, result: &Result{}, secrets: map[string][]string{}}
 	c.Global = cmp.Or(c.Global, GlobalNamespace)
-	all := unpacked(documents, 0)
+	all := unpacked(documents)
 	for _, doc := range all {
 		if doc.GetAPIVersion() == "v1" && doc.GetKind() == "Secret" {
 			c.secrets[key(doc.GetNamespace(), doc.GetName())] = keysOf(doc)
@@ -66,10 +64,10 @@ func Convert(documents []map[string]any, o Options) *Result {
 	return c.result
 }
 
-func unpacked(documents []map[string]any, depth int) (all []*unstructured.Unstructured) {
+func unpacked(documents []map[string]any) (all []*unstructured.Unstructured) {
 	for _, doc := range documents {
 		items, isList := doc["items"].([]any)
-		if !isList || depth >= limits.ListDepth {
+		if !isList {
 			all = append(all, &unstructured.Unstructured{Object: doc})
 			continue
 		}
@@ -79,7 +77,7 @@ func unpacked(documents []map[string]any, depth int) (all []*unstructured.Unstru
 				inner = append(inner, m)
 			}
 		}
-		all = append(all, unpacked(inner, depth+1)...)
+		all = append(all, unpacked(inner)...)
 	}
 	return all
 }

@@ -3,15 +3,11 @@ package carvel
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Step is one tool that makes objects of what the steps before it have made, or of files.
@@ -255,8 +251,6 @@ func (p *planner) helm(at string, options map[string]any) {
 
 // Render runs the tools of steps, as they are on the PATH, in a folder, and returns what they make. values are files.
 func Render(ctx context.Context, dir string, steps []Step, values []string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, limits.RenderTimeout)
-	defer cancel()
 	var made []byte
 	for _, step := range steps {
 		if step.Tool == "" {
@@ -291,39 +285,13 @@ func run(ctx context.Context, dir string, step Step, args []string, input []byte
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, args...)
-	out, failure := &limited{most: limits.KickstartBytes}, &limited{most: limits.RenderErrorBytes, cuts: true}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, out, failure
+	var out, failure bytes.Buffer
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &failure
 	if step.Input {
 		cmd.Stdin = bytes.NewReader(input)
 	}
-	switch err := cmd.Run(); {
-	case out.full:
-		return nil, fmt.Errorf("%s makes more than %d bytes: make several packages", step.Tool, limits.KickstartBytes)
-	case err != nil:
+	if err := cmd.Run(); err != nil {
 		return nil, fmt.Errorf("%s %s: %w\n%s", step.Tool, strings.Join(args, " "), err, bytes.TrimSpace(failure.Bytes()))
 	}
 	return out.Bytes(), nil
 }
-
-// limited keeps so many bytes; beyond, it fails or, where it cuts, keeps no more.
-type limited struct {
-	bytes.Buffer
-	most       int
-	cuts, full bool
-}
-
-var errFull = errors.New("too much output")
-
-// Write implements io.Writer.
-func (l *limited) Write(data []byte) (int, error) {
-	if room := l.most - l.Len(); len(data) > room {
-		if l.full = true; !l.cuts {
-			return 0, errFull
-		}
-		l.Buffer.Write(data[:room])
-		return len(data), nil
-	}
-	return l.Buffer.Write(data)
-}
-
-var _ io.Writer = (*limited)(nil)

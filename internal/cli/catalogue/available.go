@@ -50,9 +50,8 @@ func newAvailableList(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the packages that repositories offer to the namespace",
-		Long: `List the packages that can be installed in the namespace: those of its own repositories and
-those of the cluster's. With --cluster those for ClusterPackages. The version is the one that is
-installed where none is asked for: the highest that works here and is no prerelease.`,
+		Long: `List the packages that can be installed in the namespace, from its own repositories and the cluster's. The
+version is the one that is installed by default: the highest that works here and is not a prerelease.`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Output.Check(); err != nil {

@@ -26,9 +26,9 @@ func newOutdated(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "outdated",
 		Short: "List the packages that are not at their newest version, and why they do not move",
-		Long: `List the packages of the namespace and the ClusterPackages that follow repositories and are not at
-the newest version: what is installed, what their constraint leads to, what is the newest of all,
-and why they do not move, or not further. Packages by image follow nothing and are not listed.`,
+		Long: `List the packages of the namespace and the ClusterPackages that follow repositories and are not at the
+newest version: the installed version, the one that the constraint allows, the newest one, and why they do
+not move. Packages by image are not listed.`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Output.Check(); err != nil {

@@ -6,9 +6,15 @@ import (
 	"github.com/spf13/cobra"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/catalogue/bundle"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{newRepo(on), newAvailable(on), newValues(on), newOutdated(on), bundle.New(on)}
+}
 
 // repoCommand is shared by the commands about repositories in the cluster.
 type repoCommand struct {

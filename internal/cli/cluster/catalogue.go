@@ -15,8 +15,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const availablePage = 50 // AvailablePackages in one response, each of up to 512 KiB
 
 // Catalogue reads what repositories offer to the packages of one namespace, or of the cluster. It reads each package once.
 type Catalogue struct {
@@ -82,7 +83,7 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 // each reads the specs of a scope, by package.
 func (c *Catalogue) each(ctx context.Context, scope corev1alpha1.Scope) (map[string][]corev1alpha1.AvailablePackageSpec, error) {
 	found := map[string][]corev1alpha1.AvailablePackageSpec{}
-	err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), limits.AvailablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
+	err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), availablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
 		spec := a.AvailableSpec()
 		if c.Slim != nil {
 			c.Slim(scope, spec)

@@ -10,8 +10,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const packagePage = 500 // Packages in one response: statuses of a few KiB each
 
 // Packages reads the ClusterPackages and the Packages of all namespaces; those of the one
 // namespace where others may not be read, and no ClusterPackages where these may not be.
@@ -37,7 +38,7 @@ func (c *Cluster) PackagesOf(ctx context.Context, scope corev1alpha1.Scope, name
 	var found []corev1alpha1.GenericPackage
 	for next := ""; ; {
 		list := scope.NewPackageList()
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(limits.PackagePage), client.Continue(next)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(packagePage), client.Continue(next)); err != nil {
 			return nil, err
 		}
 		found = append(found, list.GenericPackages()...)
@@ -79,7 +80,7 @@ func (c *Cluster) PackagesByNamespace(ctx context.Context, refused error) (found
 func (c *Cluster) Deployments(ctx context.Context, scope corev1alpha1.Scope) (found []corev1alpha1.GenericObjectDeployment, err error) {
 	for next := ""; ; {
 		list := scope.NewObjectDeploymentList()
-		if err := c.List(ctx, list, client.Limit(limits.PackagePage), client.Continue(next)); err != nil {
+		if err := c.List(ctx, list, client.Limit(packagePage), client.Continue(next)); err != nil {
 			return nil, c.Explain("cannot read the deployments of packages", err)
 		}
 		found = append(found, list.GenericObjectDeployments()...)

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -120,7 +121,7 @@ func (in *Inputs) file(p string) error {
 }
 
 func (in *Inputs) fetch(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, limits.KickstartTimeout)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -153,9 +154,6 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 }
 
 func (in *Inputs) read(name string, r io.Reader) error {
-	if len(in.Out) >= limits.KickstartFiles {
-		return fmt.Errorf("%s: more than %d files; name fewer", name, limits.KickstartFiles)
-	}
 	data, err := io.ReadAll(io.LimitReader(r, int64(limits.KickstartBytes-in.bytes)+1))
 	if err != nil {
 		return fmt.Errorf("read %s: %w", name, err)

@@ -11,8 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const exampleDepth = 32 // of objects in an example of values: each is indented
 
 // ConfigKeys are the keys of a configuration schema, in order.
 func ConfigKeys(schema *apiextensionsv1.JSONSchemaProps) []Key { return configKeys(schema) }
@@ -96,7 +97,7 @@ func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, o
 
 func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, value any, indent int, on bool) {
 	key := scalar(name) + ":"
-	if len(props.Properties) > 0 && indent < limits.ExampleDepth*step {
+	if len(props.Properties) > 0 && indent < exampleDepth*step {
 		given, _ := value.(map[string]any)
 		inner := &example{}
 		active := inner.properties(props, given, indent+step, on)

@@ -7,8 +7,12 @@ import (
 	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+)
 
-	"lockstep.run/lockstep/internal/limits"
+const (
+	sampleDepth  = 8   // of a value that an example makes up
+	sampleLength = 256 // of a text that it makes up
+	sampleItems  = 16  // of a list that it makes up
 )
 
 // samples of formats, which an API server checks.
@@ -76,7 +80,7 @@ func number(props *apiextensionsv1.JSONSchemaProps) any {
 func text(props *apiextensionsv1.JSONSchemaProps) string {
 	least := 0
 	if props.MinLength != nil {
-		least = int(min(max(*props.MinLength, 0), limits.SampleLength))
+		least = int(min(max(*props.MinLength, 0), sampleLength))
 	}
 	if known, ok := samples[props.Format]; ok {
 		return known
@@ -104,7 +108,7 @@ func text(props *apiextensionsv1.JSONSchemaProps) string {
 
 // matching writes a text that an expression matches; repetitions are more than their least where they may be.
 func matching(tree *syntax.Regexp, more int, b *strings.Builder) {
-	if b.Len() > limits.SampleLength {
+	if b.Len() > sampleLength {
 		return
 	}
 	switch tree.Op {
@@ -122,7 +126,7 @@ func matching(tree *syntax.Regexp, more int, b *strings.Builder) {
 		matching(tree.Sub[0], more, b)
 	case syntax.OpStar, syntax.OpPlus, syntax.OpRepeat, syntax.OpQuest:
 		least, most := repetitions(tree)
-		for range min(least+more, most, limits.SampleLength) {
+		for range min(least+more, most, sampleLength) {
 			matching(tree.Sub[0], 0, b)
 		}
 	}
@@ -131,16 +135,16 @@ func matching(tree *syntax.Regexp, more int, b *strings.Builder) {
 func repetitions(tree *syntax.Regexp) (least, most int) {
 	switch tree.Op {
 	case syntax.OpPlus:
-		return 1, limits.SampleLength
+		return 1, sampleLength
 	case syntax.OpQuest:
 		return 0, 1
 	case syntax.OpRepeat:
 		if tree.Max < 0 {
-			return tree.Min, limits.SampleLength
+			return tree.Min, sampleLength
 		}
 		return tree.Min, tree.Max
 	}
-	return 0, limits.SampleLength
+	return 0, sampleLength
 }
 
 // oneOf prefers a letter, then a digit, of pairs of the first and last rune of ranges.
@@ -160,12 +164,12 @@ func oneOf(ranges []rune) rune {
 
 func list(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	items := []any{}
-	if props.Items == nil || props.Items.Schema == nil || depth >= limits.SampleDepth {
+	if props.Items == nil || props.Items.Schema == nil || depth >= sampleDepth {
 		return items
 	}
 	n := 1 // to show what an element is
 	if props.MinItems != nil {
-		n = max(n, int(min(*props.MinItems, limits.SampleItems)))
+		n = max(n, int(min(*props.MinItems, sampleItems)))
 	}
 	if props.MaxItems != nil && *props.MaxItems == 0 {
 		n = 0
@@ -178,7 +182,7 @@ func list(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 
 func object(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	fields := map[string]any{}
-	if depth >= limits.SampleDepth {
+	if depth >= sampleDepth {
 		return fields
 	}
 	for name, of := range props.Properties {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -278,4 +279,16 @@ func SameConfig(a, b *runtime.RawExtension) bool {
 		return a == nil && b == nil
 	}
 	return SameJSON(a.Raw, b.Raw)
+}
+
+// RequestRetry returns the value that the status has once the retry is handled.
+func RequestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) (string, error) {
+	value := time.Now().UTC().Format(time.RFC3339Nano)
+	return value, MergePatch(ctx, cl, t, pkg, corev1alpha1.RetryAnnotation, value, nil)
+}
+
+// Fails reports whether a retry may help.
+func Fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
+	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
+	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Unresolved != "" || s.Stalled != "" || len(s.Blocking) > 0)
 }

@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/config"
 )
 
@@ -135,7 +134,7 @@ func mayHoldSecret(props *apiextensionsv1.JSONSchemaProps, path string) bool {
 		}
 		props = below(props, step)
 	}
-	return hasPassword(props, 0)
+	return hasPassword(props)
 }
 
 var pathStep = regexp.MustCompile(`[^.\[\]]+`)
@@ -155,19 +154,19 @@ func below(props *apiextensionsv1.JSONSchemaProps, step string) *apiextensionsv1
 }
 
 // hasPassword reports whether a schema has a field for a secret; true where it is not known.
-func hasPassword(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
-	if props == nil || depth > limits.ExampleDepth || props.Format == "password" {
+func hasPassword(props *apiextensionsv1.JSONSchemaProps) bool {
+	if props == nil || props.Format == "password" {
 		return true
 	}
 	for _, of := range props.Properties {
-		if hasPassword(&of, depth+1) {
+		if hasPassword(&of) {
 			return true
 		}
 	}
-	if props.Items != nil && hasPassword(props.Items.Schema, depth+1) {
+	if props.Items != nil && hasPassword(props.Items.Schema) {
 		return true
 	}
-	return props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil && hasPassword(props.AdditionalProperties.Schema, depth+1)
+	return props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil && hasPassword(props.AdditionalProperties.Schema)
 }
 
 // CheckValues compares the values that a package would have with the schema of the version that was chosen for it.

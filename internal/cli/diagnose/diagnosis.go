@@ -1,6 +1,11 @@
 package diagnose
 
-import "lockstep.run/lockstep/internal/cli/progress"
+import (
+	"strings"
+
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
 
 // Reason is what sort of cause was found.
 type Reason string
@@ -121,4 +126,35 @@ func (f *finding) flatten(depth int, into []Link) []Link {
 		into = f.below[i].flatten(depth+1, into)
 	}
 	return into
+}
+
+// Text is what people read of the diagnosis of a package.
+func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
+	var b strings.Builder
+	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }
+	if d.Reason == ReasonNone {
+		line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
+		return b.String()
+	}
+	head := styles.Strong(terminal.Line(name)) + ": " + styles.Bad(d.Summary.Words())
+	if d.Phase != "" {
+		head += ", phase " + terminal.Line(d.Phase) + " waits"
+	}
+	line(head)
+	line("Cause  " + terminal.Line(d.Cause))
+	if d.Remedy != "" {
+		line("Do     " + terminal.Line(d.Remedy))
+	}
+	line("")
+	for _, link := range d.Chain {
+		text := strings.Repeat("  ", link.Depth) + terminal.Line(link.Object)
+		if link.State != "" {
+			text += "  " + styles.Busy(terminal.Line(link.State))
+		}
+		if link.Message != "" {
+			text += "  " + terminal.Line(link.Message)
+		}
+		line(text)
+	}
+	return b.String()
 }

@@ -157,7 +157,7 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 // whileServed repeats a request for a kind that the API server does not serve until discovery, which may be behind, says so too.
 func (c *Cluster) whileServed(ctx context.Context, request func() error) (err error) {
 	_, outdated := c.Mapper.(meta.ResettableRESTMapper)
-	pauses := wait.Backoff{Duration: limits.DiscoveryPause, Factor: 2, Steps: limits.DiscoveryTries}
+	pauses := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8} // 13 s: the two are updated one after the other
 	_ = wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
 		begun := time.Now()
 		if err = request(); apply.Classify(err) != apply.NotServed || !outdated {

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
+
+const resourcesValidated = 2500 // stored objects of a changed definition that a plan reads
 
 // invalid returns the definitions that the rollout changes, and by which stored objects become invalid. The API server keeps these as
 // they are and refuses their next change.
@@ -45,7 +46,7 @@ func (s *simulation) invalid(ctx context.Context) ([]DataLoss, error) {
 	return found, nil
 }
 
-// refusedObjects names stored objects that are invalid, of the first limits.ResourcesValidated; empty for none. Of objects that cannot
+// refusedObjects names stored objects that are invalid, of the first resourcesValidated; empty for none. Of objects that cannot
 // be listed, it says so.
 func (s *simulation) refusedObjects(
 	ctx context.Context, crd *definitions.CRD, version string, refuses func(context.Context, *unstructured.Unstructured) []string,
@@ -54,8 +55,8 @@ func (s *simulation) refusedObjects(
 	read, invalid, next := 0, 0, ""
 	var names []string
 	var unread error
-	for first := true; first || next != "" && read < limits.ResourcesValidated; first = false {
-		page, err := resource.List(ctx, metav1.ListOptions{Limit: limits.SupportPage, Continue: next})
+	for first := true; first || next != "" && read < resourcesValidated; first = false {
+		page, err := resource.List(ctx, metav1.ListOptions{Limit: 50, Continue: next})
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
 			return ""
 		}

@@ -2,7 +2,6 @@ package dryrun
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -159,7 +157,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := home.New(in.Reader, c.countCreation, objs)
+	h, err := home.New(in.Reader, objs)
 	if err != nil {
 		return nil, err
 	}
@@ -225,15 +223,3 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 	}
 	return err
 }
-
-// countCreation ends a simulation that makes revisions again and again. Slices are not counted: they are patched and deleted alone.
-func (c *simulatedCluster) countCreation() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.created++; c.created > limits.SimulatedCreates {
-		c.failed = errEndless
-	}
-}
-
-// errEndless is the end of a simulation that makes revisions again and again.
-var errEndless = errors.New("the engine does not come to an end with its revisions: please report this as a defect")

@@ -52,8 +52,6 @@ type simulatedCluster struct {
 	asUser map[objects.Account]bool
 	// failed is an error that ends the simulation.
 	failed error
-	// created counts the creations of our own kinds.
-	created int
 }
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)

@@ -7,6 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // Patch is a JSON patch of one object's metadata.
@@ -67,4 +71,17 @@ func patch(obj metav1.Object, to metadata) (*Patch, error) {
 	}
 	text, err := json.Marshal(ops)
 	return &Patch{Of: obj, JSON: text}, err
+}
+
+// Disown returns the patch by which an object outlives its owners, or nil where it has none of
+// them: it removes their owner references, and the label by which an engine watches it.
+func Disown(obj metav1.Object, owners sets.Set[types.UID]) (*Patch, error) {
+	owned := func(ref metav1.OwnerReference) bool { return owners.Has(ref.UID) }
+	if !slices.ContainsFunc(obj.GetOwnerReferences(), owned) {
+		return nil, nil
+	}
+	to := metadataOf(obj)
+	to.owners = slices.DeleteFunc(to.owners, owned)
+	delete(to.labels, corev1alpha1.CacheLabel)
+	return patch(obj, to)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
@@ -19,10 +20,14 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{newInstall(on), newUpgrade(on), newList(on), newDelete(on)}
+}
 
 type installCommand struct {
 	command.Command
@@ -251,7 +256,7 @@ func (c *installCommand) checkImage(
 	if image == "" || old != nil && !configured {
 		return nil
 	}
-	pulling, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
+	pulling, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	files, err := c.pull(pulling, cl, image)
 	if refusal := imagepolicy.RefusalOf(err); refusal != nil && !refusal.Unknown() {

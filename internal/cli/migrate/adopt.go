@@ -16,10 +16,15 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/migrate/imports"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{imports.New(on), newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
+}
 
 type adoptCommand struct {
 	handoverCommand
@@ -33,34 +38,13 @@ func newAdopt(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
 		Short: "Have a package take over objects of kubectl or Helm (a whole Package Operator: adopt-engine)",
-		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
-installed, and what a package released. Nothing is deleted or recreated. The package has to bring
-the objects, and nothing may control them.
+		Long: `Have an installed package take over existing objects, such as those of kubectl apply or Helm. Nothing is
+deleted or recreated. The package has to bring the objects, and nothing may control them. The plan comes
+first, with each field that changes; nothing is adopted while other objects of the package are refused.
 
-The plan comes first: the phase of each object, the field managers whose fields become those of
-the package, and each field that changes or goes. Nothing is adopted while other objects of the
-package are refused; name these too. To let a package take over whatever nothing controls, see
-install --adopt.
-
---from-helm takes the objects of a release of Helm from Helm's own record in the namespace, wherever
-they are. What the package does not bring stays as it is; Namespaces, hooks and definitions in crds/ of
-the chart are to be named. Once the package has the objects, the record is deleted: with it, helm
-uninstall would delete them.
-
-It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
-objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
-them, and which goes with that.
-
-KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
-for an object of another namespace. PACKAGE is the name of
-a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.
-
-Refused are objects that the package does not bring, that another package has claimed, or that something controls; a
-release at which Helm is at work; a record of more than 32 MiB. What is not in the cluster is created.
-
-With --wait=false, or where the command fails before, the record stays, and the command says so; run it again. It needs
-the rights to patch the objects and the package, and to list, read and delete the Secrets of the record. The guide is
-docs/migrate-from-helm.md.`,
+--from-helm takes the objects of a release from Helm's record in the namespace, which is deleted once the
+package has them. If that did not happen, run the command again. KIND is a kind, resource or short name;
+NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate-from-helm.md.`,
 		Example: `  # What would happen
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
 
@@ -116,7 +100,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 	unreleases := false
 	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
-		unreleases = handover.DropPatches(spec, slices.Concat(h.objects, installed.keys()))
+		unreleases = dropPatches(spec, slices.Concat(h.objects, installed.keys()))
 		return nil
 	})
 	if err != nil {
@@ -132,8 +116,8 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err != nil {
 		return err
 	}
-	steps := handover.Adopt(h.objects, h.deployment, phases, h.plan)
-	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s handover.Step) []string {
+	steps := adoptSteps(h.objects, h.deployment, phases, h.plan)
+	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s step) []string {
 		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name), managersText(s.Managers)}
 	})
 	left := pending(steps)
@@ -176,9 +160,9 @@ func adopterOf(t progress.Target) string {
 	return t.Namespace + "/" + t.Name
 }
 
-func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []handover.Step, unreleases bool) error {
+func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step, unreleases bool) error {
 	for _, s := range steps {
-		if err := h.annotate(ctx, s.Object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
+		if err := h.annotate(ctx, s.object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
 			return err
 		}
 	}

@@ -31,22 +31,13 @@ func newAdoptEngine(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt-engine",
 		Short: "Take a cluster over from Package Operator, with all of its packages (single objects: adopt)",
-		Long: `Have this engine take over a cluster in which Package Operator runs. Its packages stay as they are:
-no object of them is deleted, recreated or restarted.
+		Long: `Have this engine take over a cluster in which Package Operator runs. No object of its packages is deleted,
+recreated or restarted. Package Operator is stopped, its own ClusterPackage is removed without its objects,
+and this engine's CRDs, roles and policies are installed, with --image also its manager. The plan comes
+first.
 
-Package Operator is paused and stopped. Its own ClusterPackage, ` + corev1alpha1.EnginePackage + `, is removed, after its
-objects were taken out of it, the CustomResourceDefinitions above all: none of them is deleted, and
-its Deployment remains with 0 replicas. Then this engine is installed over it: the CRDs, the
-roles and policies, and with --image its manager.
-
-The plan comes first: what there is of Package Operator, who leads, and what works in another way
-here. It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed.
-The command can be repeated at any time, also after it was interrupted. The way back is release-engine.
-
-It applies config as kubectl apply --server-side --force-conflicts -k config does. It is refused while this engine leads
-beside that ClusterPackage, while an engine leads or runs in another namespace, and while the bootstrap Job of
-Package Operator runs. --timeout is how long to wait for the Lease. The guide is
-docs/migrate-from-package-operator.md.`,
+The command can be repeated, also after an interrupt. It is refused while an engine leads in another
+namespace. The way back is release-engine; the guide is docs/migrate-from-package-operator.md.`,
 		Example: `  kubectl package adopt-engine --dry-run
   kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes`,
 		Args: command.Takes(),

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
@@ -111,11 +110,11 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 }
 
 // keys are those of all objects, as ones in a namespace and as ones of the cluster.
-func (in *installation) keys() (all []handover.Object) {
+func (in *installation) keys() (all []object) {
 	for _, key := range in.recorded {
-		all = append(all, handover.Object{Key: key})
+		all = append(all, object{Key: key})
 		key.Namespace = ""
-		all = append(all, handover.Object{Key: key})
+		all = append(all, object{Key: key})
 	}
 	return all
 }
@@ -135,9 +134,9 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 		}
 		switch {
 		case phases[key] == "" || key.Kind == "Namespace":
-			h.others = append(h.others, handover.Step{Object: handover.Object{Key: recorded}, Done: true, Note: "stays as it is: the package does not bring it, or it is to be named"})
+			h.others = append(h.others, step{object: object{Key: recorded}, Done: true, Note: "stays as it is: the package does not bring it, or it is to be named"})
 			continue
-		case !slices.ContainsFunc(h.objects, func(o handover.Object) bool { return o.Key == key }):
+		case !slices.ContainsFunc(h.objects, func(o object) bool { return o.Key == key }):
 			if err := h.readRecorded(ctx, key); err != nil {
 				return err
 			}
@@ -161,11 +160,11 @@ func (h *handoverPlan) readRecorded(ctx context.Context, key objects.Key) error 
 	}
 	switch {
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		h.others = append(h.others, handover.Step{Object: handover.Object{Key: key}, Done: true, Note: "is not in the cluster: the package creates it"})
+		h.others = append(h.others, step{object: object{Key: key}, Done: true, Note: "is not in the cluster: the package creates it"})
 	case err != nil:
 		return h.cluster.Explain("cannot read "+key.String(), err)
 	default:
-		h.objects = append(h.objects, handover.Object{Key: key, Live: u})
+		h.objects = append(h.objects, object{Key: key, Live: u})
 	}
 	return nil
 }

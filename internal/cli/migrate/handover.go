@@ -24,7 +24,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -53,12 +52,12 @@ func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
 type handoverPlan struct {
 	*planning.Planned
 	cluster *cluster.Cluster
-	objects []handover.Object
+	objects []object
 	plan    *dryrun.Plan
 	// deployment is the UID of the package's deployment, empty if there is none.
 	deployment types.UID
 	// others are steps that are shown beside those of the objects, and notes below them.
-	others []handover.Step
+	others []step
 	notes  []string
 }
 
@@ -74,7 +73,7 @@ func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) 
 	}
 	all, err := cl.ReadNamed(ctx, h.Client, names)
 	for _, u := range all {
-		h.objects = append(h.objects, handover.Object{Key: objectdiff.KeyOf(u.Object, ""), Live: u})
+		h.objects = append(h.objects, object{Key: objectdiff.KeyOf(u.Object, ""), Live: u})
 	}
 	return h, err
 }
@@ -150,7 +149,7 @@ func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[
 }
 
 // show prints the plan, and returns an error where it is refused.
-func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.Step, row func(handover.Step) []string) error {
+func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row func(step) []string) error {
 	out := c.Streams.ErrOut
 	if c.dryRun {
 		out = c.Streams.Out
@@ -185,7 +184,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.S
 
 // stepLines has a line for each step. Why nothing happens to an object is no column of the table, and a
 // refusal, which may be long, is below its object.
-func stepLines(steps []handover.Step, styles terminal.Styles, row func(handover.Step) []string) []string {
+func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []string {
 	longest := 0
 	for _, s := range steps {
 		longest = max(longest, utf8.RuneCountInString(terminal.Line(s.Key.String())))
@@ -226,8 +225,8 @@ func (c *handoverCommand) confirmed(question string) error {
 }
 
 // pending are the steps with something to do.
-func pending(steps []handover.Step) []handover.Step {
-	var left []handover.Step
+func pending(steps []step) []step {
+	var left []step
 	for _, s := range steps {
 		if !s.Done {
 			left = append(left, s)
@@ -238,7 +237,7 @@ func pending(steps []handover.Step) []handover.Step {
 
 // annotate sets, or for nil removes, an annotation of an object that was not replaced since it was
 // read. Where it is gone, nothing is to be removed.
-func (h *handoverPlan) annotate(ctx context.Context, o handover.Object, annotation string, value any) error {
+func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string, value any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": o.Live.GetUID(), "annotations": map[string]any{annotation: value}},
 	})
@@ -259,7 +258,7 @@ func (h *handoverPlan) annotate(ctx context.Context, o handover.Object, annotati
 const handoverInterval = 500 * time.Millisecond
 
 // await waits until each object is as wanted.
-func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []handover.Step, is func(*metav1.OwnerReference) bool, what string) error {
+func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []step, is func(*metav1.OwnerReference) bool, what string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
 	var left []string

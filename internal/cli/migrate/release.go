@@ -15,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -27,23 +26,14 @@ func newRelease(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME...",
 		Short: "Have a package leave single objects to others, without deleting them (all packages: release-engine)",
-		Long: `Have the package that controls objects leave them as they are: nothing is deleted or changed but
-the owner reference and the label of the engine. From then on kubectl, Helm or another package
-may have them; see adopt.
+		Long: `Have a package leave objects to others: only the owner reference and the label of the engine are removed.
+Then kubectl, Helm or another package can take them (adopt). The package continues without them: a patch
+in its spec.patches deletes each from what it renders. Remove that patch if a later version does not bring
+the object; adopt removes it too.
 
-The package goes on without the objects: spec.patches of it gets a patch for each, which deletes it
-from what the package renders. A later version that does not bring the object wants that patch
-removed; adopt removes it as well. Until the release the objects carry the annotation
-` + corev1alpha1.DeletionPolicyAnnotation + `: ` + corev1alpha1.DeletionPolicyKeep + `.
-
-The plan comes first, and is asked for on a terminal; elsewhere it wants --yes. With --dry-run
-nothing is changed. All objects have to belong to one package.
-
-KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
-for an object of another namespace.
-
-After --wait=false the annotation stays until you remove it. Refused is what would remove other objects as well, and
-the last object of a package: set spec.deletionPolicy: Orphan and delete that.`,
+All objects have to belong to one package. The last object of a package cannot be released: set
+spec.deletionPolicy: Orphan and delete the package. After --wait=false, remove the
+annotation package-operator.run/deletion-policy yourself.`,
 		Example: `  kubectl package release configmap/settings -n shop`,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -69,7 +59,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	}
 	err = c.load(ctx, h, name, func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
 		for _, o := range h.objects {
-			if err := handover.AddPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
+			if err := addPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
 				return err
 			}
 		}
@@ -92,11 +82,11 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	case len(phases) == 0:
 		return fmt.Errorf("%s would bring no object any more. Delete it, and leave its objects: set spec.deletionPolicy: Orphan, then kubectl package delete %s", h.Target, h.Target.Flags())
 	}
-	steps := handover.Release(h.objects, h.plan)
-	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps, func(handover.Step) []string {
+	steps := releaseSteps(h.objects, h.plan)
+	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps, func(step) []string {
 		return []string{"stays as it is", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
 	})
-	if others := handover.Others(steps, h.plan); err == nil && len(others) > 0 {
+	if others := removedBesides(steps, h.plan); err == nil && len(others) > 0 {
 		err = fmt.Errorf("nothing was changed: %s would remove other objects with its next revision, too: %s. Roll that out first",
 			h.Target, strings.Join(others[:min(len(others), command.MostNamed)], ", "))
 	}
@@ -111,7 +101,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 
 // renderedNamespace is what the package renders as the namespace of an object; empty where it may leave
 // it out.
-func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o handover.Object) string {
+func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o object) string {
 	if t.Scope == corev1alpha1.ScopeNamespaced || o.Key.Namespace == spec.DefaultNamespace {
 		return ""
 	}
@@ -138,7 +128,7 @@ func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
 	return found, nil
 }
 
-func controllingPackage(ctx context.Context, cl *cluster.Cluster, o handover.Object) (cluster.Name, error) {
+func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (cluster.Name, error) {
 	controller := metav1.GetControllerOf(o.Live)
 	if controller == nil {
 		return cluster.Name{}, fmt.Errorf("%s belongs to no package: nothing controls it", o.Key)
@@ -166,9 +156,9 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o handover.Obj
 	return n, nil
 }
 
-func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []handover.Step) error {
+func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []step) error {
 	for _, s := range steps {
-		if err := h.annotate(ctx, s.Object, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
+		if err := h.annotate(ctx, s.object, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
 			return err
 		}
 	}
@@ -197,11 +187,11 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []h
 }
 
 // unkeep removes the annotation that keeps objects from those which did not have it before.
-func (h *handoverPlan) unkeep(ctx context.Context, steps []handover.Step) error {
+func (h *handoverPlan) unkeep(ctx context.Context, steps []step) error {
 	var failed error
 	for _, s := range steps {
 		if s.Live.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] != corev1alpha1.DeletionPolicyKeep {
-			failed = errors.Join(failed, h.annotate(ctx, s.Object, corev1alpha1.DeletionPolicyAnnotation, nil))
+			failed = errors.Join(failed, h.annotate(ctx, s.object, corev1alpha1.DeletionPolicyAnnotation, nil))
 		}
 	}
 	return failed

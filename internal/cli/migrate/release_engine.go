@@ -34,19 +34,13 @@ func newReleaseEngine(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release-engine",
 		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
-		Long: `Make what this engine has written such that Package Operator takes it back: the way back from
-adopt-engine. The manager is stopped, then metadata change, and nothing else. Each object gets the
-newest ObjectSet that contains it as its controller, in place of the ObjectDeployment, and the
-revision of that. ObjectSets get the labels that their deployment selects. Finalizers go that
-Package Operator never removes. No object is deleted, recreated or restarted.
+		Long: `Prepare all packages for Package Operator to take them back: the way back from adopt-engine. The manager is
+stopped, then owner references, labels and finalizers change; no object is deleted, recreated or restarted.
+The plan comes first. What Package Operator does not know of a package is named, and needs --accept-losses;
+packages in other clusters and those with sensitive values are refused.
 
-The plan comes first and is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing
-is changed. What Package Operator does not know of a package is named, and wants --accept-losses.
-Refused are packages that it could not have at all: those in other clusters, and those with
-sensitive values.
-
-The command can be repeated at any time, also after it was interrupted. Afterwards install
-Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.`,
+The command can be repeated, also after an interrupt. Afterwards install Package Operator, and keep the
+CustomResourceDefinitions: deleting them deletes every package.`,
 		Example: `  kubectl package release-engine --dry-run
   kubectl package release-engine --yes`,
 		Args: command.Takes(),

@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -14,14 +13,14 @@ import (
 // A long refusal or note of one object does not widen the columns of the others.
 func TestStepLines(t *testing.T) {
 	t.Parallel()
-	step := func(name string) handover.Step {
-		return handover.Step{Object: handover.Object{Key: objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name}}}
+	named := func(name string) step {
+		return step{object: object{Key: objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name}}}
 	}
-	refused, left, done := step("refused"), step("left"), step("b")
+	refused, left, done := named("refused"), named("left"), named("b")
 	refused.Refusal = "Internal error occurred: " + strings.Repeat("long ", 10)
 	left.Done, left.Note = true, "stays as it is: the package does not bring it"
 	done.Done = true
-	got := stepLines([]handover.Step{step("a"), refused, left, done, step("c")}, terminal.StylesFor(&strings.Builder{}), func(s handover.Step) []string {
+	got := stepLines([]step{named("a"), refused, left, done, named("c")}, terminal.StylesFor(&strings.Builder{}), func(s step) []string {
 		return []string{"phase " + strings.Repeat(s.Key.Name, 3), "controller"}
 	})
 	want := []string{

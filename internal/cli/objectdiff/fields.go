@@ -1,7 +1,9 @@
 package objectdiff
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"regexp"
@@ -11,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
@@ -284,4 +287,18 @@ func Mask(v any) any {
 		meta["annotations"], out["metadata"] = annotations, meta
 	}
 	return out
+}
+
+// ValueText is JSON on one line.
+func ValueText(v any, width int) string {
+	if v == Hidden {
+		return Hidden
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "?"
+	}
+	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), width)
 }

@@ -42,13 +42,9 @@ func newLock(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lock",
 		Short: "Print what is installed: versions, digests, dependencies, and which package owns which API",
-		Long: `Print the packages of the namespace, and what they depend on, as YAML: each with its version, the
-digest of its image, its dependencies and what is installed for each; and the APIs that they
-bring, with the package that does. With --cluster those of the cluster, with -A all. Nothing is
-changed: equal clusters print equal text, to keep or to compare.
-
-Dependencies are {name, optional, package, range, api, to, version, unsatisfied}; apis are those that definitions of
-packages bring.`,
+		Long: `Print the packages of the namespace, and what they depend on, as YAML: versions, digests, dependencies with
+what is installed for each, and the APIs that each package brings. Equal clusters print equal text, to keep
+or to compare.`,
 		Example: `  kubectl package lock -A > before.yaml`,
 		Args:    command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -32,17 +32,11 @@ func newPause(on command.Command) *cobra.Command {
 	cmd := c.complete(&cobra.Command{
 		Use:   "pause NAME",
 		Short: "Stop the engine from writing anything of a package",
-		Long: `Pause a package: its objects stay as they are, nothing of it is rolled out, corrected or put
-right, and a change of its spec waits. Its status goes on being reported. A deletion is
-carried out all the same.
+		Long: `Pause a package: nothing of it is rolled out or corrected, and a change of its spec waits. Its status is
+still reported, and a deletion is carried out. NAME may be package/NAME or clusterpackage/NAME. The command
+returns when the engine has noticed.
 
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME.
-
--m is kept in the annotation package-operator.run/pause-message. It returns when the status says that the engine has
-noticed, whether the package is available or not.
-
-To stop all that the engine writes, stop the manager: kubectl -n package-operator-system scale
+To stop everything that the engine writes, stop the manager: kubectl -n package-operator-system scale
 deployment/lockstep-manager --replicas=0.`,
 	})
 	cmd.Flags().StringVarP(&c.message, "message", "m", "", "why it is paused, for others to read")
@@ -54,8 +48,8 @@ func newUnpause(on command.Command) *cobra.Command {
 	return c.complete(&cobra.Command{
 		Use:   "unpause NAME",
 		Short: "Let the engine go on with a package",
-		Long: `Let the engine go on with a package that was paused. It returns when the engine has taken it
-up again; watch what that leads to by rollout status.`,
+		Long: `Let the engine continue with a paused package. The command returns when the engine has noticed; rollout
+status watches what follows.`,
 	})
 }
 

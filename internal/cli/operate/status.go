@@ -13,11 +13,21 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/operate/rollout"
+	"lockstep.run/lockstep/internal/cli/operate/support"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objectsets"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{
+		newStatus(on), newExplain(on), newDeps(on), newLock(on), rollout.New(on), newVerify(on), support.New(on),
+		newPause(on), newUnpause(on), newRetry(on), newRerun(on),
+		newClusterTree(on),
+	}
+}
 
 type statusCommand struct {
 	command.Command
@@ -37,31 +47,11 @@ func newStatus(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "status NAME",
 		Short: "Show how a package stands, what blocks it and why",
-		Long: `Show how a package stands: its phases, what blocks them and why, its image and revision. With
---objects also the objects of its newest revision in their phases, with the health of each as it is
-in the cluster now. With --why also what explain says: the cause, down to the pod, the event or the
-refusal, and what to do about it.
+		Long: `Show the state of a package: its phases, what blocks them and why, its image and revision. --objects adds
+the objects of the newest revision with their health in the cluster; --why adds what explain prints.
 
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME; kind and name may be two arguments as well. Exits with 0 whenever the
-package exists, however it stands; to test for availability:
-kubectl wait --for=condition=Available package/NAME
-
-Between phases and conditions stand what is ignored of the package, and the images that the objects of the
-revision in charge name, with their digests.
-
--o json prints kind, namespace, name, summary, message, current (the status is about the latest spec), available,
-image, component, package, version, digest, revision, phases[]{name, state, ready, total}, blocking[]{phase, group,
-kind, namespace, name, message}, images[]{name, image, digest}, omittedImages, ignored[], conditions[], created, and
-with --why in why what explain prints. summary is one of Available, Pending (no manager has looked at it),
-Progressing, Stalled, Unavailable, Invalid, ImagePullError, ImageNotVerified (an ImageConfig does not trust it),
-Unresolved, WaitingForDependencies, DependenciesUnsatisfied, AwaitingActivation, TargetNotConnected (the cluster of
-targetRef cannot be used), Paused, Deleting.
-
---objects adds the objects of the newest revision that the package's deployment controls, with their health as
-kstatus judges it: Current, InProgress, Failed, Terminating, NotFound, Unknown. One that another owner controls
-names it. A Job that is gone after it succeeded counts as Current. -o json has objects{kind, namespace, name, package,
-revision, phases[]{name, state, sealed, objects[]{group, version, kind, namespace, name, health, message}}}.`,
+NAME may be package/NAME or clusterpackage/NAME. Exits with 0 if the package exists, whatever its state;
+kubectl wait --for=condition=Available package/NAME tests for availability.`,
 		Args: command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
@@ -133,7 +123,7 @@ func (r *statusReport) text(o progress.ScreenOptions) string {
 	}
 	if r.Why != nil {
 		target := progress.Target{Scope: corev1alpha1.ScopeOf(r.Namespace), Namespace: r.Namespace, Name: r.Name}
-		text += "\n" + diagnosisText(target.String(), r.Why, o.Styles)
+		text += "\n" + r.Why.Text(target.String(), o.Styles)
 	}
 	return text
 }

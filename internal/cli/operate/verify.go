@@ -36,25 +36,15 @@ func newVerify(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
-		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster (as a package and as a
-repository, whichever they verify) or, with --key or
---certificate-identity, by public keys, one of which has to have signed it, or by the identity that
-a certificate was issued to. Both forms that cosign makes are read. Only the registry
-of the image is asked; certificate authorities and logs are those of --trusted-root, which
-cosign trusted-root create and the repository of Sigstore's root have. An attestation is no signature.
+		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster, by one of the
+public keys of --key, or by the identity of --certificate-identity. Only the registry of the image is
+asked; an identity needs a --trusted-root. Exits with 1 without a good signature; the error begins with
 
-Where different ImageConfigs verify an image as a package and as a repository, it needs the signature of
-each. One good signature of a policy suffices. At most 100 signatures of each form are read, of up to 256 KiB each.
-Regular expressions are for the whole text, unlike those of cosign verify. --trusted-root is required with an
-identity, as none is downloaded. Keys that ImageConfigs name are in --manager-namespace, and you need the right to read
-them. Exits with 1 where there is no good signature; the error begins with the reason:
-
-  NoSignature          the registry has none of this digest
-  SignatureInvalid     none is one of this digest by a key or authority that is given: it is of another image
-                       or key, was changed, or has no entry in a transparency log
-  IdentityMismatch     it is good, and by another identity
-  KeyExpired           it is good, and by a key that is not valid now
-  TrustRootInvalid     a key or the trusted root that is given cannot be used
+  NoSignature          the registry has no signature of this digest
+  SignatureInvalid     no signature of this digest is by a given key or authority
+  IdentityMismatch     it is good, but of another identity
+  KeyExpired           it is good, but its key is not valid now
+  TrustRootInvalid     a given key or trusted root cannot be used
   RegistryUnreachable  the registry did not say whether there is one`,
 		Example: `  kubectl package verify registry.example.com/cert-operator:v1.2.0
   kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub

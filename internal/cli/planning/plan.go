@@ -20,6 +20,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{newPlan(on), newRBAC(on)}
+}
+
 // Planner loads packages as the manager would, with what flags change.
 type Planner struct {
 	command.Command
@@ -35,90 +40,30 @@ type Planner struct {
 	shared *shared
 }
 
-const planHelp = `Show what installing a package, or changing an installed one to it, would do to the objects in
-the cluster: what is created, changed field by field, replaced, deleted, taken over or refused,
-in which phase; which rights somebody gains, and which data may be lost.
-
-PACKAGE is what a repository offers, in the highest version that --version allows, or in the one
-VERSION after a /, as install takes it. It, or the package in an image or a folder, is loaded as
-the manager would load it: with the configuration, component and patches of the Package of that
-name where there is one, unless flags say otherwise. The decisions are the engine's own, and every change is sent to the API
-server as a dry run, which stores nothing but needs the rights of the change. What would be installed
-or changed because the package depends on it, and what cannot be had, comes first.
-
-NAME is that of PACKAGE, the last part of the image's name, or the name in a folder's manifest,
-where it is not given. NAME alone, as package/NAME or clusterpackage/NAME, plans the installed
-package itself: what flags, such as another --version, or a changed cluster would make of it. With
---revision it is planned that an existing revision takes over, one that awaits its activation or
-an earlier one; flags that change the package are of no effect then.
-
-Exits with 0; with --exit-code with 0 where there is nothing to do and with 2 where there is. It
-exits with 1 after an error, and where the engine would refuse the change.
-
-With --all every installed package is planned in the version that is installed: with the plugin of a new
-version, before an upgrade of the engine, nothing should be found. The summary comes first. It exits with
-2 where anything would change, and with 1 where a package would be refused or cannot be planned.
-
-An image is pulled with the pull secrets of the Package, those that you may read, and else with your own
-credentials; a tag is followed as imagePullPolicy says. Every probe counts as true. Where NAME is that of a
-ClusterPackage alone, that is planned, with a warning: install needs its kind.
-
-  +  is created                      ±  is deleted and recreated
-  ~  is changed, field by field      ✗  is refused: the engine would stop there
-  <  is taken over from another      -  is deleted after the rollout
-  o  is left behind: deletion-policy: Keep, or the reason
-
-Of fields, ~ is another value, + a new one, - one that goes; "set by" names field managers beside the engine.
-"someone changed it: put back" is drift that is corrected. What follows a refusal is shown as "not reached".
-Relabelled objects get the well-known labels of the new release after the rollout, and nothing else. Of
-dependencies · is waited for, ✗ cannot be had and refuses the plan, + is installed and ~ moved to another
-version; fields that an API has to have are left to the engine. Values of Secrets, and objects that hold
-values of sensitive Secrets, are hidden; of a refused Secret reason and fields alone are shown, as a message
-may repeat values.
-
-Data that may be lost is about definitions, namespaces, volumes and the claims of StatefulSets: versions and
-fields that go, and how many objects go along. Rights that are gained compares what roles and bindings grant
-before and after; a rule that another one covers is none.
-
-Where no dry run is possible, the line below the object says why, and the template is compared with the live
-values: its definition or namespace comes or changes with the package, a webhook has no dry runs, or you may
-not write it. Quotas that the new objects exhaust together are refusals, as far as they count objects, ports of
-Services or storage that claims ask for. It cannot know which probes fail, and what others do meanwhile.
-
--o json prints kind, namespace, name, outcome (Nothing, Changes, Refused), revision, to and from (image or
-folder, digest, package, version; revision of from), dependencies[]{name, optional, satisfied, failed, reason,
-message, by, version}, installations[]{object, package, version, from, because[]}, refusals[]{phase, group, kind,
-namespace, name, fields[], message, obstacle{group, kind, name, remedy}} (obstacle is a policy or webhook of
-the package itself), phases[]{name, reached, unchanged, changes[], completed[]} (Jobs that completed earlier and
-do not run again), cleanup[] (changes), powers[]{subject, role, binding, namespace, verbs[], apiGroups[],
-resources[], resourceNames[], nonResourceURLs[]}, losses[]{object, message}, warnings[], summary (numbers by
-action); with --all summary{nothing, changes, refused, failed}, plans[] and failed[]{kind, namespace, name,
-message}. A change has action (Create, Change, Correct, TakeOver, Replace, Relabel, Delete, Release, Refuse), the
-object, reached, fields[]{path, before, after, managers[]}, from, unverified and message.`
-
 func newPlan(on command.Command) *cobra.Command {
 	c := &Planner{Command: on}
 	cmd := &cobra.Command{
 		Use:   "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
 		Short: "Show what an install or an upgrade would do, without doing it",
-		Long:  planHelp,
-		Example: `  # What installing what a repository offers does, with what it depends on
-  kubectl package plan shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
+		Long: `Show what installing a package, or changing an installed one, would do to the objects in the cluster, which
+rights somebody gains, and which data may be lost. Every change is sent to the API server as a dry run,
+which needs the rights of the change. Arguments and flags are those of install.
 
-  # What an upgrade does
-  kubectl package plan package/shop -n shop --version 2.0.0
+NAME alone, as package/NAME, plans the installed package itself. --all plans all of them, and exits with 2
+if anything would change. Otherwise exits with 1 if the engine would refuse the change.
+
+  + created    ± recreated     < taken over     - deleted after the rollout
+  ~ changed    ✗ refused       o left behind
+
+Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
+		Example: `  # An install, and an upgrade
+  kubectl package plan shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
   kubectl package plan registry.example.com/cert-operator:v1.3.0 clusterpackage/cert
 
-  # What the activation of a revision does
+  # The activation of a revision
   kubectl package plan package/web -n shop --revision 3
 
-  # What another configuration does
-  kubectl package plan package/web -n shop --config web.yaml
-
-  # What a folder would be as a new package, for a pipeline
-  kubectl package plan ./web -n shop --exit-code -o json
-
-  # What the engine of this version would change, before it is upgraded
+  # What this version of the engine would change, before it is upgraded
   kubectl package plan --all`,
 		Args:              c.choice.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),

@@ -45,7 +45,6 @@ are not archived, and those of the package of --from.
 RBAC cannot limit create to names. Rights in a namespace that the package brings are in the ClusterRole.
 Whoever writes roles needs what they grant. More: docs/administrate/accounts.md`,
 		Example: `  # An account for a package that is to be installed
-  kubectl create serviceaccount deployer -n shop
   kubectl package rbac shop.example.com shop -n shop --account deployer >roles.yaml
   kubectl apply -f roles.yaml
   kubectl package install shop.example.com shop -n shop --service-account deployer

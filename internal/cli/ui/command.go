@@ -30,17 +30,10 @@ func Commands(on command.Command) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show what is installed, and what it waits for, as a page in the browser",
-		Long: `Show what is installed, and what it waits for, as a page in the browser: packages, what is broken
-first; of one its phases and objects, the cause and the remedy as explain says them, revisions and
-what depends on what; what is outdated. The page follows the cluster by watches, with the rights of
-the user, and changes nothing but by --allow-changes.
+		Long: `Show packages, what they wait for and why, their revisions, dependencies and the catalogue as a page in the
+browser. It follows the cluster with your rights, and changes nothing without --allow-changes.
 
-It is served on this machine alone, to one browser, and ends with this command. The browser is
-opened through a file that only the user can read; with --no-browser the address is printed, which
-opens the page once.
-
-With --allow-changes the page pauses packages, lets them go on, retries, activates revisions that await it, and
-upgrades to the version and digest whose plan is shown. More is in docs/ui.md.`,
+The page is served on this machine alone, to one browser, until the command ends. More: docs/ui.md`,
 		Example: `  kubectl package ui
   kubectl package ui --no-browser --port 8443`,
 		Args: command.Takes(),

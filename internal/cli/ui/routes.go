@@ -12,7 +12,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	pageReadTimeout = 10 * time.Second // of a request
+	pagePlan        = 25 * time.Second // of a plan, which dry runs each object: less than the answer may take
+	pageOfferTime   = 20 * time.Second // for the versions of one package: less than the answer may take
 )
 
 // view is what a page shows, and when that changes.
@@ -38,13 +43,13 @@ func (s *server) routes() http.Handler {
 		"/packages": s.list, "/packages/{namespace}/{name}": s.one, "/clusterpackages/{name}": s.one, "/graph": s.graph,
 		"/catalogue": s.catalogue,
 	} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, make) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pageReadTimeout, make) })
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
-	mux.HandleFunc("GET /catalogue/package", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageOfferTime, s.offer) })
+	mux.HandleFunc("GET /catalogue/package", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pageOfferTime, s.offer) })
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
-		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, s.diff) })
-		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PagePlan, s.plan) })
+		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pageReadTimeout, s.diff) })
+		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pagePlan, s.plan) })
 		for action, change := range actions {
 			if s.changes {
 				mux.HandleFunc("POST "+path+"/"+action, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, change) })

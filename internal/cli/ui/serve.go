@@ -16,7 +16,14 @@ import (
 	"lockstep.run/lockstep/internal/cli/ui/guard"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/cli/ui/watches"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	pageHeaderBytes  = 16 << 10         // of a request; browsers send one or two KiB
+	pageWriteTimeout = 30 * time.Second // of an answer, and of each piece of a stream
+	pageConnections  = 64               // a browser opens six for a host
+	pageStreams      = 12               // two browsers' worth
+	pagePlans        = 2                // at a time: each has the images of what it compares in memory
 )
 
 // server answers the requests of the browser that is signed in.
@@ -42,7 +49,7 @@ type server struct {
 // newServer is for a page at an address; closed is called after too many wrong codes.
 func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bool, closed func()) *server {
 	s := &server{
-		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, limits.PageStreams), plans: make(chan struct{}, limits.PagePlans),
+		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, pageStreams), plans: make(chan struct{}, pagePlans),
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
@@ -53,12 +60,12 @@ func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bo
 // serve answers on a listener until ctx ends.
 func (s *server) serve(listener net.Listener) error {
 	h := &http.Server{
-		Handler: s.guard, ReadHeaderTimeout: limits.PageReadTimeout, ReadTimeout: limits.PageReadTimeout, WriteTimeout: limits.PageWriteTimeout,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: limits.PageHeaderBytes, BaseContext: func(net.Listener) context.Context { return s.ctx },
+		Handler: s.guard, ReadHeaderTimeout: pageReadTimeout, ReadTimeout: pageReadTimeout, WriteTimeout: pageWriteTimeout,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: pageHeaderBytes, BaseContext: func(net.Listener) context.Context { return s.ctx },
 	}
 	stop := context.AfterFunc(s.ctx, func() { _ = h.Close() })
 	defer stop()
-	if err := h.Serve(&bounded{Listener: listener, places: make(chan struct{}, limits.PageConnections)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(&bounded{Listener: listener, places: make(chan struct{}, pageConnections)}); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil

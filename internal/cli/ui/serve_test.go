@@ -27,7 +27,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/cli/ui/watches"
 	"lockstep.run/lockstep/test/clustertest"
 )
 
@@ -218,7 +218,7 @@ func TestStreamRate(t *testing.T) {
 		last = strings.Contains(string(f.HTML), "web:399")
 	}
 	<-written
-	if most := int(time.Since(begin)/limits.PageInterval) + 2; sent > most {
+	if most := int(time.Since(begin)/watches.Interval) + 2; sent > most {
 		t.Errorf("%d times in %s", sent, time.Since(begin))
 	}
 }
@@ -228,7 +228,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := serve(t, clustertest.FakeCluster(t))
 	ctx, cancel := context.WithCancel(t.Context())
-	for range limits.PageStreams {
+	for range pageStreams {
 		status, fragments := b.stream(ctx, "packages/stream")
 		if status != http.StatusOK {
 			t.Fatalf("stream: %d", status)
@@ -568,11 +568,11 @@ func TestPlansAreBounded(t *testing.T) {
 		_, err = s.plan(r)
 		return err
 	}
-	done := make(chan error, limits.PagePlans)
-	for range limits.PagePlans {
+	done := make(chan error, pagePlans)
+	for range pagePlans {
 		go func() { done <- plan(t.Context()) }()
 	}
-	for range limits.PagePlans {
+	for range pagePlans {
 		<-reads
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -581,7 +581,7 @@ func TestPlansAreBounded(t *testing.T) {
 		t.Errorf("one more: %v, %d reads", err, len(reads))
 	}
 	close(proceed)
-	for range limits.PagePlans {
+	for range pagePlans {
 		<-done
 	}
 	if err := plan(t.Context()); err == nil || !strings.Contains(err.Error(), "no revision") {
@@ -593,7 +593,7 @@ func TestPlansAreBounded(t *testing.T) {
 func TestObserversAreBounded(t *testing.T) {
 	t.Parallel()
 	var objects []client.Object
-	for i := range limits.PageObservers + 3 {
+	for i := range watches.MaxObservers + 3 {
 		pkg := webPackage()
 		pkg.Name, pkg.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprint(i))
 		objects = append(objects, pkg)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/cli/ui/watches"
 )
 
 // refresh is the time after which a stream looks at the clock: ages change by the minute.
@@ -22,7 +22,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		http.Error(w, fmt.Sprintf("There are %d streams already: close other tabs of this page.", limits.PageStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("There are %d streams already: close other tabs of this page.", pageStreams), http.StatusServiceUnavailable)
 		return
 	}
 	out := &events{w: w, control: http.NewResponseController(w)}
@@ -54,7 +54,7 @@ func (s *server) follow(ctx context.Context, out *events, v view, known map[stri
 			return
 		}
 		// A page that takes long to draw is drawn less often, so that streams never take a processor for themselves.
-		pause := time.NewTimer(max(limits.PageInterval, 4*time.Since(begin)))
+		pause := time.NewTimer(max(watches.Interval, 4*time.Since(begin)))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -127,7 +127,7 @@ func (e *events) send(name string, data []byte) error {
 }
 
 func (e *events) write(text []byte) error {
-	if err := e.control.SetWriteDeadline(time.Now().Add(limits.PageWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := e.control.SetWriteDeadline(time.Now().Add(pageWriteTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	if _, err := e.w.Write(text); err != nil {

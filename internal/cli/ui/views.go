@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // list is the page of all packages.
@@ -47,7 +46,7 @@ func (s *server) one(r *http.Request) (view, error) {
 	if err != nil {
 		return view{}, err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), limits.PageReadTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), pageReadTimeout)
 	defer cancel()
 	detail.Await(ctx, causePatience)
 	if o, known := detail.Observed(); !known || o.State.Target.Name == "" {
@@ -135,7 +134,7 @@ func (s *server) plan(r *http.Request) (view, error) {
 	case s.plans <- struct{}{}:
 		defer func() { <-s.plans }()
 	case <-r.Context().Done():
-		return view{}, fmt.Errorf("%d plans are being made already: reload this page in a moment", limits.PagePlans)
+		return view{}, fmt.Errorf("%d plans are being made already: reload this page in a moment", pagePlans)
 	}
 	of := *s.cluster
 	of.Namespace = t.Namespace

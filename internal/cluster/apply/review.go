@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -11,6 +12,8 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 )
+
+const reviewTimeout = 10 * time.Second // of one question about rights; without an answer the API server judges each write, as without the question
 
 // Rules asks which rules the identity of w has in a namespace. They are complete unless an authorizer cannot list its own. In
 // a namespace that cannot exist they are those for the whole cluster.
@@ -49,7 +52,7 @@ func (w *Writer) review(ctx context.Context, resource string, review any) error 
 	answer, err := w.request(w.client.Post()).AbsPath("apis", authorizationv1.GroupName, "v1", resource).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(body).
-		Timeout(limits.ReviewTimeout).
+		Timeout(reviewTimeout).
 		Do(ctx).Raw()
 	if err != nil {
 		return err

@@ -22,6 +22,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const (
+	discoveryDebounce = 200 * time.Millisecond // in which changes of APIServices become one refresh of discovery
+	discoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService
+)
+
 // Options are what a Discovery works with. The functions must not block.
 type Options struct {
 	// Used returns the kinds in use.
@@ -119,19 +124,19 @@ func (d *Discovery) Run(ctx context.Context) {
 	}
 }
 
-// updateAll reads the requested groups until they are complete, limits.DiscoveryAttempts times.
+// updateAll reads the requested groups until they are complete, discoveryAttempts times.
 func (d *Discovery) updateAll(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(limits.DiscoveryDebounce):
+	case <-time.After(discoveryDebounce):
 	}
 	attempts := 0
-	retry(ctx, limits.DiscoveryDebounce, func(ctx context.Context) (done bool) {
+	retry(ctx, discoveryDebounce, func(ctx context.Context) (done bool) {
 		complete, err := d.update(ctx)
 		if err != nil || complete {
 			return complete
 		}
-		if attempts++; attempts == limits.DiscoveryAttempts {
+		if attempts++; attempts == discoveryAttempts {
 			return true
 		}
 		d.wantDiscovery.Store(true)

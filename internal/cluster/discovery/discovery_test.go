@@ -15,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // answers are what an API server without aggregated discovery says, by path; all
@@ -229,7 +227,7 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 		apiServices{f}.Changed(newAPIService())
 		time.Sleep(time.Hour)
 		asked = s.asked.Load() - asked
-		if most := int64(limits.DiscoveryAttempts); asked != most {
+		if most := int64(discoveryAttempts); asked != most {
 			t.Errorf("what discovery does not list is looked for in %d requests, want %d", asked, most)
 		}
 		stop()

@@ -20,8 +20,12 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+)
+
+const (
+	watchGrace = 30 * time.Second // of a watch without users: a package that is installed again needs no second list
+	stopWait   = 2 * time.Second  // for watches to end
 )
 
 // ErrNotReady means that what the API server serves is not known yet.
@@ -56,7 +60,7 @@ type Options struct {
 	// Held is told how many bytes are kept of what the API server says, and how many of these
 	// no more, as negative numbers; it may be nil.
 	Held func(bytes int64)
-	// Grace is how long an unused watch goes on; 0 means limits.WatchGrace.
+	// Grace is how long an unused watch goes on; 0 means watchGrace.
 	Grace time.Duration
 }
 
@@ -86,7 +90,7 @@ func New(options Options) (*Cache, error) {
 		options.Selector = options.Names.Selector()
 	}
 	if options.Grace == 0 {
-		options.Grace = limits.WatchGrace
+		options.Grace = watchGrace
 	}
 	clients, err := newClients(options.Config)
 	if err != nil {
@@ -131,7 +135,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	panics.Go(ctx, "waiting for watches", func() { c.watches.Wait(); close(ended) })
 	select {
 	case <-ended:
-	case <-time.After(limits.StopWait):
+	case <-time.After(stopWait):
 	}
 	return nil
 }

@@ -15,9 +15,10 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
+
+const confirmParallel = 4 // kinds that are listed at a time to confirm records
 
 // errNotCurrent and errConfirmed end a list early.
 var errNotCurrent, errConfirmed = errors.New("not current"), errors.New("confirmed")
@@ -37,7 +38,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 		}
 		byKind[gk][name{Namespace: key.Namespace, Name: key.Name}] = resourceVersion
 	}
-	group, ctx := panics.NewGroup(ctx, limits.ConfirmParallel, "listing objects to be confirmed")
+	group, ctx := panics.NewGroup(ctx, confirmParallel, "listing objects to be confirmed")
 	for gk, versions := range byKind {
 		group.Go(func() error { return c.confirmKind(ctx, gk, versions, labelSelector) })
 	}

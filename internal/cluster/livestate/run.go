@@ -26,6 +26,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+const firstListGrace = 5 * time.Second // for which errors of the first list of a kind count as transient
+
 // run is one watch of a kind, from its start until it is stopped or replaced, and the store
 // of its Reflector. A run that is not current any more changes nothing.
 type run struct {
@@ -111,7 +113,7 @@ func (r *run) requested(err error) {
 	case isNotServed(err) && time.Since(r.began) < limits.Establishing:
 		return
 	}
-	if IsTransient(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
+	if IsTransient(err) && time.Since(r.began) < firstListGrace && !r.kind.complete() {
 		return // else packages would become unavailable at every start
 	}
 	r.report(fmt.Errorf("watch %s: %w", r.resource.GroupResource(), err))

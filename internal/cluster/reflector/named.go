@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const namedPage = 50 // objects in a page of metadata of which some are needed: up to 1.5 MiB each
 
 // Named drops objects of other names, and the long parts of the metadata of the others,
 // as they are read: client-go's Reflector keeps a list until it is complete.
@@ -21,7 +21,7 @@ type Named struct {
 
 // ListWithContext returns a page, which is small, since objects may be large.
 func (n *Named) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.Limit = limits.NamedPage
+	options.Limit = namedPage
 	list, err := n.ListerWatcherWithContext.ListWithContext(ctx, options)
 	if err != nil {
 		return nil, err

@@ -9,8 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Of a list and a watch only the objects of some names are passed on, without what may be long.
@@ -37,7 +35,7 @@ func TestNamed(t *testing.T) {
 		},
 	}
 	list, err := n.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500})
-	if err != nil || asked.Limit != limits.NamedPage {
+	if err != nil || asked.Limit != namedPage {
 		t.Fatalf("asked for %d: %v", asked.Limit, err)
 	}
 	wantList := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "second"}, Items: []metav1.PartialObjectMetadata{*want}}

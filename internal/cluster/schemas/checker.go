@@ -10,7 +10,11 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	schemaDocuments = 12               // that are kept at once
+	schemaIdle      = 30 * time.Second // of schemas: longer than between two phases
 )
 
 // Checker checks objects against the schemas of one API server. It is safe for
@@ -64,7 +68,7 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 }
 
 // Prepare prefetches the document of a group version for a Check of its kinds within
-// limits.SchemaIdle.
+// schemaIdle.
 func (c *Checker) Prepare(ctx context.Context, gv schema.GroupVersion) error {
 	index, _, err := c.currentIndex(ctx)
 	if err != nil {
@@ -159,7 +163,7 @@ func (c *Checker) currentIndex(ctx context.Context) (current *index, fresh bool,
 	c.mu.Lock()
 	current = c.index
 	c.mu.Unlock()
-	if current != nil && time.Since(current.read) < limits.SchemaIdle {
+	if current != nil && time.Since(current.read) < schemaIdle {
 		return current, false, nil
 	}
 	current, err = readIndex(ctx, c.client)
@@ -190,7 +194,7 @@ func (c *Checker) document(url string) *document {
 
 // makeRoom drops the document that was not used for the longest time.
 func (c *Checker) makeRoom() {
-	if len(c.documents) < limits.SchemaDocuments {
+	if len(c.documents) < schemaDocuments {
 		return
 	}
 	var oldest string
@@ -205,20 +209,20 @@ func (c *Checker) makeRoom() {
 // arm starts the timer that releases memory. It is called with mu held.
 func (c *Checker) arm() {
 	if c.idle == nil {
-		c.idle = panics.After(limits.SchemaIdle, "releasing schemas", c.release)
+		c.idle = panics.After(schemaIdle, "releasing schemas", c.release)
 	}
 }
 
-// release drops documents that were not used for limits.SchemaIdle.
+// release drops documents that were not used for schemaIdle.
 func (c *Checker) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for url, document := range c.documents {
-		if time.Since(document.used) >= limits.SchemaIdle {
+		if time.Since(document.used) >= schemaIdle {
 			c.drop(url)
 		}
 	}
-	if c.index != nil && time.Since(c.index.read) >= limits.SchemaIdle {
+	if c.index != nil && time.Since(c.index.read) >= schemaIdle {
 		c.index = nil
 	}
 	c.idle = nil

@@ -217,12 +217,12 @@ func TestCheckBoundsFields(t *testing.T) {
 	t.Parallel()
 	obj := yamltest.Object(t, deployment)
 	spec := obj.Object["spec"].(map[string]any)
-	for i := range limits.SchemaErrors + 5 {
+	for i := range schemaErrors + 5 {
 		spec[fmt.Sprintf("x%02d", i)] = "x"
 	}
 	err := newServer(t).checker(t).Check(context.Background(), []*unstructured.Unstructured{obj})[0]
 	var invalid *InvalidError
-	if !errors.As(err, &invalid) || len(invalid.Fields) != limits.SchemaErrors || invalid.More != 5 {
+	if !errors.As(err, &invalid) || len(invalid.Fields) != schemaErrors || invalid.More != 5 {
 		t.Errorf("Check = %v", err)
 	}
 	if !strings.HasSuffix(err.Error(), "; and 5 more") {
@@ -423,7 +423,7 @@ func TestReleasesWhenIdle(t *testing.T) {
 		checker := server.checker(t)
 		objs := []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget)}
 		checker.Check(t.Context(), objs)
-		time.Sleep(limits.SchemaIdle - time.Second)
+		time.Sleep(schemaIdle - time.Second)
 		synctest.Wait()
 		checker.Check(t.Context(), objs[:1])
 		held := func() (documents int, index bool) {
@@ -436,7 +436,7 @@ func TestReleasesWhenIdle(t *testing.T) {
 		if documents, _ := held(); documents != 1 {
 			t.Errorf("%d documents are held, want the one that was used", documents)
 		}
-		time.Sleep(2 * limits.SchemaIdle)
+		time.Sleep(2 * schemaIdle)
 		if documents, index := held(); documents != 0 || index {
 			t.Errorf("%d documents are held at rest, index %t", documents, index)
 		}
@@ -447,20 +447,20 @@ func TestReleasesWhenIdle(t *testing.T) {
 		if got := len(server.asked()); got != 3 {
 			t.Errorf("%d requests after a release, want 3", got)
 		}
-		time.Sleep(3 * limits.SchemaIdle)
+		time.Sleep(3 * schemaIdle)
 	})
 }
 
 func TestDocumentsAreBounded(t *testing.T) {
 	t.Parallel()
 	checker := newServer(t).checker(t)
-	for i := range 2 * limits.SchemaDocuments {
+	for i := range 2 * schemaDocuments {
 		checker.document(fmt.Sprint(i))
 	}
-	if len(checker.documents) != limits.SchemaDocuments {
+	if len(checker.documents) != schemaDocuments {
 		t.Errorf("%d documents are held", len(checker.documents))
 	}
-	if _, held := checker.documents[fmt.Sprint(2*limits.SchemaDocuments-1)]; !held {
+	if _, held := checker.documents[fmt.Sprint(2*schemaDocuments-1)]; !held {
 		t.Error("the newest document is not held")
 	}
 }
@@ -533,14 +533,14 @@ func TestDocumentsAreCounted(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
-		for i := range 2 * limits.SchemaDocuments {
+		for i := range 2 * schemaDocuments {
 			checker.document(fmt.Sprint(i)) // which are never loaded
 		}
 		if got := held.Load(); got != 0 {
 			t.Errorf("%d bytes are counted of documents that others took the place of", got)
 		}
 		checker.Check(t.Context(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})
-		time.Sleep(3 * limits.SchemaIdle)
+		time.Sleep(3 * schemaIdle)
 		synctest.Wait()
 		if got := held.Load(); got != 0 {
 			t.Errorf("%d bytes are counted at rest", got)

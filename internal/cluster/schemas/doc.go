@@ -6,7 +6,7 @@
 //   - A [Checker] belongs to one API server. It reads the index of /openapi/v3 and the
 //     documents of group versions, each once per hash.
 //   - Only the definitions that a kind refers to are decoded, into a converter of that kind
-//     (about 100 KiB for a Deployment). All is released after limits.SchemaIdle without use.
+//     (about 100 KiB for a Deployment). All is released after schemaIdle without use.
 //   - The kept parts of documents are counted by a Checker of NewCounted: those of a
 //     target are in the account of all targets.
 //   - A kind that no document describes is not checked. Required fields are not either: a

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const schemaErrors = 20 // fields that the error of one object names
 
 // UnavailableError means that the schema of an object cannot be read now.
 type UnavailableError struct {
@@ -28,7 +28,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // InvalidError means that an object does not fit the schema of its kind. It quotes no
 // values of the object except in paths: keys of maps, and of list elements.
 type InvalidError struct {
-	// Fields are sorted by path, at most limits.SchemaErrors.
+	// Fields are sorted by path, at most schemaErrors.
 	Fields []FieldError
 	// More is how many fields are wrong beyond these.
 	More int
@@ -106,9 +106,9 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Problem, b.Problem))
 	})
 	invalid := &InvalidError{Fields: slices.Compact(fields)}
-	if len(invalid.Fields) > limits.SchemaErrors {
-		invalid.More = len(invalid.Fields) - limits.SchemaErrors
-		invalid.Fields = invalid.Fields[:limits.SchemaErrors]
+	if len(invalid.Fields) > schemaErrors {
+		invalid.More = len(invalid.Fields) - schemaErrors
+		invalid.Fields = invalid.Fields[:schemaErrors]
 	}
 	r := document.content.resolver()
 	for i := range invalid.Fields {

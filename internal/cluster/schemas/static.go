@@ -9,8 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Static checks objects against definitions that are at hand, without an API
@@ -98,7 +96,7 @@ type walker struct {
 }
 
 func (w *walker) walk(at definition, value any, path string) {
-	if len(w.found) >= limits.SchemaErrors {
+	if len(w.found) >= schemaErrors {
 		return
 	}
 	switch value := value.(type) {

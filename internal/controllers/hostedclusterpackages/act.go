@@ -16,8 +16,9 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const hostedWrites = 8 // Packages of one that are written at a time
 
 // act creates, updates and removes Packages. The updates are in the queue of the recorded status.
 func (s *reconciliation) act(ctx context.Context) error {
@@ -34,7 +35,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 	for _, i := range s.remove {
 		writes = append(writes, &write{namespace: s.surplus[i].namespace, send: s.delete})
 	}
-	group, _ := panics.NewGroup(ctx, limits.HostedWrites, "writing Packages")
+	group, _ := panics.NewGroup(ctx, hostedWrites, "writing Packages")
 	for _, w := range writes {
 		group.Go(func() error {
 			w.err = panics.Guard(ctx, "writing Package "+w.namespace+"/"+s.owner.Name, func() (err error) {

@@ -18,8 +18,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const hostedUpdates = 100 // Packages that are updated at a time, which status.processing names: some 15 KiB
 
 // gather reads a HostedClusterPackage; nil if there is nothing to be done.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
@@ -117,7 +118,7 @@ func (r *Reconciler) packagesOf(
 // look makes the snapshot.
 func (s *reconciliation) look(selected, known []environment.HostedCluster) error {
 	s.templateChanged = int64(s.owner.Status.ObservedGeneration) != s.owner.Generation
-	s.most = min(maxUnavailable(s.owner), limits.HostedUpdates)
+	s.most = min(maxUnavailable(s.owner), hostedUpdates)
 	queued := sets.New[types.UID]()
 	for _, ref := range s.owner.Status.Processing {
 		queued.Insert(ref.UID)

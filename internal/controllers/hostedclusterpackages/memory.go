@@ -3,14 +3,20 @@ package hostedclusterpackages
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+const (
+	hostedProblemBytes = 512             // of why a Package cannot be written
+	hostedRetryMin     = time.Second     // after a write of a Package that was refused, doubled each time
+	hostedRetryMax     = 5 * time.Minute // fields may be released without a trace in the Package's content
 )
 
 func (m *memory) of(owner *corev1alpha1.HostedClusterPackage) *state {
@@ -104,7 +110,7 @@ func (s *reconciliation) refuse(namespace string, pkg *corev1alpha1.Package, err
 	if encodeErr != nil {
 		return
 	}
-	r := &refusal{input: input, message: conditions.Cut(conditions.Message(err.Error()), limits.HostedProblemBytes)}
+	r := &refusal{input: input, message: conditions.Cut(conditions.Message(err.Error()), hostedProblemBytes)}
 	switch apply.Classify(err) {
 	case apply.FieldConflict, apply.Blocked, apply.StaleFields, apply.Absent, apply.NamespaceTerminating:
 		r.final = true
@@ -112,7 +118,7 @@ func (s *reconciliation) refuse(namespace string, pkg *corev1alpha1.Package, err
 	if last := s.state.refusals[namespace]; last != nil && last.input == input {
 		r.times = last.times + 1
 	}
-	pause := limits.HostedRetryMin << min(r.times, 16)
-	r.retry = s.now.Add(s.Pace.Of(min(pause, limits.HostedRetryMax)))
+	pause := hostedRetryMin << min(r.times, 16)
+	r.retry = s.now.Add(s.Pace.Of(min(pause, hostedRetryMax)))
 	s.state.refusals[namespace] = r
 }

@@ -19,6 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const hostedWorkers = 2 // HostedClusterPackages that are reconciled at a time
+
 // ownerIndex has Packages by the name of the HostedClusterPackage that controls them.
 const ownerIndex = "hostedClusterPackage"
 
@@ -29,7 +31,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, fmt.Errorf("index packages by owner: %w", err)
 	}
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
-		Name: "hostedclusterpackage", Workers: limits.HostedWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
+		Name: "hostedclusterpackage", Workers: hostedWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 	})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,11 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	hostedPartitions = 60 // groups that a status counts: some 12 KiB
+	hostedNames      = 5  // Packages that a message names
 )
 
 // counts are what a status counts, of all Packages or of one group.
@@ -78,7 +82,7 @@ func statusOf(v view) *corev1alpha1.HostedClusterPackageStatus {
 // partitionsOf returns the counters of each group, in the order of the groups.
 func partitionsOf(v view) []corev1alpha1.HostedClusterPackagePartitionStatus {
 	var all []corev1alpha1.HostedClusterPackagePartitionStatus
-	for number, name := range v.groups.names[:min(len(v.groups.names), limits.HostedPartitions)] {
+	for number, name := range v.groups.names[:min(len(v.groups.names), hostedPartitions)] {
 		var c counts
 		for i := range v.targets {
 			if v.targets[i].group == number {
@@ -95,7 +99,7 @@ func partitionsOf(v view) []corev1alpha1.HostedClusterPackagePartitionStatus {
 // processingOf returns the queue of updates. Only without a limit of updates it may be longer than what a status names.
 func processingOf(v view) []corev1alpha1.HostedClusterPackageRefStatus {
 	var refs []corev1alpha1.HostedClusterPackageRefStatus
-	for _, i := range v.queue[:min(len(v.queue), limits.HostedUpdates)] {
+	for _, i := range v.queue[:min(len(v.queue), hostedUpdates)] {
 		t := v.targets[i]
 		refs = append(refs, corev1alpha1.HostedClusterPackageRefStatus{UID: t.uid, Name: v.owner.Name, Namespace: t.namespace})
 	}
@@ -103,12 +107,12 @@ func processingOf(v view) []corev1alpha1.HostedClusterPackageRefStatus {
 }
 
 func reportTruncated(status *corev1alpha1.HostedClusterPackageStatus, v view) {
-	if len(v.groups.names) <= limits.HostedPartitions {
+	if len(v.groups.names) <= hostedPartitions {
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionTruncated)
 		return
 	}
 	conditions.Set(&status.Conditions, v.owner.Generation, corev1alpha1.ConditionTruncated, true, corev1alpha1.ReasonStatusLimit,
-		fmt.Sprintf("Left out: %d of %d partitions", len(v.groups.names)-limits.HostedPartitions, len(v.groups.names)))
+		fmt.Sprintf("Left out: %d of %d partitions", len(v.groups.names)-hostedPartitions, len(v.groups.names)))
 }
 
 // stateOf returns the state of the whole.
@@ -173,8 +177,8 @@ func namesOf(v view, of func(*target) bool) []string {
 
 // first returns the first texts, and how many there are beside them.
 func first(texts []string, more string) []string {
-	if len(texts) <= limits.HostedNames {
+	if len(texts) <= hostedNames {
 		return texts
 	}
-	return append(slices.Clone(texts[:limits.HostedNames]), fmt.Sprintf(more, len(texts)-limits.HostedNames))
+	return append(slices.Clone(texts[:hostedNames]), fmt.Sprintf(more, len(texts)-hostedNames))
 }

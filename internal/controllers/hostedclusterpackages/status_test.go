@@ -125,12 +125,12 @@ func TestStatusIsBounded(t *testing.T) {
 		for i := range n {
 			v.targets[i].group = i
 			labels = append(labels, map[string]string{"risk": fmt.Sprintf("%063d", i)})
-			v.problems = append(v.problems, problem{fmt.Sprint(i), corev1alpha1.ReasonApplyError, strings.Repeat("x", limits.HostedProblemBytes), false})
+			v.problems = append(v.problems, problem{fmt.Sprint(i), corev1alpha1.ReasonApplyError, strings.Repeat("x", hostedProblemBytes), false})
 		}
 		v.groups = groupsOf(&corev1alpha1.HostedClusterPackagePartition{LabelKey: "risk"}, labels)
 	})
 	status := statusOf(v)
-	if len(status.Processing) != limits.HostedUpdates || len(status.Partitions) != limits.HostedPartitions {
+	if len(status.Processing) != hostedUpdates || len(status.Partitions) != hostedPartitions {
 		t.Errorf("%d packages, %d partitions", len(status.Processing), len(status.Partitions))
 	}
 	if c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionTruncated); c == nil || c.Message != "Left out: 240 of 300 partitions" {

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
@@ -30,9 +29,9 @@ func TestLetPhaseGo(t *testing.T) {
 		after         time.Duration
 	}{
 		"the namespace stays":   {false, time.Hour, []string{corev1alpha1.CachedFinalizer}, []string{corev1alpha1.CachedFinalizer}, namespaceLook},
-		"not for long":          {true, 0, []string{corev1alpha1.CachedFinalizer}, []string{corev1alpha1.CachedFinalizer}, limits.AgentPatience},
-		"long enough":           {true, limits.AgentPatience, []string{corev1alpha1.CachedFinalizer}, nil, 0},
-		"a finalizer of others": {true, limits.AgentPatience, []string{"example.com/mine", corev1alpha1.CachedFinalizer}, []string{"example.com/mine"}, 0},
+		"not for long":          {true, 0, []string{corev1alpha1.CachedFinalizer}, []string{corev1alpha1.CachedFinalizer}, agentPatience},
+		"long enough":           {true, agentPatience, []string{corev1alpha1.CachedFinalizer}, nil, 0},
+		"a finalizer of others": {true, agentPatience, []string{"example.com/mine", corev1alpha1.CachedFinalizer}, []string{"example.com/mine"}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

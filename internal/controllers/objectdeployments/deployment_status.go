@@ -19,6 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
+const progressDeadline = 600 * time.Second // default of progressDeadlineSeconds
+
 // deploymentStatus returns the status of the deployment.
 func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
@@ -157,7 +159,7 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 // the revision was paused or its target away.
 func (s *reconciliation) deadlinePassed() bool {
 	spec := s.deployment.ObjectDeploymentSpec()
-	deadline := limits.ProgressDeadline
+	deadline := progressDeadline
 	if spec.ProgressDeadlineSeconds != nil {
 		deadline = time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
 	}

@@ -11,8 +11,13 @@ import (
 
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+)
+
+const (
+	deploymentBackoffMin = 50 * time.Millisecond // after an error of the API server
+	deploymentBackoffMax = 30 * time.Second
+	targetWorkers        = 4 // owners of one target that are reconciled at a time: they wait for it
 )
 
 // lanes reconcile the owners of other clusters, a few at a time for each cluster: one
@@ -36,8 +41,8 @@ type queued struct {
 
 func newLanes(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *lanes {
 	return &lanes{
-		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: limits.TargetWorkers},
-		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](limits.DeploymentBackoffMin, limits.DeploymentBackoffMax),
+		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: targetWorkers},
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](deploymentBackoffMin, deploymentBackoffMax),
 		queued:  map[objects.OwnerKey]*queued{},
 	}
 }

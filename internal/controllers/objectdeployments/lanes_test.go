@@ -13,7 +13,6 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -59,8 +58,8 @@ func TestLanes(t *testing.T) {
 			l.add(t.Context(), "slow", owner(name))
 			l.add(t.Context(), "slow", owner(name))
 		}
-		if got := ran(); len(got) != limits.TargetWorkers {
-			t.Errorf("%v run in a lane of %d", got, limits.TargetWorkers)
+		if got := ran(); len(got) != targetWorkers {
+			t.Errorf("%v run in a lane of %d", got, targetWorkers)
 		}
 		l.add(t.Context(), "slow", owner("h1")) // it changed while it runs
 		for _, name := range []string{"pauses", "fails", "panics"} {
@@ -101,7 +100,7 @@ func TestLanesStop(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)
 		go func() { stopped <- l.Start(ctx) }()
-		for i := range 2 * limits.TargetWorkers {
+		for i := range 2 * targetWorkers {
 			l.add(ctx, "lane", objects.OwnerKey{Kind: "ObjectDeployment", Name: fmt.Sprint(i)})
 		}
 		synctest.Wait()
@@ -112,7 +111,7 @@ func TestLanesStop(t *testing.T) {
 		}
 		close(answer)
 		synctest.Wait()
-		if len(stopped) == 0 || handled.Load() != limits.TargetWorkers {
+		if len(stopped) == 0 || handled.Load() != targetWorkers {
 			t.Errorf("ended: %t, after %d owners", len(stopped) > 0, handled.Load())
 		}
 	})

@@ -12,9 +12,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/metrics"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
 )
+
+const metricRevisions = 2 // of a deployment: the one in charge, and the one that takes over
 
 // exporter reads the sets from the cache at each scrape, as that of packages does.
 type exporter struct {
@@ -50,7 +51,7 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 		slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
 			return cmp.Or(b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
 		})
-		for _, set := range sets[:min(len(sets), limits.MetricRevisions)] {
+		for _, set := range sets[:min(len(sets), metricRevisions)] {
 			collect(out, set)
 		}
 	}

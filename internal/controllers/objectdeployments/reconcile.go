@@ -19,12 +19,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+const deploymentStart = 5 * time.Millisecond // between attempts until discovery is done, or an owner's other reconcile has ended
+
 // Reconcile brings one owner closer to what its spec says. It is called when the owner, one of its sets, or one of their
 // objects changed. Owners of other clusters are reconciled in their lanes.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
 	ctx = r.queueOf(key).WithProgress(ctx, key)
 	if err := r.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
-		return reconcile.Result{RequeueAfter: limits.DeploymentStart}, nil
+		return reconcile.Result{RequeueAfter: deploymentStart}, nil
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -60,7 +62,7 @@ func (s *reconciliation) reconcile(ctx context.Context) (reconcile.Result, error
 		if s.letsGo() {
 			running.(context.CancelFunc)()
 		}
-		return reconcile.Result{RequeueAfter: limits.DeploymentStart}, nil
+		return reconcile.Result{RequeueAfter: deploymentStart}, nil
 	}
 	defer s.busy.Delete(s.key)
 	if err := s.recall(ctx); err != nil {

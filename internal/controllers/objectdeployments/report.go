@@ -24,6 +24,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
+const probeBudgetGrace = 30 * time.Second // for which statuses are not updated meanwhile
+
 // report writes the statuses of the owner that changed.
 func (s *reconciliation) report(ctx context.Context) error {
 	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
@@ -51,7 +53,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 
 // awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
 // write, or its probes were not evaluated for lack of time. After limits.StatusInterval
-// or limits.ProbeBudgetGrace that is reported.
+// or probeBudgetGrace that is reported.
 func (s *reconciliation) awaitsVerdict() bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
 	if !slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
@@ -63,7 +65,7 @@ func (s *reconciliation) awaitsVerdict() bool {
 	}
 	patience := limits.StatusInterval
 	if s.rollout.ProbeBudgetSpent() {
-		patience = limits.ProbeBudgetGrace
+		patience = probeBudgetGrace
 	}
 	rest := patience - s.Now().Sub(s.unseen)
 	if rest > 0 {

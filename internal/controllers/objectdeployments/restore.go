@@ -3,6 +3,7 @@ package objectdeployments
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
+
+const restoreGrace = 5 * time.Second // for which claims of an unreadable owner are retried at start
 
 // RestoreClaims loads every owner, once, before the first one is reconciled or another one claims objects, so that claims of
 // an earlier leader are restored before new ones are made, and every watch starts with all templates and probes known.
@@ -140,7 +143,7 @@ func (r *Reconciler) mayRetryRestore() bool {
 	if r.restoreSince.IsZero() {
 		r.restoreSince = r.Now()
 	}
-	return r.Now().Sub(r.restoreSince) < limits.RestoreGrace
+	return r.Now().Sub(r.restoreSince) < restoreGrace
 }
 
 // restore gathers one owner and loads its sets.

@@ -16,14 +16,13 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // TestOneOwnerDoesNotBlockOthers: an owner whose loading fails or panics at the start
-// delays the others for limits.RestoreGrace only. Its claim is restored once it can be
+// delays the others for restoreGrace only. Its claim is restored once it can be
 // loaded, unless its objects are claimed by then (invariant 10).
 func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 	t.Parallel()
@@ -72,7 +71,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			if err := r.RestoreClaims(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}
-			now = now.Add(limits.RestoreGrace)
+			now = now.Add(restoreGrace)
 			if err := r.RestoreClaims(t.Context()); err != nil {
 				t.Fatalf("all wait for one owner: %v", err)
 			}

@@ -84,7 +84,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 // Settings are those of a controller of owners.
 func Settings(name string, workers int) queueing.Settings[objects.OwnerKey] {
 	return queueing.Settings[objects.OwnerKey]{
-		Name: name, Workers: workers, BackoffMin: limits.DeploymentBackoffMin, BackoffMax: limits.DeploymentBackoffMax,
+		Name: name, Workers: workers, BackoffMin: deploymentBackoffMin, BackoffMax: deploymentBackoffMax,
 		NamespaceOf: func(key objects.OwnerKey) string { return key.Namespace },
 	}
 }

@@ -19,6 +19,11 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
+const (
+	controllerOfInline = 20  // entries of status.controllerOf that are written with every status
+	controllerOfLast   = 100 // the same once the last phase is open
+)
+
 // setStatus returns the status of a set.
 func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engine.Revision) *corev1alpha1.ObjectSetStatus {
 	status := set.ObjectSetStatus().DeepCopy()
@@ -145,7 +150,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 // goes into a write of its own after the rollout.
 func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *engine.Revision) bool {
 	n := len(report.Controlled)
-	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Started() == len(rev.Phases) ||
+	return n <= controllerOfInline || n <= controllerOfLast && rev.Started() == len(rev.Phases) ||
 		report.Complete() && meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
 }
 

@@ -88,11 +88,11 @@ func TestAwaitsVerdict(t *testing.T) {
 		{"it has come", nil, time.Minute, false, 0},
 		{"it is behind once more", []phases.Blocker{unseen}, 0, true, limits.StatusInterval},
 		{"it has come", nil, time.Minute, false, 0},
-		{"there is no time for probes", []phases.Blocker{unseen}, 0, true, limits.ProbeBudgetGrace},
-		{"that goes on", []phases.Blocker{unseen}, limits.ProbeBudgetGrace - time.Millisecond, true, time.Millisecond},
+		{"there is no time for probes", []phases.Blocker{unseen}, 0, true, probeBudgetGrace},
+		{"that goes on", []phases.Blocker{unseen}, probeBudgetGrace - time.Millisecond, true, time.Millisecond},
 		{"that lasts", []phases.Blocker{unseen}, time.Millisecond, false, 0},
 	} {
-		if step.want && step.after == limits.ProbeBudgetGrace {
+		if step.want && step.after == probeBudgetGrace {
 			s.rollout.Begin(s.Now, 0)
 		}
 		now, s.After = now.Add(step.passes), 0

@@ -25,6 +25,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
+const agentPatience = time.Minute // for which an agent is awaited in a namespace that is being deleted, and maybe the agent with it
+
 // tearDown removes what a deleted owner controls, in reverse, and its finalizers. What the garbage collector has missed is
 // released: it does not know kinds that were installed within the last half minute.
 func (s *reconciliation) tearDown(ctx context.Context) error {
@@ -193,7 +195,7 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 	if err != nil || phase.DeletionTimestamp == nil || finalized(phase) {
 		return client.IgnoreNotFound(err)
 	}
-	if rest := phase.DeletionTimestamp.Add(limits.AgentPatience).Sub(s.Now()); rest > 0 {
+	if rest := phase.DeletionTimestamp.Add(agentPatience).Sub(s.Now()); rest > 0 {
 		s.Requeue(rest)
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,11 +16,12 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
+
+const objectTemplateStart = 20 * time.Millisecond // before an API is looked up again at the start
 
 // maxPasses bounds the steps of one reconcile: an object takes a look, a write, and another one after a lost race.
 const maxPasses = 10
@@ -30,7 +32,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 		return nil
 	}
 	if err := s.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
-		s.Requeue(limits.ObjectTemplateStart)
+		s.Requeue(objectTemplateStart)
 		s.unknown = true
 		return nil
 	} else if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,9 +15,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
+
+const objectTemplateRetry = 5 * time.Second // before it is looked up again whether an unavailable API is served, without a request
 
 // gather reads a template in its latest known state; nil where there is none.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
@@ -98,9 +100,9 @@ func (s *reconciliation) sourceState(planned *plannedSource) sourceState {
 	known := s.Sources.State(planned.ref)
 	switch {
 	case errors.Is(known.Err, livestate.ErrNotReady):
-		s.Requeue(limits.ObjectTemplateStart)
+		s.Requeue(objectTemplateStart)
 	case known.Err != nil && !known.Unserved && !known.Known:
-		s.Requeue(limits.ObjectTemplateRetry)
+		s.Requeue(objectTemplateRetry)
 	}
 	return sourceState{plannedSource: planned, State: known}
 }

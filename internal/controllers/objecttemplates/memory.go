@@ -13,9 +13,13 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+)
+
+const (
+	objectTemplateBurst    = 20              // renderings in a row; templates that are sources of each other may never come to rest
+	objectTemplateInterval = 2 * time.Second // between renderings after that
 )
 
 // memory is what this process remembers of templates. A restart renders each once.
@@ -71,7 +75,7 @@ func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 	}
 	st = &state{
 		uid: tmpl.GetUID(), rollout: engine.NewSingle(owner), former: map[objects.Key]struct{}{},
-		pace: rate.NewLimiter(rate.Every(limits.ObjectTemplateInterval), limits.ObjectTemplateBurst),
+		pace: rate.NewLimiter(rate.Every(objectTemplateInterval), objectTemplateBurst),
 	}
 	st.rollout.Claims = r.Claims
 	m.Lock()

@@ -94,7 +94,7 @@ func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rende
 		return next, nil
 	}
 	if err := s.Memory.Hold(s.held(), renderedWeight*int64(len(text))); err != nil {
-		s.Requeue(limits.ObjectTemplateRetry)
+		s.Requeue(objectTemplateRetry)
 		s.problem = &problem{reason: corev1alpha1.ReasonTemplateError, message: err.Error(), passes: true}
 		return nil, nil
 	}

@@ -23,6 +23,11 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
+const (
+	objectTemplateWorkers = 8 // that are reconciled at a time; each renders on its worker
+	objectTemplateShare   = 4 // of these that are of one namespace
+)
+
 // Environment is the cluster as templates see it.
 type Environment interface {
 	// For returns the environment in a namespace, or of a ClusterObjectTemplate. If waiting, it is known in a moment.
@@ -65,7 +70,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, o Options) error {
 	r.Events = mgr.GetEventRecorder("lockstep")
 	r.Sources.Enqueue = r.enqueue
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
-		Name: "objecttemplate", Workers: limits.ObjectTemplateWorkers, Share: limits.ObjectTemplateShare,
+		Name: "objecttemplate", Workers: objectTemplateWorkers, Share: objectTemplateShare,
 		BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
 		Metrics:     &exporter{reader: r.Client, memory: &r.memory},

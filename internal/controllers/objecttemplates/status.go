@@ -9,9 +9,14 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+)
+
+const (
+	objectTemplateMessage    = 512 // bytes of the message of a condition that its object reports, so that the status stays small
+	objectTemplateReason     = 128 // bytes of its reason
+	objectTemplateConditions = 20  // of its object that it reports
 )
 
 // own are the types of conditions that describe the template itself. All others are of its object.
@@ -142,9 +147,9 @@ func reportedBy(live *objects.Observed) reported {
 			r.ready = &c
 		case typ == corev1alpha1.ConditionStalled:
 			r.stalled = c.Status == metav1.ConditionTrue
-		case !own[typ] && len(r.conditions) < limits.ObjectTemplateConditions:
-			c.Message = conditions.Cut(c.Message, limits.ObjectTemplateMessage)
-			c.Reason = conditions.Reason(c.Reason[:min(len(c.Reason), limits.ObjectTemplateReason)])
+		case !own[typ] && len(r.conditions) < objectTemplateConditions:
+			c.Message = conditions.Cut(c.Message, objectTemplateMessage)
+			c.Reason = conditions.Reason(c.Reason[:min(len(c.Reason), objectTemplateReason)])
 			r.conditions = append(r.conditions, c)
 		}
 	}

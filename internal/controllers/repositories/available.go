@@ -4,12 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const availableRepair = 10 * time.Second // between repairs of what others changed in a catalogue
 
 // available are the published parts of packages by the names of their objects, in the form of the caches.
 type available map[string]part
@@ -79,7 +81,7 @@ func (s *reconciliation) compare() {
 	if len(changed) == 0 {
 		return
 	}
-	if wait := s.repaired.Add(s.Pace.Of(limits.AvailableRepair)).Sub(s.now); wait > 0 && !s.repaired.IsZero() {
+	if wait := s.repaired.Add(s.Pace.Of(availableRepair)).Sub(s.now); wait > 0 && !s.repaired.IsZero() {
 		s.Requeue(wait)
 		return
 	}

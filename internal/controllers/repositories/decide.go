@@ -10,6 +10,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
+const repositoryInterval = 10 * time.Minute // between fetches where a repository states none
+
 // decide returns the next step, and after which time the next decision is due; zero for never.
 func decide(v view) (step, time.Duration) {
 	spec, a := v.repository.RepositorySpec(), v.attempt
@@ -63,7 +65,7 @@ func (s *success) covers(in input) bool {
 
 func intervalOf(spec *corev1alpha1.PackageRepositorySpec, pace limits.Pace) time.Duration {
 	if spec.Interval == nil {
-		return pace.Of(limits.RepositoryInterval)
+		return pace.Of(repositoryInterval)
 	}
 	return pace.Of(max(spec.Interval.Duration, limits.RepositoryIntervalMin))
 }

@@ -138,7 +138,7 @@ func TestDecisions(t *testing.T) {
 		if rapid.Bool().Draw(t, "succeeded") {
 			v.last = &success{
 				input: inputs.Draw(t, "last"), at: at("at"), incomplete: rapid.Bool().Draw(t, "incomplete"),
-				restored: rapid.Bool().Draw(t, "restored"), jitter: rapid.Float64Range(0, limits.RepositoryJitter).Draw(t, "jitter"),
+				restored: rapid.Bool().Draw(t, "restored"), jitter: rapid.Float64Range(0, repositoryJitter).Draw(t, "jitter"),
 			}
 		}
 		if rapid.Bool().Draw(t, "attempted") {
@@ -170,7 +170,7 @@ func TestIntervalOf(t *testing.T) {
 		pace     limits.Pace
 		want     time.Duration
 	}{
-		"none":             {want: limits.RepositoryInterval},
+		"none":             {want: repositoryInterval},
 		"an hour":          {interval: &metav1.Duration{Duration: time.Hour}, want: time.Hour},
 		"too short":        {interval: &metav1.Duration{Duration: time.Second}, want: limits.RepositoryIntervalMin},
 		"at another pace":  {interval: &metav1.Duration{Duration: time.Hour}, pace: 0.1, want: 6 * time.Minute},

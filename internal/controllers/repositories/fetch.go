@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,8 +13,9 @@ import (
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const repositoryBackoffMin = 10 * time.Second // after a fetch that failed; at most the interval
 
 // startFetches begins the fetches that were decided, whose ends enqueue the catalogue.
 func (s *reconciliation) startFetches() {
@@ -92,7 +94,7 @@ func (r *Reconciler) end(j job, a *attempt, got *result, err error) {
 	if errors.As(a.Err, &a.Out.rejected) && fetch.Static(spec.Source) {
 		return // it stays so
 	}
-	a.RetryAfter(r.Now(), limits.RepositoryBackoffMin, intervalOf(spec, r.Pace))
+	a.RetryAfter(r.Now(), repositoryBackoffMin, intervalOf(spec, r.Pace))
 }
 
 func (r *Reconciler) count(j job, ended *attempt) {

@@ -10,8 +10,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const memoryPerVersion = 200 // bytes of a version that is published, beside twice its JSON
 
 // packed is the content of a repository by package, compressed: all of it is kept, also what others offer in its place.
 type packed struct {
@@ -67,7 +68,7 @@ func pack(content *repository.Content) (*packed, error) {
 func cachedBytes(v corev1alpha1.AvailableVersion) int64 {
 	v.ConfigSchema, v.Release = nil, nil
 	encoded, _ := json.Marshal(v) // cannot fail: all of it is data
-	return limits.MemoryPerVersion + 2*int64(len(encoded))
+	return memoryPerVersion + 2*int64(len(encoded))
 }
 
 // unpack returns a package; nil where the repository does not offer it.

@@ -21,6 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const availableInFlight = 8 // packages of a catalogue that are written at a time
+
 // publish takes over the fetched content, and writes the parts of packages whose offers changed.
 func (s *reconciliation) publish(ctx context.Context) error {
 	for _, v := range s.views {
@@ -116,7 +118,7 @@ func (s *reconciliation) merge(ctx context.Context) error {
 	var mu sync.Mutex // of what the catalogue remembers
 	names := slices.Sorted(maps.Keys(s.pending))
 	errs := make([]error, len(names))
-	group, _ := panics.NewGroup(ctx, limits.AvailableInFlight, "publishing")
+	group, _ := panics.NewGroup(ctx, availableInFlight, "publishing")
 	for i, name := range names {
 		group.Go(func() error {
 			errs[i] = panics.Guard(ctx, "publishing package "+name, func() error { return s.mergePackage(ctx, &mu, name, parts[name]) })
@@ -139,7 +141,7 @@ func firstErrors(errs []error) error {
 	if slices.ContainsFunc(errs, func(err error) bool { return !queueing.Raced(err) }) {
 		errs = slices.DeleteFunc(errs, queueing.Raced)
 	}
-	return errors.Join(errs[:min(len(errs), limits.RepositoryStatusNumber)]...)
+	return errors.Join(errs[:min(len(errs), repositoryStatusNumber)]...)
 }
 
 func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name string, parts []part) error {

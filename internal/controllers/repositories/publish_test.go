@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Of many errors the same are kept at each try, in the order of the packages, whatever else raced.
@@ -19,12 +18,12 @@ func TestFirstErrors(t *testing.T) {
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "a", nil)
 	errs := []error{nil, conflict}
 	var want []string
-	for i := range limits.RepositoryStatusNumber + 3 {
+	for i := range repositoryStatusNumber + 3 {
 		text := fmt.Sprintf("write package %d: %s", i, strings.Repeat("no", 20-i))
 		errs = append(errs, errors.New(text), nil)
 		want = append(want, text)
 	}
-	if got := firstErrors(errs); got == nil || got.Error() != strings.Join(want[:limits.RepositoryStatusNumber], "\n") || queueing.Raced(got) {
+	if got := firstErrors(errs); got == nil || got.Error() != strings.Join(want[:repositoryStatusNumber], "\n") || queueing.Raced(got) {
 		t.Errorf("got %v", got)
 	}
 	if got := firstErrors([]error{nil, conflict}); !queueing.Raced(got) {

@@ -15,18 +15,27 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const (
+	repositoryJitter  = 0.1             // of the interval, at most, is added to it
+	repositoryWorkers = 4               // catalogues that are reconciled at a time
+	fetchesShort      = 8               // fetches at a time, of which each has its files in memory
+	fetchesPerHost    = 4               // fetches of one host at a time, each of another namespace
+	fetchShort        = 5 * time.Second // what takes longer leaves room for the others: one at a time up to fetchMedium, and one beyond it
+	fetchMedium       = 30 * time.Second
+)
+
 // Setup adds the controller of repositories to mgr, whose caches are those of [Compact].
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
-	o.Pipeline.levels = queueing.NewLevels(limits.FetchesShort, limits.FetchShort, limits.FetchMedium)
+	o.Pipeline.levels = queueing.NewLevels(fetchesShort, fetchShort, fetchMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		hosts: queueing.Keyed{Most: limits.FetchesPerHost, Share: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
+		hosts: queueing.Keyed{Most: fetchesPerHost, Share: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
 	}
 	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(namespace string) { r.queue.Enqueue(requestFor(namespace)) }
 	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
-		Name: "repository", Workers: limits.RepositoryWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
+		Name: "repository", Workers: repositoryWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		Metrics: &exporter{reader: r.Client, memory: &r.memory},
 		Started: func(ctx context.Context) { r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("repository")) },
 	})
@@ -46,4 +55,4 @@ func requestFor(namespace string) reconcile.Request {
 }
 
 // jitter returns a share of an interval, so that repositories are not fetched together after a restart.
-func jitter() float64 { return rand.Float64() * limits.RepositoryJitter } //nolint:gosec // no secret depends on it
+func jitter() float64 { return rand.Float64() * repositoryJitter } //nolint:gosec // no secret depends on it

@@ -17,6 +17,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const (
+	repositoryStatusBytes  = 512 // of one problem in the status of a repository
+	repositoryStatusNumber = 10  // of problems and conflicts in it
+)
+
 func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	status, spec, generation := v.repository.RepositoryStatus().DeepCopy(), v.repository.RepositorySpec(), v.repository.GetGeneration()
 	conds := &status.Conditions
@@ -70,7 +75,7 @@ func reportConflicts(conds *[]metav1.Condition, generation int64, conflicts []st
 
 func reportContent(status *corev1alpha1.PackageRepositoryStatus, r *result) {
 	status.Artifact = &corev1alpha1.RepositoryArtifact{
-		Digest: r.digest, Revision: conditions.Cut(conditions.Message(r.revision), limits.RepositoryStatusBytes), Validator: r.validator,
+		Digest: r.digest, Revision: conditions.Cut(conditions.Message(r.revision), repositoryStatusBytes), Validator: r.validator,
 		OffersDigest: r.content.offers.String(),
 	}
 	if len(r.validator) > limits.RepositoryValidator {
@@ -84,10 +89,10 @@ func reportContent(status *corev1alpha1.PackageRepositoryStatus, r *result) {
 func first(texts []string, more string) []string {
 	var kept []string
 	for i, text := range texts {
-		if i == limits.RepositoryStatusNumber-1 && len(texts) > limits.RepositoryStatusNumber {
+		if i == repositoryStatusNumber-1 && len(texts) > repositoryStatusNumber {
 			return append(kept, fmt.Sprintf(more, len(texts)-i))
 		}
-		kept = append(kept, conditions.Cut(conditions.Message(text), limits.RepositoryStatusBytes))
+		kept = append(kept, conditions.Cut(conditions.Message(text), repositoryStatusBytes))
 	}
 	return kept
 }

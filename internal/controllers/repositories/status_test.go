@@ -15,7 +15,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
@@ -120,10 +119,10 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 	many := &result{revision: strings.Repeat("r", 5000), validator: strings.Repeat("v", 5000), content: &packed{problems: problems}}
 	status := statusOf(view{repository: r, attempt: &attempt{Out: download{result: many}}, outcome: outcome{step: stepPublish, published: many, conflicts: problems}})
-	if len(status.Problems) != limits.RepositoryStatusNumber || status.Problems[9] != "… and 91 more problems" {
+	if len(status.Problems) != repositoryStatusNumber || status.Problems[9] != "… and 91 more problems" {
 		t.Errorf("%d problems, the last %q", len(status.Problems), status.Problems[len(status.Problems)-1])
 	}
-	if len(status.Problems[0]) > limits.RepositoryStatusBytes || len(status.Artifact.Revision) > limits.RepositoryStatusBytes || status.Artifact.Validator != "" {
+	if len(status.Problems[0]) > repositoryStatusBytes || len(status.Artifact.Revision) > repositoryStatusBytes || status.Artifact.Validator != "" {
 		t.Errorf("texts of %d and %d bytes, a validator of %d", len(status.Problems[0]), len(status.Artifact.Revision), len(status.Artifact.Validator))
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const sourceReads = 3 // of the members of one watch at a time
+
 // group shows sources of one kind in one namespace by one watch of the metadata of all
 // objects there. The watch only says that a source has to be read: its state is from a
 // read after it became a member, so that neither joining nor a list from before can hide
@@ -54,7 +56,7 @@ func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listene
 		panics.Go(ctx, fmt.Sprintf("watching sources of the kind %s in %s", ref.Kind, ref.Namespace), func() {
 			w.listen(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Names: g}, g)
 		})
-		for range limits.SourceReads {
+		for range sourceReads {
 			panics.Go(ctx, fmt.Sprintf("reading sources of the kind %s in %s", ref.Kind, ref.Namespace), func() { g.readAll(ctx) })
 		}
 	}
@@ -171,7 +173,7 @@ func (g *group) read(ctx context.Context, ref Ref) error {
 		return nil // the group has ended
 	}
 	defer release()
-	limited, cancel := context.WithTimeout(ctx, limits.SourcesStart)
+	limited, cancel := context.WithTimeout(ctx, sourcesStart)
 	defer cancel()
 	obj, err := g.w.read(limited, livestate.Selection{Resource: g.key.resource, Namespace: ref.Namespace, Name: ref.Name, Whole: g.w.Whole})
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -13,8 +14,13 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+)
+
+const (
+	secretAnswers     = 4096            // that are kept, of an account and a Secret each
+	secretAnswerKept  = time.Minute     // that it may be read: a right that is taken away holds for as long
+	secretRefusalKept = 5 * time.Second // that it may not: less than the first pause after a failed load
 )
 
 // Review asks the API server about rights, as the create of SubjectAccessReviews does.
@@ -29,7 +35,7 @@ type Guard struct {
 
 // NewGuard returns a Guard that asks by review.
 func NewGuard(review Review) *Guard {
-	return &Guard{review: review, answers: cache.NewLRUExpireCache(limits.SecretAnswers)}
+	return &Guard{review: review, answers: cache.NewLRUExpireCache(secretAnswers)}
 }
 
 type question struct {
@@ -80,9 +86,9 @@ func (g *Guard) ask(ctx context.Context, q question) (allowed bool, err error) {
 	if err := g.review(ctx, review); err != nil {
 		return false, fmt.Errorf("ask whether %s may get %s: %w", q.account, q.secret, err)
 	}
-	kept := limits.SecretRefusalKept
+	kept := secretRefusalKept
 	if review.Status.Allowed {
-		kept = limits.SecretAnswerKept
+		kept = secretAnswerKept
 	}
 	g.answers.Add(q, review.Status.Allowed, kept)
 	return review.Status.Allowed, nil

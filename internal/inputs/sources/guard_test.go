@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -63,13 +62,13 @@ func TestGuard(t *testing.T) {
 		check(app, key, false, 0)
 		check(other, db, false, 1)
 		rights = "system:serviceaccount:team:app may get team/key"
-		time.Sleep(limits.SecretRefusalKept + 1)
+		time.Sleep(secretRefusalKept + 1)
 		check(app, key, true, 1)
 		check(app, db, true, 0)
-		time.Sleep(limits.SecretAnswerKept)
+		time.Sleep(secretAnswerKept)
 		check(app, db, false, 1)
 		fails = apierrors.NewForbidden(schema.GroupResource{Resource: "subjectaccessreviews"}, "", errors.New("no right"))
-		time.Sleep(limits.SecretAnswerKept)
+		time.Sleep(secretAnswerKept)
 		if err := g.Check(t.Context(), app, db); err == nil || errors.As(err, new(*ForbiddenError)) {
 			t.Errorf("a question that was not answered: %v", err)
 		}

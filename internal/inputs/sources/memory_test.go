@@ -15,7 +15,6 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/quota"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 func whole(name, version string, size int) metav1.Object {
@@ -101,7 +100,7 @@ func TestWholeObjectsBeginInTurn(t *testing.T) {
 		synctest.Wait()
 		w.Use(types.NamespacedName{Namespace: "few", Name: "t"}, []Ref{{Kind: KindConfigMap, Namespace: "few", Name: "a"}})
 		synctest.Wait()
-		if len(begun) != limits.SourcesStarting {
+		if len(begun) != sourcesStarting {
 			t.Errorf("%d begin at a time", len(begun))
 		}
 		for range 2 {

@@ -22,6 +22,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const (
+	sourcesStarting = 4               // sources with their content that are listed at a time: each is decoded in memory
+	sourcesStart    = 5 * time.Second // for which one counts as such: an API that does not answer delays no other
+)
+
 // Listen watches a selection until the context ends, as livestate.Cache does.
 type Listen func(context.Context, livestate.Selection, livestate.Listener)
 
@@ -94,7 +99,7 @@ type keptObject struct {
 // NewWatches returns watches that work from Start on, once Enqueue is set.
 func NewWatches(listen Listen, read ReadObject) *Watches {
 	return &Watches{
-		listen: listen, read: read, starts: queueing.NewShares(limits.SourcesStarting), watched: map[Ref]*watched{},
+		listen: listen, read: read, starts: queueing.NewShares(sourcesStarting), watched: map[Ref]*watched{},
 		users: map[types.NamespacedName][]Ref{}, single: map[string]int{}, groups: map[groupKey]*group{},
 	}
 }
@@ -209,7 +214,7 @@ func (w *Watches) alone(ref Ref, resource schema.GroupVersionResource, l *listen
 	}
 }
 
-// run watches one object. Whole ones begin a few at a time, in turn by namespace: until they are listed, or for limits.SourcesStart.
+// run watches one object. Whole ones begin a few at a time, in turn by namespace: until they are listed, or for sourcesStart.
 func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener) {
 	if sel.Whole {
 		release, err := w.starts.Acquire(ctx, sel.Namespace, 1)
@@ -217,7 +222,7 @@ func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener)
 			return // it is not used any more
 		}
 		defer release()
-		defer panics.After(limits.SourcesStart, "starting a watch", release).Stop()
+		defer panics.After(sourcesStart, "starting a watch", release).Stop()
 		l.started = release
 	}
 	w.listen(ctx, sel, l)

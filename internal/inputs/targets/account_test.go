@@ -13,7 +13,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Each namespace may have as much as it leaves free, and everything comes back.
@@ -65,7 +64,7 @@ func TestManyTargets(t *testing.T) {
 		Open: func(context.Context, Ref, *rest.Config, types.UID, func(int64)) (int, error) {
 			return 0, nil
 		},
-		Memory: room * limits.TargetMemory,
+		Memory: room * targetMemory,
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

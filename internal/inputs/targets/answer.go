@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	targetFreeLine   = 64 << 10         // of a line of a watch that is not counted as memory: as large as many objects
+	targetTurn       = 10 * time.Second // of one large answer: the others wait
+	targetDecodeRate = 16 << 20         // bytes of JSON that are decoded in a second, at least
 )
 
 // answer bounds a body of JSON before it is decoded: its bytes, and its values, which take many times their text.
@@ -35,7 +40,7 @@ type answer struct {
 }
 
 // errSlow is why a large answer is not read to its end.
-var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", limits.TargetTurn)
+var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", targetTurn)
 
 // scan is how far a text of JSON was read.
 type scan struct {
@@ -48,11 +53,11 @@ func (a *answer) Read(p []byte) (int, error) {
 	if a.failure != nil {
 		return 0, a.failure
 	}
-	if a.lines && a.seen.bytes <= limits.TargetFreeLine {
+	if a.lines && a.seen.bytes <= targetFreeLine {
 		a.turn.finish() // the lines so far were decoded
 	}
 	n, err := a.ReadCloser.Read(p)
-	if a.seen.bytes+n > limits.TargetFreeLine {
+	if a.seen.bytes+n > targetFreeLine {
 		if err := a.turn.begin(); err != nil {
 			return 0, err
 		}
@@ -77,9 +82,9 @@ func (a *answer) Read(p []byte) (int, error) {
 func (a *answer) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn.close(time.Duration(a.seen.bytes) * time.Second / limits.TargetDecodeRate)
+	a.turn.close(time.Duration(a.seen.bytes) * time.Second / targetDecodeRate)
 	if a.hold != nil {
-		a.hold(int64(limits.TargetFreeLine - a.held))
+		a.hold(int64(targetFreeLine - a.held))
 		a.hold = nil
 	}
 	return a.ReadCloser.Close()

@@ -24,11 +24,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const kubeconfigPoll = 5 * time.Second // between looks at the kubeconfig file of an agent: volumes of Secrets change within a minute
+
 // File is a kubeconfig in a file, which is the administrator's own: it may name further
 // files, of certificates, a key and a token. All of them are followed.
 type File struct {
 	Path string
-	// Every is the interval at which the files are read; limits.KubeconfigPoll where it is 0.
+	// Every is the interval at which the files are read; kubeconfigPoll where it is 0.
 	Every time.Duration
 }
 
@@ -50,7 +52,7 @@ func (f *File) Get(context.Context, sources.Ref) (*sources.Object, error) {
 
 // Listen is sources.Listen for the file.
 func (f *File) Listen(ctx context.Context, _ livestate.Selection, l livestate.Listener) {
-	ticker := time.NewTicker(cmp.Or(f.Every, limits.KubeconfigPoll))
+	ticker := time.NewTicker(cmp.Or(f.Every, kubeconfigPoll))
 	defer ticker.Stop()
 	last := ""
 	for {

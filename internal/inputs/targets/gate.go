@@ -18,6 +18,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const (
+	targetQPS   = 100 // requests to one target in a second, watches apart; API servers limit for themselves, too
+	targetBurst = 200 // requests to one target at once
+)
+
 // ErrAway is the error of requests to a target that is not connected.
 var ErrAway = errors.New("the target is not connected")
 
@@ -49,7 +54,7 @@ type gate struct {
 }
 
 func newGate(next http.RoundTripper, suspect func()) *gate {
-	return &gate{next: next, limit: rate.NewLimiter(limits.TargetQPS, limits.TargetBurst), suspect: suspect, pages: map[string]int{}}
+	return &gate{next: next, limit: rate.NewLimiter(targetQPS, targetBurst), suspect: suspect, pages: map[string]int{}}
 }
 
 // exceeded ends the session, and returns the error.
@@ -166,7 +171,7 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 	}
 	bounded.turn = &turn{of: g.turns, namespace: g.holds.namespace, ctx: ctx, cancel: cancel}
 	if watches {
-		bounded.held, bounded.hold = limits.TargetFreeLine, g.hold
+		bounded.held, bounded.hold = targetFreeLine, g.hold
 	}
 	if bounded.lines, bounded.asked = watches, page != "" && page != "1" && !watches; watches {
 		resp.Body = &untilClosed{bounded, cancel}

@@ -19,6 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const targetErrorBytes = 512 // of the cause in a message
+
 // awayError is why a target is not connected, as a condition reports it.
 type awayError struct{ reason, message string }
 
@@ -77,8 +79,8 @@ func unreachable(server *url.URL, err error, token string) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		cause = fmt.Sprintf("no answer within %s", limits.TargetProbeTimeout)
 	}
-	if len(cause) > limits.TargetErrorBytes {
-		cause = strings.ToValidUTF8(cause[:limits.TargetErrorBytes], "") + "…"
+	if len(cause) > targetErrorBytes {
+		cause = strings.ToValidUTF8(cause[:targetErrorBytes], "") + "…"
 	}
 	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host}), cause)}
 }

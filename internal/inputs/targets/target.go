@@ -14,7 +14,11 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	targetBackoffMin = time.Second     // after the first attempt to reach a target failed
+	targetBackoffMax = 5 * time.Minute // between attempts to reach a target; a changed Secret is tried at once
 )
 
 // target is one kubeconfig in use. Its goroutine alone changes it, but for the users.
@@ -96,7 +100,7 @@ func (t *target[S]) guarded(ctx context.Context) (pause time.Duration) {
 }
 
 // await waits for a change, or for a pause that is not zero. A target that is suspected
-// again and again is probed once in limits.TargetBackoffMin.
+// again and again is probed once in targetBackoffMin.
 func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 	var due <-chan time.Time
 	if pause > 0 {
@@ -114,7 +118,7 @@ func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 		case <-t.changed:
 		}
 	}
-	if rest := limits.TargetBackoffMin - time.Since(began); rest > 0 && !t.secretChanged() {
+	if rest := targetBackoffMin - time.Since(began); rest > 0 && !t.secretChanged() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(rest):
@@ -242,7 +246,7 @@ func (t *target[S]) link() (*link, error) {
 
 // excessive ends the session of a target that exceeds a limit. One that lasted was well until then.
 func (t *target[S]) excessive(way *link, excess error) error {
-	if t.session != nil && time.Since(t.session.began) > limits.TargetBackoffMax {
+	if t.session != nil && time.Since(t.session.began) > targetBackoffMax {
 		t.excesses = 0
 	}
 	t.excesses++
@@ -349,5 +353,5 @@ func (t *target[S]) failed(err error) (State, time.Duration) {
 
 // backoff returns the pause after so many failures before the last one.
 func backoff(before int) time.Duration {
-	return min(limits.TargetBackoffMin<<min(before, 16), limits.TargetBackoffMax)
+	return min(targetBackoffMin<<min(before, 16), targetBackoffMax)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -16,7 +17,11 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	targetMemory = 1 << 20          // of a target without objects: connections, and what it serves
+	targetGrace  = 30 * time.Second // of a connection without users: a package that is installed again needs no second list
 )
 
 // Ref names a kubeconfig: a key of a Secret, or without a namespace a file.
@@ -159,7 +164,7 @@ func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 
 // connect begins to connect a target, if its namespace may have one more. t.mu is held.
 func (t *Targets[S]) connect(one *target[S]) {
-	if one.admitted = t.account.take(one.ref.Namespace, limits.TargetMemory); !one.admitted {
+	if one.admitted = t.account.take(one.ref.Namespace, targetMemory); !one.admitted {
 		one.state = State{Reason: corev1alpha1.ReasonTargetLimitExceeded, Message: fmt.Sprintf(
 			"There are as many targets as have room in the memory of the manager: %s may have no more beside those of others: %s. It is connected when there is room.",
 			whose(one.ref.Namespace), moreMemory)}
@@ -204,7 +209,7 @@ func (t *Targets[S]) release(user string, ref Ref) {
 	one := t.targets[ref]
 	delete(one.users, user)
 	if len(one.users) == 0 {
-		one.idle = panics.After(limits.TargetGrace, "retiring a target", func() { t.retire(one) })
+		one.idle = panics.After(targetGrace, "retiring a target", func() { t.retire(one) })
 	}
 }
 
@@ -219,7 +224,7 @@ func (t *Targets[S]) retire(one *target[S]) {
 	if !one.admitted {
 		return
 	}
-	t.account.give(one.ref.Namespace, limits.TargetMemory)
+	t.account.give(one.ref.Namespace, targetMemory)
 	t.watches.Use(one.ref.user(), nil)
 	if one.stop != nil {
 		one.stop()

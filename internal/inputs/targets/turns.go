@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
 )
 
-// turns let few large answers be read and decoded at a time: one of a namespace, and limits.TargetsAtATime of all. It is safe
+const targetsAtATime = 2 // large answers of all targets that are read and decoded at a time, of up to 50 MiB each then; one of a namespace
+
+// turns let few large answers be read and decoded at a time: one of a namespace, and targetsAtATime of all. It is safe
 // for concurrent use.
 type turns struct {
 	all chan struct{}
@@ -19,7 +20,7 @@ type turns struct {
 }
 
 func newTurns() *turns {
-	return &turns{all: make(chan struct{}, limits.TargetsAtATime), own: map[string]chan struct{}{}}
+	return &turns{all: make(chan struct{}, targetsAtATime), own: map[string]chan struct{}{}}
 }
 
 // take waits for a turn of a namespace, and returns what ends it.
@@ -79,7 +80,7 @@ func (t *turn) begin() error {
 		return nil
 	}
 	t.end = end
-	t.timer = panics.After(limits.TargetTurn, "ending a turn", func() {
+	t.timer = panics.After(targetTurn, "ending a turn", func() {
 		t.cancel(errSlow)
 		end()
 	})

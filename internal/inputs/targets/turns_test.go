@@ -20,7 +20,7 @@ func TestTurns(t *testing.T) {
 		large := func(namespace string) *answer {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			return &answer{
-				ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("a", 2*limits.TargetFreeLine))), bytes: limits.TargetResponseBytes, values: 10,
+				ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("a", 2*targetFreeLine))), bytes: limits.TargetResponseBytes, values: 10,
 				turn: &turn{of: all, namespace: namespace, ctx: ctx, cancel: cancel},
 			}
 		}
@@ -55,7 +55,7 @@ func TestTurns(t *testing.T) {
 		if synctest.Wait(); len(reads[1])+len(reads[3]) != 1 {
 			t.Error("the next one is not read afterwards")
 		}
-		time.Sleep(3 * limits.TargetTurn) // the others are not closed
+		time.Sleep(3 * targetTurn) // the others are not closed
 		if synctest.Wait(); len(reads[1])+len(reads[3]) != 2 || !errors.Is(context.Cause(two.turn.ctx), errSlow) {
 			t.Errorf("one that does not end keeps its turn: %v", context.Cause(two.turn.ctx))
 		}

@@ -14,6 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const proxyLookupTimeout = 2 * time.Second // of a name before a proxy is asked: the DNS of a network with a proxy may answer no others than its own
+
 // Dialer connects to servers and to proxies. It is safe for concurrent use.
 type Dialer struct {
 	// Timeout is limits.ConnectTimeout by default.
@@ -70,7 +72,7 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	if err != nil || known != nil {
 		return known, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, limits.ProxyLookupTimeout)
+	ctx, cancel := context.WithTimeout(ctx, proxyLookupTimeout)
 	defer cancel()
 	lookup := d.Lookup
 	if lookup == nil {

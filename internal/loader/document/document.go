@@ -13,6 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+const documentMarksLarge = 30_000 // marks beyond which a document is read one at a time in a process: that takes 60 MiB at most
+
 // Document is one document of a YAML file.
 type Document struct {
 	Path  string
@@ -79,7 +81,7 @@ var large sync.Mutex
 // isLarge reports whether a document may have many nodes: by its text, or by aliases, which are expanded.
 func isLarge(text []byte) bool {
 	return bytes.IndexByte(text, '&') >= 0 && bytes.IndexByte(text, '*') >= 0 ||
-		len(text) > limits.DocumentMarksLarge && marks(text) > limits.DocumentMarksLarge
+		len(text) > documentMarksLarge && marks(text) > documentMarksLarge
 }
 
 // one reads one document; some is false where there is none.

@@ -12,6 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/limits/celcost"
 )
 
+const differentExpressions = 10_000 // that are kept compiled, in 10 KiB each
+
 // EvaluationFailed is the prefix of errors of expressions that compile.
 const EvaluationFailed = "evaluation failed"
 
@@ -93,8 +95,8 @@ func (e *Evaluator) compile(text string) (cel.Program, error) {
 		return done.program, done.err
 	}
 	e.spent.number++
-	if e.spent.bytes += len(text); e.spent.bytes > limits.ExpressionsBytes || e.spent.number > limits.DifferentExpressions {
-		return nil, fmt.Errorf("the package has more than %d different expressions, or %d bytes of them", limits.DifferentExpressions, limits.ExpressionsBytes)
+	if e.spent.bytes += len(text); e.spent.bytes > limits.ExpressionsBytes || e.spent.number > differentExpressions {
+		return nil, fmt.Errorf("the package has more than %d different expressions, or %d bytes of them", differentExpressions, limits.ExpressionsBytes)
 	}
 	program, err := e.compileNew(text)
 	e.compiled[text] = compiled{program, err}

@@ -20,6 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const signatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes
+
 // PredicateType is that of the statement by which cosign signs an image. All others are of attestations.
 const PredicateType = "https://sigstore.dev/cosign/sign/v1"
 
@@ -170,7 +172,7 @@ func (c *Check) TooLarge(size int64) {
 
 // Unreadable counts a signature that the registry has in another form than it may.
 func (c *Check) Unreadable(why string) {
-	c.fail(ReasonSignatureInvalid, printable(why, limits.SignatureErrorBytes))
+	c.fail(ReasonSignatureInvalid, printable(why, signatureErrorBytes))
 }
 
 // guarded makes a failure of a panic over what others wrote.
@@ -298,7 +300,7 @@ func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, 
 	subject := *result.Signature.Certificate
 	if len(subject.SubjectAlternativeName) > limits.IdentityBytes || len(subject.Issuer) > limits.IdentityBytes || !a.keyless.names(subject) {
 		return nil, &failure{ReasonIdentityMismatch, fmt.Sprintf("it is by %s (%s), which the authority %s does not name",
-			printable(subject.SubjectAlternativeName, limits.SignatureErrorBytes), printable(subject.Issuer, limits.SignatureErrorBytes), a.Name)}
+			printable(subject.SubjectAlternativeName, signatureErrorBytes), printable(subject.Issuer, signatureErrorBytes), a.Name)}
 	}
 	return &Verified{Authority: a.Name, Subject: subject.SubjectAlternativeName, Issuer: subject.Issuer}, nil
 }
@@ -334,10 +336,10 @@ func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure
 
 // brief is the text of a library, of which a part may be that of a signature's author.
 func brief(err error) string {
-	for errors.Unwrap(err) != nil && len(err.Error()) > limits.SignatureErrorBytes {
+	for errors.Unwrap(err) != nil && len(err.Error()) > signatureErrorBytes {
 		err = errors.Unwrap(err)
 	}
-	return printable(err.Error(), limits.SignatureErrorBytes)
+	return printable(err.Error(), signatureErrorBytes)
 }
 
 // printable is a text of one line that others wrote.

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/kube/outbound"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
@@ -194,17 +193,17 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 		if of("a.example") != first {
 			t.Error("the guard is not that of the next pull")
 		}
-		if first.verified.transports[""].IdleConnTimeout != limits.RegistryIdle || first.unverified.IdleConnTimeout != limits.RegistryIdle {
+		if first.verified.transports[""].IdleConnTimeout != registryIdle || first.unverified.IdleConnTimeout != registryIdle {
 			t.Error("connections wait too long")
 		}
-		time.Sleep(limits.RegistryConnectionAge + 1)
+		time.Sleep(registryConnectionAge + 1)
 		if first = of("a.example"); len(p.guards.Keys()) != 1 {
 			t.Error("a guard is too old")
 		}
-		for i := range limits.RegistryConnections {
+		for i := range registryConnections {
 			of(fmt.Sprintf("%d.example", i))
 		}
-		if n := len(p.guards.Keys()); n != limits.RegistryConnections || of("a.example") == first {
+		if n := len(p.guards.Keys()); n != registryConnections || of("a.example") == first {
 			t.Errorf("%d guards wait", n)
 		}
 	})

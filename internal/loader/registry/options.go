@@ -14,6 +14,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const (
+	pullTimeout     = 5 * time.Minute // of one whole pull
+	imageCacheBytes = 1 << 30         // default of the image cache on disk
+)
+
 // Options configure a Puller. The zero value pulls public images with the user's Docker config, without a cache.
 type Options struct {
 	// Folder of the image that is read; "package" by default.
@@ -35,7 +40,7 @@ type Options struct {
 	ImagePrefixes, RegistryHosts Overrides
 	// CacheDir keeps downloads; empty for none.
 	CacheDir string
-	// CacheBytes bounds CacheDir, least recently used first. 0 means limits.ImageCacheBytes.
+	// CacheBytes bounds CacheDir, least recently used first. 0 means imageCacheBytes.
 	CacheBytes int64
 	// Proxy is http.ProxyFromEnvironment by default; Proxies of single registries come first.
 	Proxy   func(*http.Request) (*url.URL, error)
@@ -62,12 +67,12 @@ type Timeouts struct {
 
 func (o *Options) setDefaults() {
 	o.Folder = cmp.Or(o.Folder, "package")
-	o.CacheBytes = cmp.Or(o.CacheBytes, limits.ImageCacheBytes)
+	o.CacheBytes = cmp.Or(o.CacheBytes, imageCacheBytes)
 	o.UserAgent = cmp.Or(o.UserAgent, "lockstep")
 	o.Timeouts.Connect = cmp.Or(o.Timeouts.Connect, limits.ConnectTimeout)
 	o.Timeouts.Header = cmp.Or(o.Timeouts.Header, limits.ResponseHeaderTimeout)
 	o.Timeouts.Stall = cmp.Or(o.Timeouts.Stall, limits.StallTimeout)
-	o.Timeouts.Pull = cmp.Or(o.Timeouts.Pull, limits.PullTimeout)
+	o.Timeouts.Pull = cmp.Or(o.Timeouts.Pull, pullTimeout)
 	if o.Keychain == nil {
 		o.Keychain = authn.DefaultKeychain
 	}

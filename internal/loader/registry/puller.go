@@ -22,6 +22,12 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
+const (
+	pullsInFlight       = 256    // concurrent pulls: high, so that hanging registries, of LoadsPerHost each, delay no other
+	registryConnections = 32     // registries whose connections are kept
+	verifiedKept        = 10_000 // verifications that succeeded, by digest and policy
+)
+
 // Image is a package image.
 type Image struct {
 	Ref string
@@ -87,12 +93,12 @@ func NewPuller(opts Options) (*Puller, error) {
 		return nil, err
 	}
 	return &Puller{
-		opts: opts, insecure: insecure, named: opts.named(), store: store, guards: cache.NewLRUExpireCache(limits.RegistryConnections),
+		opts: opts, insecure: insecure, named: opts.named(), store: store, guards: cache.NewLRUExpireCache(registryConnections),
 		flights: newFlights[archive.Files](),
-		pulls:   semaphore.NewWeighted(limits.PullsInFlight),
+		pulls:   semaphore.NewWeighted(pullsInFlight),
 		unpacks: semaphore.NewWeighted(limits.UnpacksInFlight),
 
-		verifications: cache.NewLRUExpireCache(limits.VerifiedKept),
+		verifications: cache.NewLRUExpireCache(verifiedKept),
 		checks:        newFlights[imagepolicy.Verified](),
 	}, nil
 }

@@ -20,6 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
+const verifiedAge = 24 * time.Hour // for which a verification is kept
+
 // Media types of what refers to an image, and of what stands at the tag of its signatures.
 const (
 	bundleTypes       = "application/vnd.dev.sigstore.bundle"
@@ -53,7 +55,7 @@ func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *i
 		if err != nil {
 			return imagepolicy.Verified{}, err
 		}
-		p.verifications.Add(kept, *verified, limits.VerifiedAge)
+		p.verifications.Add(kept, *verified, verifiedAge)
 		return *verified, nil
 	})
 	if err != nil {

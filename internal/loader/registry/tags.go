@@ -13,6 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+const tagsPerPage = 1000 // that a registry is requested to list at a time
+
 // Tags returns the tags of the repository that a reference names. Errors are *PullError, or wrap the cause of ctx.
 func (p *Puller) Tags(ctx context.Context, ref string) ([]string, error) {
 	parsed, err := p.parse(ref)
@@ -33,7 +35,7 @@ func (p *Puller) Tags(ctx context.Context, ref string) ([]string, error) {
 // tags reads all pages of the list.
 func (s *session) tags(ctx context.Context) ([]string, error) {
 	var tags []string
-	for next := fmt.Sprintf("/v2/%s/tags/list?n=%d", s.repo.RepositoryStr(), limits.TagsPerPage); next != ""; {
+	for next := fmt.Sprintf("/v2/%s/tags/list?n=%d", s.repo.RepositoryStr(), tagsPerPage); next != ""; {
 		page, following, err := s.tagsPage(ctx, next)
 		if err != nil {
 			return nil, err

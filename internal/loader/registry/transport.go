@@ -8,8 +8,14 @@ import (
 	"net/http"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	registryIdle          = 15 * time.Second // of idle connections, less than firewalls and load balancers keep them
+	registryConnectionAge = 5 * time.Minute  // for which connections are used
 )
 
 // guard is the innermost round tripper, which also sees redirects and requests to token services.
@@ -35,7 +41,7 @@ func (p *Puller) guardOf(registryHost string) (*guard, error) {
 		return g.(*guard), nil
 	}
 	g := p.newGuard(key, bundles)
-	p.guards.Add(key, g, limits.RegistryConnectionAge)
+	p.guards.Add(key, g, registryConnectionAge)
 	return g, nil
 }
 
@@ -55,7 +61,7 @@ func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
 		ResponseHeaderTimeout:  p.opts.Timeouts.Header,
 		MaxResponseHeaderBytes: limits.ResponseHeaderBytes,
 		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        limits.RegistryIdle,
+		IdleConnTimeout:        registryIdle,
 		ForceAttemptHTTP2:      true,
 		// Digests are those of the body as it is sent.
 		DisableCompression: true,

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const shapesPerKind = 2000 // lists and maps that are remembered per kind; the rest counts as unknown
 
 // ListTypes are the list and map types of kinds, a few kilobytes each. It is safe for
 // concurrent use.
@@ -175,7 +175,7 @@ func isFreeform(element fieldpath.PathElement, parent pathID) bool {
 
 // record sets the knowledge of a path, unless there is too much already.
 func record[V any](all map[pathID]V, path pathID, value V) {
-	if _, known := all[path]; known || len(all) < limits.ShapesPerKind {
+	if _, known := all[path]; known || len(all) < shapesPerKind {
 		all[path] = value
 	}
 }

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/yamltest"
 )
@@ -78,7 +77,7 @@ func TestLearnMalformed(t *testing.T) {
 	for _, text := range []string{
 		``, `{`, `[]`, `{"f:a"}`, `{"f:a":{}`, `{"f:a":{},}`, `{"f:a":1}`, `{"f:a":{"k:x":{}}}`, `{"f:a":{"k:{}":{}}}`,
 		`{"f:a":{"k:":{}}}`, `{"f:\`, `{"f:metadata":{"f:a":`, `{"f:data":{"`, `{"f:a":{"k:{\"`, "\x00",
-		strings.Repeat(`{"f:a":`, limits.FieldsDepth+10) + "{}" + strings.Repeat("}", limits.FieldsDepth+10),
+		strings.Repeat(`{"f:a":`, 100) + "{}" + strings.Repeat("}", 100),
 	} {
 		if kind := learn(NewListTypes(), text); len(kind.lists) != 0 {
 			t.Errorf("%.40q teaches %v", text, kind.lists)
@@ -89,11 +88,11 @@ func TestLearnMalformed(t *testing.T) {
 func TestListTypesAreBounded(t *testing.T) {
 	t.Parallel()
 	types := NewListTypes()
-	for i := range 3 * limits.ShapesPerKind {
+	for i := range 3 * shapesPerKind {
 		learn(types, fmt.Sprintf(`{"f:spec":{"f:x%d":{},"f:l%d":{"v:1":{}}}}`, i, i))
 	}
 	kind := types.Of(schema.GroupKind{Kind: "A"})
-	if len(kind.lists) > limits.ShapesPerKind || len(kind.maps) > limits.ShapesPerKind {
+	if len(kind.lists) > shapesPerKind || len(kind.maps) > shapesPerKind {
 		t.Errorf("%d lists and %d maps are remembered", len(kind.lists), len(kind.maps))
 	}
 	learn(types, `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}},"f:status":{"f:a":{}}}`)

@@ -37,8 +37,8 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repository",
 		Short: "Keep lists of package images that dependencies are chosen from",
-		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The manifest
-of a package names them in spec.repositories, and update chooses from them.
+		Long: `Keep repositories: lists of package images with their versions, in a file or an image. The manifest of a
+package names them in spec.repositories, and update chooses from them.
 
 The repositories of a cluster are kept by kubectl package repo.`,
 		Args: command.NoArgs,
@@ -59,9 +59,8 @@ func newInitialize(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "initialize FILE [NAME]", Aliases: []string{"init"},
 		Short: "Begin an empty repository",
-		Long: `Write an empty repository. One that is in the file already is emptied; any other file is left
-as it is. NAME is that of the repository, by which dependencies refer to it; the file's where
-it is not given.`,
+		Long: `Write an empty repository. A file with a repository is emptied, any other is left as it is. Dependencies
+refer to the repository by NAME, which defaults to the name of the file.`,
 		Args: command.Takes("FILE", "[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -96,8 +95,8 @@ func newAdd(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add FILE IMAGE VERSION...",
 		Short: "Offer a package image as one or more versions",
-		Long: `Offer a package image in a repository as one or more versions. The image is pulled: its name
-and its constraints come from its manifest, and it is offered by its digest.`,
+		Long: `Offer a package image in a repository as one or more versions. The image is pulled for its name and
+constraints, and offered by its digest.`,
 		Example: `  kubectl package repository add shop.yaml registry.example.com/web:v1.2.0 v1.2.0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) < 3 && !slices.Contains(args, "") {

@@ -12,6 +12,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"golang.org/x/text/language"
@@ -221,7 +222,7 @@ func (l *Locations) download(location string) (io.ReadCloser, error) {
 	if l.downloads++; l.downloads > limits.SchemaDownloads {
 		return nil, fmt.Errorf("more than %d schemas to download, which is the limit", limits.SchemaDownloads)
 	}
-	client := http.Client{Timeout: limits.SchemaDownloadTime}
+	client := http.Client{Timeout: 20 * time.Second}
 	answer, err := client.Get(location)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -95,10 +94,8 @@ func compare(relative string, fixtures, rendered loader.Files) []FileDiff {
 		case bytes.Equal(want, got):
 			continue
 		}
-		if len(want)+len(got) <= limits.FixtureDiffBytes {
-			// The labels are those of Package Operator.
-			diff.Diff = udiff.Unified(path.Join(relative, p), path.Join("rendered", p), string(want), string(got))
-		}
+		// The labels are those of Package Operator.
+		diff.Diff = udiff.Unified(path.Join(relative, p), path.Join("rendered", p), string(want), string(got))
 		diffs = append(diffs, diff)
 	}
 	return diffs

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -162,15 +161,6 @@ func TestFixturesAreWhatUpdateWrites(t *testing.T) {
 		if err != nil || string(got) != string(data) {
 			t.Errorf("%s: %q, %v", p, got, err)
 		}
-	}
-}
-
-func TestLargeFilesHaveNoDiff(t *testing.T) {
-	t.Parallel()
-	large := []byte(strings.Repeat("x\n", limits.FixtureDiffBytes/2))
-	diffs := compare("f", loader.Files{"a": large}, loader.Files{"a": append(large, "y\n"...)})
-	if len(diffs) != 1 || diffs[0].Diff != "" || diffs[0].Change != Differs {
-		t.Errorf("%d differences", len(diffs))
 	}
 }
 

@@ -8,8 +8,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Losses returns what a changed definition takes away.
@@ -49,7 +47,7 @@ const fieldsNamed = 20
 // schemaLosses returns the fields that leave a schema: the API server prunes them.
 func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps) []string {
 	var all []pruned
-	dropped(before, after, "", &all, 0)
+	dropped(before, after, "", &all)
 	slices.SortFunc(all, func(a, b pruned) int { return cmp.Compare(a.path, b.path) })
 	var found []string
 	for i, p := range all {
@@ -71,8 +69,8 @@ type pruned struct {
 	unnamed bool
 }
 
-func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found *[]pruned, depth int) {
-	if before == nil || after == nil || ptr.Deref(after.XPreserveUnknownFields, false) || depth > limits.FieldsDepth {
+func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found *[]pruned) {
+	if before == nil || after == nil || ptr.Deref(after.XPreserveUnknownFields, false) {
 		return
 	}
 	if ptr.Deref(before.XPreserveUnknownFields, false) {
@@ -81,15 +79,15 @@ func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found 
 	for name, old := range before.Properties {
 		at := path + "." + name
 		if now, stays := after.Properties[name]; stays {
-			dropped(&old, &now, at, found, depth+1)
+			dropped(&old, &now, at, found)
 		} else if after.AdditionalProperties == nil {
 			*found = append(*found, pruned{at, false})
 		}
 	}
 	if before.Items != nil && after.Items != nil {
-		dropped(before.Items.Schema, after.Items.Schema, path+"[]", found, depth+1)
+		dropped(before.Items.Schema, after.Items.Schema, path+"[]", found)
 	}
 	if before.AdditionalProperties != nil && after.AdditionalProperties != nil {
-		dropped(before.AdditionalProperties.Schema, after.AdditionalProperties.Schema, path+".*", found, depth+1)
+		dropped(before.AdditionalProperties.Schema, after.AdditionalProperties.Schema, path+".*", found)
 	}
 }

@@ -19,8 +19,9 @@ import (
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const refusedFieldBytes = 256 // of what a definition refuses in a field
 
 // validator validates objects by a schema and its rules, as the API server does, but for the metadata of embedded objects.
 type validator struct {
@@ -119,7 +120,7 @@ func withoutValue(e *field.Error) string {
 	if detail != "" {
 		text += " (" + detail + ")"
 	}
-	return conditions.Cut(text, limits.RefusedFieldBytes)
+	return conditions.Cut(text, refusedFieldBytes)
 }
 
 // validationsOf returns a schema without its descriptions, and without the status.

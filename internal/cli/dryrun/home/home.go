@@ -24,8 +24,8 @@ import (
 // NewUID is that of an object that is created.
 const NewUID = "new"
 
-// New returns a client that calls created for each object that is created.
-func New(live client.Reader, created func(), objs []client.Object) (client.Client, error) {
+// New returns a client that reads from live what it does not keep.
+func New(live client.Reader, objs []client.Object) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -59,7 +59,6 @@ func New(live client.Reader, created func(), objs []client.Object) (client.Clien
 			return live.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			created()
 			obj.SetUID(NewUID)
 			return c.Create(ctx, obj, opts...)
 		},

@@ -11,13 +11,12 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // cannotInstall judges packages by what the input itself offers of them: Packages, and the files of inline repositories.
 func cannotInstall(documents []map[string]any) func(refName, constraint string) string {
 	files := map[string][]byte{}
-	offeredFiles(documents, files, 0)
+	offeredFiles(documents, files)
 	offered := map[string][]versions.Candidate{}
 	if content, err := repository.Read(files); err == nil {
 		for _, p := range content.Packages {
@@ -44,7 +43,7 @@ func cannotInstall(documents []map[string]any) func(refName, constraint string) 
 }
 
 // offeredFiles collects documents of packages, and the files of inline repositories.
-func offeredFiles(documents []map[string]any, files map[string][]byte, depth int) {
+func offeredFiles(documents []map[string]any, files map[string][]byte) {
 	for _, doc := range documents {
 		apiVersion, _ := doc["apiVersion"].(string)
 		kind, _ := doc["kind"].(string)
@@ -70,8 +69,8 @@ func offeredFiles(documents []map[string]any, files map[string][]byte, depth int
 				inner = append(inner, m)
 			}
 		}
-		if len(inner) > 0 && depth < limits.ListDepth {
-			offeredFiles(inner, files, depth+1)
+		if len(inner) > 0 {
+			offeredFiles(inner, files)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (v carvelVersion) String() string { return v.name + "/" + v.version }
 // versionsOf are the Packages of the input, with those of inline repositories.
 func versionsOf(documents []map[string]any) (found []carvelVersion, err error) {
 	files := map[string][]byte{}
-	offeredFiles(documents, files, 0)
+	offeredFiles(documents, files)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		docs, err := documentsOf(name, files[name])
 		if err != nil {

@@ -26,13 +26,9 @@ func newPrune(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "prune RESOURCE",
 		Short: "Delete what earlier revisions retain",
-		Long: `Delete the objects that earlier revisions of a package or deployment retain: those that a
-newer version dropped under archivalPolicy: Release. They are named, and asked for on a terminal;
-elsewhere it wants --yes. The engine deletes them in reverse, and leaves what a newer revision has
-taken back and what others control. The revisions stay.
-
-It sets the annotation package-operator.run/prune of the ObjectDeployment to the number of the newest of these
-revisions.`,
+		Long: `Delete the objects that earlier revisions of a package or deployment retain: those that a newer version
+dropped under archivalPolicy: Release. They are named first. The engine deletes them in reverse, except
+those that a newer revision has taken back or others control. The revisions stay.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run)
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")

@@ -53,13 +53,11 @@ func newHistory(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
-		Long: `List the revisions of a package or deployment, the oldest first, with what made each of them
-and whether it has succeeded. -o wide adds when it was made, by which field manager the spec was changed for it, and
-what differs from the one before; -o json and yaml print the ObjectSets themselves, --revision one of them.
-Values of Secrets are hidden.
+		Long: `List the revisions of a package or deployment, the oldest first, with the cause of each and whether it
+succeeded. -o wide adds the time, the field manager that changed the spec, and the difference from the one
+before; -o json and yaml print the ObjectSets. Values of Secrets are hidden.
 
-A revision with the template of an earlier one is "Back to revision N." More on what changed a spec is in
-docs/administrate/changed-by.md.`,
+More: docs/administrate/changed-by.md`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	c.Output.Add(cmd, output.Names, wideFormat)
@@ -222,9 +220,8 @@ func newStatus(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "status RESOURCE",
 		Short: "Wait for a rollout, as kubectl rollout status does",
-		Long: `Watch the rollout of a package or deployment until it is complete. Exits with 1 when it fails,
-is paused, or takes longer than --timeout. With --watch=false it says how the rollout stands,
-and exits with 0 only where it is complete.`,
+		Long: `Watch the rollout of a package or deployment until it is complete. Exits with 1 if it fails, is paused, or
+takes longer than --timeout; with --watch=false unless it is complete.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run)
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", true, "watch until the rollout is complete")

@@ -44,23 +44,15 @@ func newUndo(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "undo RESOURCE",
 		Short: "Go back to an earlier revision",
-		Long: `Go back to the last revision before the one in charge that succeeded and was not rejected, or to the
-one of --to-revision. If the spec was never rolled out, because its image cannot be pulled or is
-invalid, or if it was rolled back by itself, the spec goes back to the revision in charge.
+		Long: `Go back to the last revision before the current one that succeeded and was not rejected, or to
+--to-revision. If the spec was never rolled out or was rolled back, it goes back to the current revision.
 
-Of a package, the image of that revision by its digest, its configuration and its component
-are written into the spec; patches, common metadata and the rest of the spec stay as they are
-now. Of an ObjectDeployment that no package made, the template of that revision is written
-back. Either way the engine rolls out a new revision, with a new number.
+For a package, the image by digest, configuration and component of that revision are written into the
+spec; for an ObjectDeployment, its template. The engine rolls that out as a new revision. Data that may be
+lost is named first.
 
-What may be lost with it, as kubectl package plan shows it, is named before, and asked for on a
-terminal; elsewhere it wants --yes. A policy or webhook of the package itself that refuses the
-objects of that revision is deleted in the course of it where that is confirmed. With --dry-run
-the plan of it is shown, and nothing is changed.
-
-It is refused where that revision cannot be had again: where its configuration came from
-Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
-before digests were recorded.`,
+A revision is refused if its configuration came from Secrets, if it was made before digests were recorded,
+or if the package is chosen by packageRef.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("to-revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; by default the last one that succeeded")

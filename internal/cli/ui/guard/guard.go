@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+)
 
-	"lockstep.run/lockstep/internal/limits"
+const (
+	MaxBody  = 4 << 10 // bytes of a form: a code, or the name of a package
+	MaxWrong = 10      // codes, after which none is accepted: a code has 256 bits, so that more are an attack
 )
 
 // Outcome of the exchange of a code.
@@ -102,7 +105,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.pages.Refuse(w, status, why)
 		return
 	}
-	r.Body = http.MaxBytesReader(w, r.Body, limits.PageBodyBytes)
+	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 	switch {
 	case r.URL.Path == "/" && r.Method != http.MethodPost:
 		g.pages.Enter(w, http.StatusOK, Accepted)
@@ -174,7 +177,7 @@ func (g *Guard) exchange(code string) Outcome {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch right := subtle.ConstantTimeCompare([]byte(code), []byte(g.code)) == 1; {
-	case g.wrong >= limits.PageWrongCodes:
+	case g.wrong >= MaxWrong:
 		return Closed
 	case right && g.used:
 		return Used
@@ -182,7 +185,7 @@ func (g *Guard) exchange(code string) Outcome {
 		g.used = true
 		return Accepted
 	}
-	if g.wrong++; g.wrong == limits.PageWrongCodes {
+	if g.wrong++; g.wrong == MaxWrong {
 		g.closed()
 	}
 	return Wrong

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/cli/ui/guard"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 const secret = "what is inside"
@@ -225,7 +224,7 @@ func TestCodeIsUsedOnce(t *testing.T) {
 func TestGuessing(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	for i := range limits.PageWrongCodes {
+	for i := range guard.MaxWrong {
 		guess := s.Code()[:i] // beginnings of the code are no codes either
 		if w := s.enter(guess); w.StatusCode != http.StatusForbidden || len(w.Cookies()) > 0 {
 			t.Fatalf("guess %d: %s", i, w.Status)
@@ -245,7 +244,7 @@ func TestGuessing(t *testing.T) {
 func TestLargeForm(t *testing.T) {
 	t.Parallel()
 	s := newSite()
-	if w := s.enter(strings.Repeat("a", limits.PageBodyBytes+1)); w.StatusCode != http.StatusBadRequest {
+	if w := s.enter(strings.Repeat("a", guard.MaxBody+1)); w.StatusCode != http.StatusBadRequest {
 		t.Errorf("got %s", w.Status)
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Repository is a repository as it stands.
@@ -189,9 +187,9 @@ func (d catalogueParts) link(view View, page int) string {
 // pager is that of a table: of all of it in its own view, else of its beginning.
 func (d catalogueParts) pager(view View, total int) (p pager, all string) {
 	if d.q.View == view {
-		return pagerOf(d.q.Page, total, limits.PageRows, func(page int) string { return d.link(view, page) }), ""
+		return pagerOf(d.q.Page, total, ListRows, func(page int) string { return d.link(view, page) }), ""
 	}
-	if p = pagerOf(1, total, limits.PageOverview, nil); p.To < total {
+	if p = pagerOf(1, total, OverviewRows, nil); p.To < total {
 		all = d.link(view, 1)
 	}
 	return p, all

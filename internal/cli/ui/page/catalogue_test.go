@@ -11,7 +11,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // offered are packages by their objects.
@@ -145,7 +144,7 @@ func TestNamespaceCluster(t *testing.T) {
 // However much is offered, a page of the catalogue has so many rows and bytes, and leads to the others.
 func TestCatalogueIsPaged(t *testing.T) {
 	t.Parallel()
-	specs := make([]*corev1alpha1.AvailablePackageSpec, limits.PageOffers)
+	specs := make([]*corev1alpha1.AvailablePackageSpec, 20_000)
 	for i := range specs {
 		specs[i] = available(fmt.Sprintf("/package-%05d.example.com", i), "Package", "One of many.", "1.0.0")
 	}
@@ -157,7 +156,7 @@ func TestCatalogueIsPaged(t *testing.T) {
 	begin := time.Now()
 	first := text(t, page.CatalogueOf(frame(), c, installed, page.CatalogueQuery{}))
 	t.Logf("%d offers: %d bytes in %s", len(specs), len(first), time.Since(begin))
-	if n := strings.Count(first, "data-key="); n != limits.PageRows+limits.PageOverview || len(first) > 256<<10 {
+	if n := strings.Count(first, "data-key="); n != page.ListRows+page.OverviewRows || len(first) > 256<<10 {
 		t.Errorf("%d rows, %d bytes", n, len(first))
 	}
 	for _, want := range []string{"1–100 of 20000", `href="/base/catalogue?page=2"`, `<a href="/base/catalogue?view=outdated">All 5000</a>`} {
@@ -194,7 +193,7 @@ func TestCommandsOfHostileNames(t *testing.T) {
 // hostileCatalogue has a text in all that a repository brings, as often as there may be.
 func hostileCatalogue(bad string) page.Catalogue {
 	c, found := page.Catalogue{Note: bad}, map[[2]string]*page.Offer{}
-	for i := range 2 * limits.PageRows {
+	for i := range 2 * page.ListRows {
 		spec := &corev1alpha1.AvailablePackageSpec{PackageName: fmt.Sprint(i, bad), Display: &corev1alpha1.PackageDisplay{Name: bad, ShortDescription: bad, Keywords: []string{bad}}}
 		o := page.OfferOf("shop", spec)
 		o.Describe(spec.Display)
@@ -218,7 +217,7 @@ func hostileOffer(f page.Frame, p corev1alpha1.GenericPackage, bad string) *page
 	o.Describe(&corev1alpha1.PackageDisplay{
 		Name: bad, ShortDescription: bad, LongDescription: bad, Provider: bad, Maintainers: []string{bad, bad}, Support: bad, Links: []corev1alpha1.PackageLink{{Name: bad, URL: "javascript:" + bad}},
 	})
-	for range limits.PageOfferVersions {
+	for range page.VersionRows {
 		v := corev1alpha1.AvailableVersion{Version: bad, Retracted: bad, Release: &corev1alpha1.PackageRelease{Date: bad, Notes: bad, Licenses: []string{bad}}}
 		for range 1000 {
 			v.Provides = append(v.Provides, corev1alpha1.ProvidedAPI{APIVersion: bad, Kind: bad})

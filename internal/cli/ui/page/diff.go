@@ -6,9 +6,10 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
+
+const pageChanges = 200 // objects of a comparison, and fields of each
 
 type diffView struct {
 	Path, Name, Command string
@@ -44,7 +45,7 @@ var diffWords = map[objectdiff.Kind]struct {
 func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 	p := newPage(f, "diff", fmt.Sprintf("%s, revision %d → %d", t.Name, c.From, c.To), "packages", "")
 	v := diffView{
-		Path: PackagePath(t), Name: t.Name, From: c.From, To: c.To, Probes: c.Probes, More: max(len(c.Objects)-limits.PageChanges, 0),
+		Path: PackagePath(t), Name: t.Name, From: c.From, To: c.To, Probes: c.Probes, More: max(len(c.Objects)-pageChanges, 0),
 		Command: fmt.Sprintf("kubectl package rollout diff %s --from-revision %d --to-revision %d", t.Flags(), c.From, c.To),
 	}
 	if c.Phases != nil {
@@ -56,7 +57,7 @@ func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 		if o.PhaseBefore != "" {
 			item.Phase += ", before " + o.PhaseBefore
 		}
-		item.More = max(len(o.Fields)-limits.PageChanges, 0)
+		item.More = max(len(o.Fields)-pageChanges, 0)
 		for _, field := range o.Fields[:len(o.Fields)-item.More] {
 			one := diffField{Path: field.Path}
 			if field.Before != nil {

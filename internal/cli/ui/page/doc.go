@@ -6,7 +6,7 @@
 //
 // Texts are of clusters and packages that may be hostile: html/template escapes markup,
 // terminal.Line characters that are invisible or reverse text, and each has at most
-// limits.PageTextBytes. No configuration of a package is read, and no value of a Secret.
+// pageTextBytes. No configuration of a package is read, and no value of a Secret.
 //
 // Everything works without script: links, forms and details. The one module replaces fragments while the page is looked at.
 // States have a shape and a word beside their colour.

@@ -9,7 +9,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // box is a node of a drawing.
@@ -86,7 +85,7 @@ func drawAround(f Frame, g *graph.Graph, around string) drawing {
 	if node == nil {
 		return drawing{Lead: "There is no such package, as far as you may read."}
 	}
-	keys, left := g.Around(node, limits.PageNodes)
+	keys, left := g.Around(node, GraphNodes)
 	d := drawPackages(f, g, keys, node.Key)
 	d.Lead = "What " + node.Key.String() + " depends on is on its right, what depends on it on its left."
 	if d.Command = "kubectl package deps " + node.Target().Flags(); left > 0 {
@@ -114,7 +113,7 @@ func drawAll(f Frame, g *graph.Graph) drawing {
 		}
 	}
 	var d drawing
-	if len(keys) > limits.PageNodes {
+	if len(keys) > GraphNodes {
 		d = drawGroups(f, g)
 	} else {
 		slices.SortFunc(keys, func(a, b graph.Key) int {
@@ -218,7 +217,7 @@ func drawGroups(f Frame, g *graph.Graph) drawing {
 		}
 	}
 	slices.SortFunc(all, func(a, b *group) int { return cmp.Or(cmp.Compare(b.related, a.related), cmp.Compare(a.name, b.name)) })
-	left := max(len(all)-limits.PageNodes, 0)
+	left := max(len(all)-GraphNodes, 0)
 	all = all[:len(all)-left]
 	slices.SortFunc(all, func(a, b *group) int { return cmp.Compare(a.name, b.name) })
 	index, boxes := map[string]int{}, make([]box, len(all))

@@ -9,7 +9,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 func TestGraphGolden(t *testing.T) {
@@ -32,7 +31,7 @@ func TestDrawingsAreBounded(t *testing.T) {
 		begin := time.Now()
 		got := text(t, page.GraphOf(frame(), g, around))
 		t.Logf("%s: %d bytes in %s", name, len(got), time.Since(begin))
-		if n := strings.Count(got, "<rect width="); n < 3 || n > limits.PageNodes || len(got) > 512<<10 {
+		if n := strings.Count(got, "<rect width="); n < 3 || n > page.GraphNodes || len(got) > 512<<10 {
 			t.Errorf("%s: %d boxes, %d bytes", name, n, len(got))
 		}
 		if again := text(t, page.GraphOf(frame(), g, around)); again != got {

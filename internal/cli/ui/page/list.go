@@ -11,8 +11,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const pageLineBytes = 1 << 10 // of a name, a version or an image
 
 // Row is a package in the list.
 type Row struct {
@@ -38,14 +39,14 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	t := progress.TargetOf(pkg)
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	r := Row{
-		Target: t, Summary: s.Summary(), Image: short(s.Image, limits.PageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
+		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
 	}
 	if ref := pkg.PackageSpec().PackageRef; ref != nil {
 		r.Offer = offers.NameOf(pkg)
 		r.Package = cmp.Or(r.Offer, progress.Subject(ref))
 	}
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
-		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), limits.PageLineBytes), short(resolved.Version, limits.PageLineBytes)
+		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), short(resolved.Version, pageLineBytes)
 		r.Offer = cmp.Or(r.Offer, r.Package)
 	}
 	if r.Summary != progress.SummaryAvailable || s.Awaiting != "" {
@@ -205,11 +206,11 @@ func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []coun
 }
 
 func pageOf(f Frame, q Query, selected []Row) list {
-	pages := max((len(selected)+limits.PageRows-1)/limits.PageRows, 1)
+	pages := max((len(selected)+ListRows-1)/ListRows, 1)
 	at := min(max(q.Page, 1), pages)
 	l := list{Total: len(selected), Filtered: q.Text != "" || q.State != "" || q.Namespace != ""}
-	first := (at - 1) * limits.PageRows
-	last := min(first+limits.PageRows, len(selected))
+	first := (at - 1) * ListRows
+	last := min(first+ListRows, len(selected))
 	for _, r := range selected[first:last] {
 		l.Rows = append(l.Rows, listRow{Row: r, Link: f.Base + PackagePath(r.Target), Age: age(r.Created, f.Now), Key: r.Target.String()})
 	}

@@ -8,7 +8,6 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 func TestListGolden(t *testing.T) {
@@ -78,7 +77,7 @@ func TestListIsPaged(t *testing.T) {
 	begin := time.Now()
 	first := text(t, page.ListOf(frame(), all, page.Query{}))
 	t.Logf("5,000 packages: %d bytes in %s", len(first), time.Since(begin))
-	if n := strings.Count(first, "data-key="); n != limits.PageRows || len(first) > 256<<10 {
+	if n := strings.Count(first, "data-key="); n != page.ListRows || len(first) > 256<<10 {
 		t.Errorf("%d rows, %d bytes", n, len(first))
 	}
 	if !strings.Contains(first, "1–100 of 5000") || !strings.Contains(first, `href="/base/packages?page=2"`) || strings.Contains(first, "Before</a>") {

@@ -10,16 +10,21 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/describe"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	pageTextBytes  = 4 << 10 // of a text of the cluster, such as a message
+	pageOfferBytes = 160     // of a text of an offer in a table: a row has a dozen
+	pageOfferTerms = 5       // APIs, and dependencies, that are shown of one version
 )
 
 // Brief is the beginning of a text, and keeps nothing else of it.
 func Brief(text string) string {
-	return strings.Clone(short(strings.Join(strings.Fields(text[:min(len(text), limits.PageTextBytes)]), " "), limits.PageOfferBytes))
+	return strings.Clone(short(strings.Join(strings.Fields(text[:min(len(text), pageTextBytes)]), " "), pageOfferBytes))
 }
 
 func briefs(all []string) (some []string) {
-	for _, text := range all[:min(len(all), limits.PageOfferTerms)] {
+	for _, text := range all[:min(len(all), pageOfferTerms)] {
 		some = append(some, Brief(text))
 	}
 	return some
@@ -39,7 +44,7 @@ type Offer struct {
 
 // OfferOf is an offer before its versions are counted.
 func OfferOf(namespace string, spec *corev1alpha1.AvailablePackageSpec) *Offer {
-	return &Offer{Namespace: namespace, Name: strings.Clone(short(spec.PackageName, limits.PageLineBytes))}
+	return &Offer{Namespace: namespace, Name: strings.Clone(short(spec.PackageName, pageLineBytes))}
 }
 
 // Describe adds what people see of the package.
@@ -95,17 +100,17 @@ type Version struct {
 // VersionOf is what a page shows of a version; none of it is longer than a row may be.
 func VersionOf(v *corev1alpha1.AvailableVersion) Version {
 	one := Version{
-		Retracted: Brief(v.Retracted), MoreProvides: max(len(v.Provides)-limits.PageOfferTerms, 0),
+		Retracted: Brief(v.Retracted), MoreProvides: max(len(v.Provides)-pageOfferTerms, 0),
 		OnlyCluster: slices.Equal(v.Scopes, []corev1alpha1.Scope{corev1alpha1.ScopeCluster}), OnlyNamespaced: slices.Equal(v.Scopes, []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced}),
 	}
 	for _, api := range v.Provides[:len(v.Provides)-one.MoreProvides] {
 		one.Provides = append(one.Provides, Brief(describe.API(api)))
 	}
-	one.MoreNeeds = max(len(v.Dependencies)-limits.PageOfferTerms, 0)
+	one.MoreNeeds = max(len(v.Dependencies)-pageOfferTerms, 0)
 	for _, d := range v.Dependencies[:len(v.Dependencies)-one.MoreNeeds] {
 		one.Needs = append(one.Needs, Brief(describe.Dependency(d)))
 	}
-	for _, c := range v.Constraints[:min(len(v.Constraints), limits.PageOfferTerms)] {
+	for _, c := range v.Constraints[:min(len(v.Constraints), pageOfferTerms)] {
 		one.Needs = append(one.Needs, Brief(strings.TrimSpace(strings.Join(briefs(c.Platforms), " or ")+" "+strings.TrimSpace(c.Platform+" "+c.Range))))
 	}
 	if v.Release != nil {
@@ -128,8 +133,8 @@ type Offered struct {
 // Describe adds what people see of the package.
 func (o *Offered) Describe(d *corev1alpha1.PackageDisplay) {
 	o.Title, o.Short, o.Provider, o.Support = Brief(d.Name), Brief(d.ShortDescription), Brief(d.Provider), Brief(d.Support)
-	o.Maintainers, o.Long = Brief(strings.Join(briefs(d.Maintainers), ", ")), short(d.LongDescription, limits.PageTextBytes)
-	for _, link := range d.Links[:min(len(d.Links), limits.PageOfferTerms)] {
+	o.Maintainers, o.Long = Brief(strings.Join(briefs(d.Maintainers), ", ")), short(d.LongDescription, pageTextBytes)
+	for _, link := range d.Links[:min(len(d.Links), pageOfferTerms)] {
 		o.Links = append(o.Links, Brief(strings.TrimPrefix(link.Name+": "+link.URL, ": ")))
 	}
 }
@@ -155,7 +160,7 @@ func (q OfferQuery) Selects(version string) bool { return strings.Contains(versi
 
 // Bounds of the versions that the page has, of so many.
 func (q OfferQuery) Bounds(of int) (first, last int) {
-	return pagerOf(q.Page, of, limits.PageOfferVersions, nil).bounds()
+	return pagerOf(q.Page, of, VersionRows, nil).bounds()
 }
 
 type versionItem struct {
@@ -189,9 +194,9 @@ var shellName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 // OfferedOf draws a package that is offered, with where it is installed.
 func OfferedOf(f Frame, o Offered, rows []Row, newer []Newer, q OfferQuery) *Page {
-	p := newPage(f, "offer", cmp.Or(o.Title, short(o.Name, limits.PageLineBytes)), "catalogue", "")
+	p := newPage(f, "offer", cmp.Or(o.Title, short(o.Name, pageLineBytes)), "catalogue", "")
 	v := offerView{Offered: o, Query: q, Where: cmp.Or(o.Namespace, "cluster")}
-	v.Pager = pagerOf(q.Page, o.Fitting, limits.PageOfferVersions, func(page int) string { return f.Base + q.address(page) })
+	v.Pager = pagerOf(q.Page, o.Fitting, VersionRows, func(page int) string { return f.Base + q.address(page) })
 	scope := " --cluster"
 	if o.Namespace != "" {
 		scope = " -n " + o.Namespace
@@ -208,7 +213,7 @@ func OfferedOf(f Frame, o Offered, rows []Row, newer []Newer, q OfferQuery) *Pag
 		if !installs(o.Namespace, o.Name, r) {
 			continue
 		}
-		if count[r.Version]++; len(v.Installed) == limits.PageOverview {
+		if count[r.Version]++; len(v.Installed) == OverviewRows {
 			v.More++
 			continue
 		}

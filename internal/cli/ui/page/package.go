@@ -13,7 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Observed is one package with its revisions.
@@ -171,7 +170,7 @@ func causeOf(f Frame, o Observed) causeCard {
 	}
 	c.Cause, c.Searching = o.Report.Message, o.Cause == nil && o.CauseNote == ""
 	if o.Cause != nil {
-		c.Cause, c.Do, c.Object, c.Chain = o.Cause.Cause, o.Cause.Remedy, o.Cause.Object, o.Cause.Chain[:min(len(o.Cause.Chain), limits.PageRows)]
+		c.Cause, c.Do, c.Object, c.Chain = o.Cause.Cause, o.Cause.Remedy, o.Cause.Object, o.Cause.Chain[:min(len(o.Cause.Chain), ListRows)]
 		for i := range c.Chain {
 			if c.Chain[i].Depth > deepest {
 				c.Chain = slices.Clone(c.Chain)
@@ -281,7 +280,7 @@ func phasesOf(o Observed) []phaseItem {
 		}
 		objects = slices.Clone(objects)
 		slices.SortStableFunc(objects, func(a, b progress.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
-		item.More = max(len(objects)-limits.PageObjects, 0)
+		item.More = max(len(objects)-PhaseObjects, 0)
 		for _, object := range objects[:len(objects)-item.More] {
 			tone := objectTone(object, item.Tone)
 			item.Open = item.Open || object.State == progress.ObjectBlocked
@@ -338,7 +337,7 @@ func factsOf(f Frame, o Observed) []fact {
 
 func revisionsOf(f Frame, o Observed) []revisionItem {
 	items := make([]revisionItem, 0, len(o.Revisions))
-	for i, r := range o.Revisions[:min(len(o.Revisions), limits.PageRows)] {
+	for i, r := range o.Revisions[:min(len(o.Revisions), ListRows)] {
 		item := revisionItem{Revision: r, Age: age(r.Created, f.Now), Word: "did not succeed", Tone: ToneGone}
 		switch {
 		case r.Awaiting:
@@ -447,7 +446,7 @@ func rightsOf(o Observed) rights {
 
 func conditionsOf(f Frame, r progress.Report) []conditionItem {
 	items := make([]conditionItem, 0, len(r.Conditions))
-	for _, c := range r.Conditions[:min(len(r.Conditions), limits.PageRows)] {
+	for _, c := range r.Conditions[:min(len(r.Conditions), ListRows)] {
 		items = append(items, conditionItem{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Age: age(c.LastTransitionTime, f.Now), Message: terminal.Text(c.Message), Tone: conditionTone(c, r.Summary),
 		})

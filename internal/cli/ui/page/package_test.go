@@ -16,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // set is the newest revision of a package, with these objects in its phases.
@@ -142,7 +141,7 @@ func TestManyObjects(t *testing.T) {
 	state := time.Since(begin)
 	got := text(t, page.PackageOf(frame(), o, graph.Of(nil)))
 	t.Logf("20,000 objects: %d bytes in %s, of which %s for the state", len(got), time.Since(begin), state)
-	if len(got) > 256<<10 || strings.Count(got, `class="o"`) != limits.PageObjects {
+	if len(got) > 256<<10 || strings.Count(got, `class="o"`) != page.PhaseObjects {
 		t.Errorf("%d bytes, %d objects", len(got), strings.Count(got, `class="o"`))
 	}
 	if !strings.Contains(got, "and 19900 more") || !strings.Contains(got, "1 of 3 replicas are available") {

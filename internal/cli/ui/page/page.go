@@ -17,7 +17,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+// Sizes of pages; a longer list is continued on the next one, or says how much it leaves out.
+const (
+	ListRows     = 100 // of a list at a time
+	PhaseObjects = 100 // of a phase: those that block first
+	GraphNodes   = 80  // of a drawing of dependencies: more are not read
+	VersionRows  = 50  // of a package at a time
+	OverviewRows = 20  // of each table that a page of the catalogue shows the beginning of
 )
 
 //go:embed templates assets
@@ -115,13 +123,13 @@ func place(f Fragment) template.HTML {
 }
 
 // line is a text of a cluster within a line.
-func line(text string) string { return terminal.Line(short(text, limits.PageLineBytes)) }
+func line(text string) string { return terminal.Line(short(text, pageLineBytes)) }
 
 // words are those of a command, which a browser breaks between them alone and not at hyphens.
 func words(command string) []string { return strings.Fields(line(command)) }
 
 // lines is one that may have several.
-func lines(text string) string { return terminal.Text(short(text, limits.PageTextBytes)) }
+func lines(text string) string { return terminal.Text(short(text, pageTextBytes)) }
 
 func short(text string, most int) string {
 	if len(text) <= most {

@@ -5,8 +5,9 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 )
+
+const pagePlanBytes = 256 << 10 // of a plan as text
 
 // Plan is what a version or a revision of a package would do.
 type Plan struct {
@@ -32,14 +33,14 @@ type planView struct {
 func PlanOf(f Frame, of Plan) *Page {
 	t := of.Target
 	p := newPage(f, "plan", "Plan of "+t.Name+", "+of.What, "packages", "")
-	v := planView{Path: PackagePath(t), Name: t.Name, Text: terminal.Text(short(of.Text, limits.PagePlanBytes)), Command: of.Command}
+	v := planView{Path: PackagePath(t), Name: t.Name, Text: terminal.Text(short(of.Text, pagePlanBytes)), Command: of.Command}
 	switch {
 	case !f.Changes || !of.Feasible:
 	case of.Revision != nil && of.Revision.Awaiting:
 		a := activation(f, t, of.Revision.Number, of.Revision.UID)
 		v.Action, v.Confirm = &a, fmt.Sprintf("Revision %d takes over, with the objects that the plan has. It is refused where that revision is another one by then.", of.Revision.Number)
 	case of.Version != "" && of.Digest != "":
-		v.Action = &action{Label: "Upgrade to " + short(of.Version, limits.PageLineBytes), To: f.Base + PackagePath(t) + "/" + ActionUpgrade, Of: []Field{
+		v.Action = &action{Label: "Upgrade to " + short(of.Version, pageLineBytes), To: f.Base + PackagePath(t) + "/" + ActionUpgrade, Of: []Field{
 			{FieldVersion, of.Version}, {FieldDigest, of.Digest}, {FieldGeneration, fmt.Sprint(of.Generation)},
 		}}
 		v.Confirm = fmt.Sprintf("The constraint of the package becomes version %s. It is refused where, at the press of the button, this version is offered with another digest than %s, or the package has changed since the plan was made.", of.Version, of.Digest)

@@ -18,7 +18,14 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+const (
+	Interval     = 250 * time.Millisecond // between two pieces of a stream: what changes more often is not read
+	MaxObservers = 16                     // packages that are watched with their revisions at a time, a stream each and those just left
+
+	pageObserverIdle = 30 * time.Second // after which a package is watched no more that no page shows
+	pageDiagnosis    = 20 * time.Second // of the search for a cause
 )
 
 // Details are the packages that are looked at.
@@ -95,15 +102,15 @@ func (o *Detail) retry() {
 // makeRoom ends the watches of a package that no page shows where there are too many.
 func (d *Details) makeRoom() error {
 	for uid, one := range d.open {
-		if len(d.open) < limits.PageObservers {
+		if len(d.open) < MaxObservers {
 			return nil
 		}
 		if one.holders == 0 {
 			d.end(uid, one)
 		}
 	}
-	if len(d.open) >= limits.PageObservers {
-		return fmt.Errorf("%d packages are looked at already: close other tabs of this page", limits.PageObservers)
+	if len(d.open) >= MaxObservers {
+		return fmt.Errorf("%d packages are looked at already: close other tabs of this page", MaxObservers)
 	}
 	return nil
 }
@@ -121,7 +128,7 @@ func (o *Detail) Release() {
 	if o.holders--; o.holders > 0 {
 		return
 	}
-	o.idle = time.AfterFunc(limits.PageObserverIdle, func() {
+	o.idle = time.AfterFunc(pageObserverIdle, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		if o.holders == 0 && d.open[o.uid] == o {
@@ -188,7 +195,7 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 		}
 		o.topic.publish()
 		select {
-		case <-time.After(max(limits.PageInterval/2, 4*took)):
+		case <-time.After(max(Interval/2, 4*took)):
 		case <-ctx.Done():
 			return
 		}
@@ -271,7 +278,7 @@ func (o *Detail) search(ctx context.Context, state string, snap progress.Snapsho
 }
 
 func (d *Details) diagnose(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (*diagnose.Diagnosis, error) {
-	ctx, cancel := context.WithTimeout(ctx, limits.PageDiagnosis)
+	ctx, cancel := context.WithTimeout(ctx, pageDiagnosis)
 	defer cancel()
 	all, err := d.anyKind()
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
 )
 
+const pageCatalogueTime = 20 * time.Second // of a comparison with the catalogue
+
 // Catalogue has what repositories offer, and compares installed packages with it. It reads where a page of it is loaded, at
-// most once in limits.PageCatalogueAge.
+// most once in pageCatalogueAge.
 type Catalogue struct {
 	ctx     context.Context
 	cluster *cluster.Cluster
@@ -75,7 +76,7 @@ func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
 }
 
 func (c *Catalogue) compare() compared {
-	ctx, cancel := context.WithTimeout(c.ctx, limits.PageCatalogueTime)
+	ctx, cancel := context.WithTimeout(c.ctx, pageCatalogueTime)
 	defer cancel()
 	var rows []desired.Outdated
 	var byImage int
@@ -101,7 +102,7 @@ func (c *Catalogue) compare() compared {
 func (c *Catalogue) why(ctx context.Context, err error, command string) string {
 	switch {
 	case ctx.Err() != nil && c.ctx.Err() == nil:
-		return fmt.Sprintf("the offers were not read within %s. See: %s", limits.PageCatalogueTime, command)
+		return fmt.Sprintf("the offers were not read within %s. See: %s", pageCatalogueTime, command)
 	case err != nil:
 		return err.Error()
 	}

@@ -14,21 +14,28 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/limits"
+)
+
+// MaxOffers limits the packages that are offered: some 30 MiB, and seconds to read.
+const MaxOffers = 20_000
+
+const (
+	pageOffersIn   = 5_000 // of one namespace; fewer where others need room
+	pageOffersRead = 20    // AvailablePackages in one response: 10 MiB
 )
 
 // browse reads which packages are offered. Of each version nothing is kept, so that catalogues may be larger than the memory.
 func (c *Catalogue) browse() page.Offers {
-	ctx, cancel := context.WithTimeout(c.ctx, limits.PageCatalogueTime)
+	ctx, cancel := context.WithTimeout(c.ctx, pageCatalogueTime)
 	defer cancel()
-	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string][][2]string{}, share: limits.PageOffersIn, platform: desired.ChooserFor(c.cluster, "").Platform(ctx)}
+	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string][][2]string{}, share: pageOffersIn, platform: desired.ChooserFor(c.cluster, "").Platform(ctx)}
 	var problems []string
 	err := panics.Guard(ctx, "reading the catalogue", func() error {
 		for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeCluster, corev1alpha1.ScopeNamespaced} {
-			err := c.cluster.EachAvailable(ctx, scope, "", limits.PageOffersRead, b.add)
+			err := c.cluster.EachAvailable(ctx, scope, "", pageOffersRead, b.add)
 			if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeNamespaced {
 				problems = append(problems, fmt.Sprintf("you may not read those of all namespaces; those of namespace %s alone are shown.", c.cluster.Namespace))
-				err = c.cluster.EachAvailable(ctx, scope, c.cluster.Namespace, limits.PageOffersRead, b.add)
+				err = c.cluster.EachAvailable(ctx, scope, c.cluster.Namespace, pageOffersRead, b.add)
 			}
 			if apierrors.IsForbidden(err) {
 				problems = append(problems, fmt.Sprintf("you may not read the %ss.", scope.Kind("AvailablePackage")))
@@ -41,7 +48,7 @@ func (c *Catalogue) browse() page.Offers {
 		return nil
 	})
 	if b.more {
-		problems = append(problems, fmt.Sprintf("there are more than %d, or more than %d of one namespace. See: kubectl package available list -A", limits.PageOffers, b.share))
+		problems = append(problems, fmt.Sprintf("there are more than %d, or more than %d of one namespace. See: kubectl package available list -A", MaxOffers, b.share))
 	}
 	if text := c.why(ctx, err, "kubectl package available list -A"); text != "" {
 		problems = append(problems, text)
@@ -61,7 +68,7 @@ type browser struct {
 
 // isFull reports whether there is no room for another package, also not where each namespace has less.
 func (b *browser) isFull() bool {
-	for ; len(b.found) >= limits.PageOffers && b.share > 1; b.more = true {
+	for ; len(b.found) >= MaxOffers && b.share > 1; b.more = true {
 		b.share /= 2
 		for namespace, all := range b.of {
 			if len(all) > b.share {
@@ -72,7 +79,7 @@ func (b *browser) isFull() bool {
 			}
 		}
 	}
-	return len(b.found) >= limits.PageOffers
+	return len(b.found) >= MaxOffers
 }
 
 // add reports whether more are wanted.

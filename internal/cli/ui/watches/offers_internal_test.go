@@ -7,13 +7,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // However much some namespaces offer, those of the cluster and of others are shown, and no more than there may be.
 func TestNamespacesLeaveRoom(t *testing.T) {
 	t.Parallel()
-	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string][][2]string{}, share: limits.PageOffersIn}
+	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string][][2]string{}, share: pageOffersIn}
 	add := func(namespace string, count int) {
 		for i := range count {
 			a := corev1alpha1.ScopeOf(namespace).NewAvailablePackage()
@@ -23,21 +22,21 @@ func TestNamespacesLeaveRoom(t *testing.T) {
 			if !b.add(a) {
 				t.Fatalf("the namespace %q ends it with %d offers", namespace, len(b.found))
 			}
-			if len(b.found) > limits.PageOffers {
+			if len(b.found) > MaxOffers {
 				t.Fatalf("%d offers", len(b.found))
 			}
 		}
 	}
 	add("", 10)
 	for i := range 6 {
-		add(fmt.Sprint("many", i), limits.PageOffersIn+10)
+		add(fmt.Sprint("many", i), pageOffersIn+10)
 	}
 	add("victim", 10)
 	shown := map[string]int{}
 	for key := range b.found {
 		shown[key[0]]++
 	}
-	if shown[""] != 10 || shown["victim"] != 10 || !b.more || b.share != limits.PageOffersIn/2 {
+	if shown[""] != 10 || shown["victim"] != 10 || !b.more || b.share != pageOffersIn/2 {
 		t.Errorf("%v, %d of one namespace, more: %t", shown, b.share, b.more)
 	}
 	for namespace, count := range shown {

@@ -21,7 +21,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/cli/ui/watches"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/clustertest"
 )
 
@@ -97,13 +96,13 @@ func TestManyVersions(t *testing.T) {
 		t.Errorf("%d bytes are kept", kept)
 	}
 	first := o.Versions[0]
-	if o.Total != count*each || len(o.Versions) != limits.PageOfferVersions || first.Version != fmt.Sprintf("1.%d.0", count*each-1) || first.NotHere != "" ||
+	if o.Total != count*each || len(o.Versions) != page.VersionRows || first.Version != fmt.Sprintf("1.%d.0", count*each-1) || first.NotHere != "" ||
 		len(first.Provides) != 1 || first.Provides[0] != "shop.example.com/v1 Shop" || len(first.Needs) != 1 || o.Title != "Shop" {
 		t.Errorf("%d of %d: %+v", len(o.Versions), o.Total, first)
 	}
 	was := reads.reads.Load()
 	o, err = c.Offered(t.Context(), page.OfferQuery{Name: "shop.example.com", Text: "1.77", Page: 2})
-	if err != nil || o.Fitting != fitting || len(o.Versions) != limits.PageOfferVersions || len(o.Versions[0].Provides) != 1 {
+	if err != nil || o.Fitting != fitting || len(o.Versions) != page.VersionRows || len(o.Versions[0].Provides) != 1 {
 		t.Errorf("filtered: %v, %d, %+v", err, o.Fitting, o.Versions)
 	}
 	if more := reads.reads.Load() - was; more > 2 {

@@ -3,11 +3,11 @@ package watches
 import (
 	"sync"
 	"time"
-
-	"lockstep.run/lockstep/internal/limits"
 )
 
-// reading is a value that is read again where a page asks for it: at most once in limits.PageCatalogueAge, and for a tenth of the time.
+const pageCatalogueAge = 30 * time.Second // of a comparison that is shown again
+
+// reading is a value that is read again where a page asks for it: at most once in pageCatalogueAge, and for a tenth of the time.
 type reading[T any] struct {
 	mu      sync.Mutex
 	shown   T
@@ -32,7 +32,7 @@ func (r *reading[T]) refresh(t *topic, read func() T) <-chan struct{} {
 		go func() {
 			shown := read()
 			r.mu.Lock()
-			r.shown, r.running, r.next = shown, nil, begin.Add(max(limits.PageCatalogueAge, 10*time.Since(begin)))
+			r.shown, r.running, r.next = shown, nil, begin.Add(max(pageCatalogueAge, 10*time.Since(begin)))
 			r.mu.Unlock()
 			close(done)
 			t.publish()

@@ -16,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // versionsOf are the versions of one package, the highest first, without the content of their objects.
@@ -101,7 +100,7 @@ func (c *Catalogue) versions(ctx context.Context, q page.OfferQuery) (*versionsO
 	if len(found.Offered) == 0 {
 		return nil, choose.Unknown(ctx, q.Name)
 	}
-	of := &versionsOf{namespace: q.Namespace, name: q.Name, until: time.Now().Add(limits.PageCatalogueAge), display: found.Display}
+	of := &versionsOf{namespace: q.Namespace, name: q.Name, until: time.Now().Add(pageCatalogueAge), display: found.Display}
 	why, names := found.Why(), map[string]string{} // each name is kept once
 	for _, o := range desired.NewestFirst(found.Offered) {
 		v := listedVersion{version: o.Version.Version, repository: o.Version.Repository}

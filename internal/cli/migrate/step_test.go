@@ -1,4 +1,4 @@
-package handover_test
+package migrate
 
 import (
 	"testing"
@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -26,19 +25,19 @@ func refused(key objects.Key, message string) *dryrun.Plan {
 }
 
 // controlled is the object with a controller, or with owners that control nothing.
-func controlled(uid types.UID) handover.Object {
-	o := handover.Object{Key: web.Key, Live: web.Live.DeepCopy()}
+func controlled(uid types.UID) object {
+	o := object{Key: web.Key, Live: web.Live.DeepCopy()}
 	o.Live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: uid, Controller: ptr.To(uid != "")}})
 	return o
 }
 
-func terminating() handover.Object {
-	o := handover.Object{Key: web.Key, Live: web.Live.DeepCopy()}
+func terminating() object {
+	o := object{Key: web.Key, Live: web.Live.DeepCopy()}
 	o.Live.SetDeletionTimestamp(ptr.To(metav1.Now()))
 	return o
 }
 
-func installed(managers ...string) handover.Object {
+func installed(managers ...string) object {
 	o := controlled("")
 	var entries []metav1.ManagedFieldsEntry
 	for _, m := range managers {
@@ -58,7 +57,7 @@ func TestAdopt(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		reason string
-		given  handover.Object
+		given  object
 		phases map[objects.Key]string
 		plan   *dryrun.Plan
 		want   want
@@ -84,7 +83,7 @@ func TestAdopt(t *testing.T) {
 		{reason: "a former revision has it", given: installed(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Done: true}},
 		{reason: "it is being deleted", given: terminating(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Refusal: "it is being deleted"}},
 	} {
-		got := handover.Adopt([]handover.Object{tc.given}, "deployment", tc.phases, tc.plan)[0]
+		got := adoptSteps([]object{tc.given}, "deployment", tc.phases, tc.plan)[0]
 		if diff := cmp.Diff(tc.want, want{got.Phase, got.Refusal, got.Managers, got.Done}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
@@ -96,7 +95,7 @@ func TestRelease(t *testing.T) {
 	other := dryrun.Change{Action: dryrun.ActionDelete, Kind: "ConfigMap", Namespace: "shop", Name: "old"}
 	for _, tc := range []struct {
 		reason  string
-		given   handover.Object
+		given   object
 		cleanup []dryrun.Change
 		refusal string
 		others  []string
@@ -114,11 +113,11 @@ func TestRelease(t *testing.T) {
 		{reason: "it is being deleted", given: terminating(), cleanup: []dryrun.Change{changed(dryrun.ActionRelease)}, refusal: "it is being deleted"},
 	} {
 		plan := &dryrun.Plan{Cleanup: tc.cleanup}
-		steps := handover.Release([]handover.Object{tc.given}, plan)
+		steps := releaseSteps([]object{tc.given}, plan)
 		if steps[0].Refusal != tc.refusal {
 			t.Errorf("%s: got %q", tc.reason, steps[0].Refusal)
 		}
-		if diff := cmp.Diff(tc.others, handover.Others(steps, plan)); diff != "" {
+		if diff := cmp.Diff(tc.others, removedBesides(steps, plan)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 		}
 	}

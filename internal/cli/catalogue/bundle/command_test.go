@@ -1,4 +1,4 @@
-package catalogue_test
+package bundle_test
 
 import (
 	"archive/tar"

@@ -1,4 +1,4 @@
-package operate
+package diagnose_test
 
 import (
 	"strings"
@@ -18,12 +18,12 @@ func TestDiagnosisText(t *testing.T) {
 		progress.SummaryPending:        "package shop/web: pending, phase deploy waits\n",
 	} {
 		d := &diagnose.Diagnosis{Summary: summary, Phase: "deploy", Reason: diagnose.ReasonPackage, Cause: "it is so\x1b"}
-		if got := diagnosisText("package shop/web", d, terminal.Plain()); !strings.HasPrefix(got, want) {
+		if got := d.Text("package shop/web", terminal.Plain()); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %s", summary, got)
 		}
 	}
 	fine := &diagnose.Diagnosis{Summary: progress.SummaryAvailable, Reason: diagnose.ReasonNone, Cause: "everything is as the spec asks for"}
-	if got := diagnosisText("package shop/web", fine, terminal.Plain()); got != "package shop/web: available, everything is as the spec asks for\n" {
+	if got := fine.Text("package shop/web", terminal.Plain()); got != "package shop/web: available, everything is as the spec asks for\n" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package handover
+package migrate
 
 import (
 	"cmp"
@@ -26,9 +26,9 @@ type metadata struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// AddPatch adds the patch that deletes an object from what the package renders, unless there is one.
+// addPatch adds the patch that deletes an object from what the package renders, unless there is one.
 // namespace is what the package renders as the object's namespace, empty if it leaves it out.
-func AddPatch(spec *corev1alpha1.PackageSpec, o Object, namespace string) error {
+func addPatch(spec *corev1alpha1.PackageSpec, o object, namespace string) error {
 	if slices.ContainsFunc(spec.Patches, func(p corev1alpha1.PackagePatch) bool { return releases(&p, o.Key) }) {
 		return nil
 	}
@@ -43,11 +43,11 @@ func AddPatch(spec *corev1alpha1.PackageSpec, o Object, namespace string) error 
 	return nil
 }
 
-// DropPatches removes the patches of AddPatch for objects, and reports whether there were any.
-func DropPatches(spec *corev1alpha1.PackageSpec, all []Object) bool {
+// dropPatches removes the patches of addPatch for objects, and reports whether there were any.
+func dropPatches(spec *corev1alpha1.PackageSpec, all []object) bool {
 	before := len(spec.Patches)
 	spec.Patches = slices.DeleteFunc(slices.Clone(spec.Patches), func(p corev1alpha1.PackagePatch) bool {
-		return slices.ContainsFunc(all, func(o Object) bool { return releases(&p, o.Key) })
+		return slices.ContainsFunc(all, func(o object) bool { return releases(&p, o.Key) })
 	})
 	return len(spec.Patches) < before
 }

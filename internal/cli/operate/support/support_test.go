@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"lockstep.run/lockstep/internal/cli/support"
+	"lockstep.run/lockstep/internal/cli/operate/support"
 )
 
 // planted returns a secret that no output may have.

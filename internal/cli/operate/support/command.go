@@ -1,4 +1,4 @@
-package operate
+package support
 
 import (
 	"bytes"
@@ -29,10 +29,14 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/support"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
+)
+
+const (
+	pageSize         = 50     // objects in one response to support: ObjectSets may have 1 MiB each
+	supportExplained = 50     // packages that support explains, with some ten requests each
+	supportLogLines  = 20_000 // of each container's log, some 4 MiB
 )
 
 type supportCommand struct {
@@ -41,7 +45,8 @@ type supportCommand struct {
 	dryRun        bool
 }
 
-func newSupport(on command.Command) *cobra.Command {
+// New returns the command.
+func New(on command.Command) *cobra.Command {
 	c := &supportCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "support",
@@ -75,7 +80,7 @@ func (c *supportCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := &gathering{Cluster: cl, all: all, manager: c.manager, archive: &support.Archive{Created: time.Now().UTC().Truncate(time.Second)}}
+	g := &gathering{Cluster: cl, all: all, manager: c.manager, archive: &Archive{Created: time.Now().UTC().Truncate(time.Second)}}
 	if err := g.run(ctx); err != nil {
 		return err
 	}
@@ -103,13 +108,13 @@ type gathering struct {
 	*cluster.Cluster
 	all     client.Client
 	manager string
-	archive *support.Archive
+	archive *Archive
 
 	objects   map[string][]map[string]any // by kind
 	names     map[string]bool
 	sensitive map[string]bool
 	values    int // their size in bytes
-	redactor  *support.Redactor
+	redactor  *Redactor
 }
 
 func (g *gathering) run(ctx context.Context) error {
@@ -134,7 +139,7 @@ func (g *gathering) run(ctx context.Context) error {
 		return err
 	}
 
-	g.redactor = support.NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
+	g.redactor = NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
 	if !g.redactor.Complete() {
 		g.archive.Lack("texts", "the packages have more config than can be looked for in texts, so that all texts of several words are withheld")
 	}
@@ -174,23 +179,23 @@ func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, wher
 }
 
 func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts []client.ListOption) error {
-	fields, sizes := support.Of(kind.Kind), 0
+	fields, sizes := Of(kind.Kind), 0
 	pages := pager.New(func(ctx context.Context, raw metav1.ListOptions) (apiruntime.Object, error) {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return page, g.all.List(ctx, page, append([]client.ListOption{client.Limit(raw.Limit), client.Continue(raw.Continue)}, opts...)...)
 	})
-	pages.PageSize, pages.PageBufferSize = limits.SupportPage, 0
+	pages.PageSize, pages.PageBufferSize = pageSize, 0
 	return pages.EachListItem(ctx, metav1.ListOptions{}, func(item apiruntime.Object) error {
 		u := item.(*unstructured.Unstructured)
-		for _, value := range support.Sensitive(u.Object) {
-			if !g.sensitive[value] && g.values <= support.MaxValues {
+		for _, value := range Sensitive(u.Object) {
+			if !g.sensitive[value] && g.values <= MaxValues {
 				g.sensitive[value], g.values = true, g.values+len(value)
 			}
 		}
 		g.names[u.GetName()], g.names[u.GetNamespace()] = true, true
-		if sizes < 2*support.MaxFileBytes {
-			kept := support.Keep(u.Object, fields, func(text string) string { return text })
+		if sizes < 2*MaxFileBytes {
+			kept := Keep(u.Object, fields, func(text string) string { return text })
 			g.objects[kind.Kind] = append(g.objects[kind.Kind], kept)
 			raw, _ := json.Marshal(kept)
 			sizes += len(raw)
@@ -207,8 +212,8 @@ func (g *gathering) addObjects(kind string) {
 	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
 	count := 0
 	for _, object := range g.objects[kind] {
-		raw, err := json.Marshal(support.Keep(object, nil, g.redactor.Text))
-		if object == nil || err != nil || b.Len()+len(raw) > support.MaxFileBytes-16 {
+		raw, err := json.Marshal(Keep(object, nil, g.redactor.Text))
+		if object == nil || err != nil || b.Len()+len(raw) > MaxFileBytes-16 {
 			continue
 		}
 		if count > 0 {
@@ -243,9 +248,9 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 	}
 	found = slices.DeleteFunc(found, func(pkg corev1alpha1.GenericPackage) bool { return summary(pkg) == progress.SummaryAvailable })
 	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int { return summary(a).Urgency() - summary(b).Urgency() })
-	if len(found) > limits.SupportExplained {
-		g.archive.Lack("explanations", fmt.Sprintf("of %d packages that are not available, %d are explained", len(found), limits.SupportExplained))
-		found = found[:limits.SupportExplained]
+	if len(found) > supportExplained {
+		g.archive.Lack("explanations", fmt.Sprintf("of %d packages that are not available, %d are explained", len(found), supportExplained))
+		found = found[:supportExplained]
 	}
 	for _, pkg := range found {
 		target := progress.TargetOf(pkg)
@@ -255,7 +260,7 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 			continue
 		}
 		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(target.Kind()), target.Namespace, target.Name}, func(s string) bool { return s == "" }), "_")
-		text := g.redactor.Text(diagnosisText(target.String(), d, terminal.Plain()))
+		text := g.redactor.Text(d.Text(target.String(), terminal.Plain()))
 		g.archive.Add("explain/"+name+".txt", "why "+target.String()+" is not available", []byte(text))
 	}
 }
@@ -293,14 +298,14 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 	if previous {
 		name, about = name+"_previous", "the end of the log before the last restart"
 	}
-	lines := int64(limits.SupportLogLines)
+	lines := int64(supportLogLines)
 	stream, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, Timestamps: true}).Stream(ctx)
 	if err != nil {
 		g.archive.Lack(name, err.Error())
 		return
 	}
 	defer func() { _ = stream.Close() }()
-	text, cut, err := support.End(stream)
+	text, cut, err := End(stream)
 	if err != nil {
 		g.archive.Lack(name, err.Error())
 		return

@@ -1,4 +1,4 @@
-package catalogue
+package bundle
 
 import (
 	"bufio"
@@ -13,20 +13,20 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 
-	"lockstep.run/lockstep/internal/cli/bundle"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-func newBundle(on command.Command) *cobra.Command {
+// New returns the command with those below it.
+func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Carry packages, with all that they need, into a network without access to their registry",
 		Args:  command.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBundleSave(on), newBundleLoad(on))
+	cmd.AddCommand(newSave(on), newLoad(on))
 	return cmd
 }
 
@@ -37,7 +37,7 @@ type bundleCommand struct {
 	file, to string
 }
 
-func newBundleSave(on command.Command) *cobra.Command {
+func newSave(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "save IMAGE...",
@@ -71,10 +71,10 @@ needs. The same content gives the same bytes. It needs room for the bundle twice
 
 // save writes beside the file first: one that is there stays until the new one is whole.
 func (c *bundleCommand) save(ctx context.Context, refs []string) error {
-	var report *bundle.Report
+	var report *Report
 	err := content.WriteAtomically(c.file, func(f io.Writer) (err error) {
 		w := bufio.NewWriterSize(f, 1<<20)
-		report, err = bundle.Save(ctx, &c.registry, refs, w, filepath.Dir(c.file))
+		report, err = Save(ctx, &c.registry, refs, w, filepath.Dir(c.file))
 		return errors.Join(err, w.Flush())
 	})
 	if err != nil {
@@ -85,13 +85,13 @@ func (c *bundleCommand) save(ctx context.Context, refs []string) error {
 	return nil
 }
 
-func (c *bundleCommand) warn(report *bundle.Report) {
+func (c *bundleCommand) warn(report *Report) {
 	for _, warning := range report.Warnings {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: "+terminal.Line(warning))
 	}
 }
 
-func newBundleLoad(on command.Command) *cobra.Command {
+func newLoad(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "load FILE --to PREFIX",
@@ -126,7 +126,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 		return err
 	}
 	defer f.Close()
-	report, err := bundle.Load(ctx, &c.registry, bufio.NewReaderSize(f, 1<<20), c.to)
+	report, err := Load(ctx, &c.registry, bufio.NewReaderSize(f, 1<<20), c.to)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

@@ -1,4 +1,4 @@
-package handover
+package migrate
 
 import (
 	"slices"
@@ -13,15 +13,15 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// Object is an object as it is.
-type Object struct {
+// object is an object as it is.
+type object struct {
 	Key  objects.Key
 	Live *unstructured.Unstructured
 }
 
-// Step is what becomes of one object.
-type Step struct {
-	Object
+// step is what becomes of one object.
+type step struct {
+	object
 	// Phase that an adopted object belongs to.
 	Phase string
 	// Managers are the field managers whose fields become those of the package at adoption.
@@ -33,12 +33,12 @@ type Step struct {
 	Note string
 }
 
-// Adopt returns a step for each object. owner is the UID of the package's deployment, empty if there
+// adoptSteps returns a step for each object. owner is the UID of the package's deployment, empty if there
 // is none yet; phases are those of the objects that the package brings.
-func Adopt(all []Object, owner types.UID, phases map[objects.Key]string, plan *dryrun.Plan) []Step {
-	steps := make([]Step, len(all))
+func adoptSteps(all []object, owner types.UID, phases map[objects.Key]string, plan *dryrun.Plan) []step {
+	steps := make([]step, len(all))
 	for i, o := range all {
-		s := Step{Object: o, Phase: phases[o.Key], Managers: drift.Installers(apinames.Default, o.Live.GetManagedFields())}
+		s := step{object: o, Phase: phases[o.Key], Managers: drift.Installers(apinames.Default, o.Live.GetManagedFields())}
 		controller := metav1.GetControllerOf(o.Live)
 		change := changeOf(plan, o.Key)
 		switch {
@@ -58,12 +58,12 @@ func Adopt(all []Object, owner types.UID, phases map[objects.Key]string, plan *d
 	return steps
 }
 
-// Release returns a step for each object that a package controls. The plan is that of the package
+// releaseSteps returns a step for each object that a package controls. The plan is that of the package
 // without the objects.
-func Release(all []Object, plan *dryrun.Plan) []Step {
-	steps := make([]Step, len(all))
+func releaseSteps(all []object, plan *dryrun.Plan) []step {
+	steps := make([]step, len(all))
 	for i, o := range all {
-		s := Step{Object: o}
+		s := step{object: o}
 		released := slices.ContainsFunc(plan.Cleanup, func(c dryrun.Change) bool { return keyOf(&c) == o.Key && c.Action == dryrun.ActionRelease })
 		switch {
 		case o.Live.GetDeletionTimestamp() != nil:
@@ -76,12 +76,12 @@ func Release(all []Object, plan *dryrun.Plan) []Step {
 	return steps
 }
 
-// Others are the objects besides the steps that the plan removes, by their names.
-func Others(steps []Step, plan *dryrun.Plan) []string {
+// removedBesides are the objects besides the steps that the plan removes, by their names.
+func removedBesides(steps []step, plan *dryrun.Plan) []string {
 	var names []string
 	for i := range plan.Cleanup {
 		c := &plan.Cleanup[i]
-		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Key == keyOf(c) }) {
+		if !slices.ContainsFunc(steps, func(s step) bool { return s.Key == keyOf(c) }) {
 			names = append(names, c.Object())
 		}
 	}

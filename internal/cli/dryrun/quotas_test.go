@@ -1,4 +1,4 @@
-package quotas_test
+package dryrun
 
 import (
 	"testing"
@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/cli/dryrun/quotas"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -35,7 +34,7 @@ func TestUsage(t *testing.T) {
 		},
 	} {
 		got := map[corev1.ResourceName]string{}
-		for name, q := range quotas.Usage(tc.gr, yamltest.Object(t, tc.object)) {
+		for name, q := range usageOf(tc.gr, yamltest.Object(t, tc.object)) {
 			got[name] = q.String()
 		}
 		if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -52,17 +51,17 @@ func TestExceeded(t *testing.T) {
 		Spec:   corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourceConfigMaps: resource.MustParse("3")}},
 		Status: corev1.ResourceQuotaStatus{Used: one},
 	}
-	needs := []quotas.Need{{Phase: 0, Usage: one}, {Phase: 1, Usage: one}}
-	if got := quotas.Exceeded(quota, needs); got != nil {
+	needs := []need{{Phase: 0, Usage: one}, {Phase: 1, Usage: one}}
+	if got := exceeded(quota, needs); got != nil {
 		t.Errorf("what fits in: %+v", got)
 	}
-	needs = append(needs, quotas.Need{Phase: 2, Usage: one})
-	want := []quotas.Excess{{Phase: 2, Message: "exceeded quota: configmaps is limited to 3, 1 of it used, and what is created up to this phase takes 3 more"}}
-	if diff := cmp.Diff(want, quotas.Exceeded(quota, needs)); diff != "" {
+	needs = append(needs, need{Phase: 2, Usage: one})
+	want := []excess{{Phase: 2, Message: "exceeded quota: configmaps is limited to 3, 1 of it used, and what is created up to this phase takes 3 more"}}
+	if diff := cmp.Diff(want, exceeded(quota, needs)); diff != "" {
 		t.Error(diff)
 	}
 	quota.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
-	if got := quotas.Exceeded(quota, needs); got != nil {
+	if got := exceeded(quota, needs); got != nil {
 		t.Errorf("a quota of some pods: %+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package handover_test
+package migrate
 
 import (
 	"testing"
@@ -7,29 +7,28 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/objects"
 )
 
-func object(apiVersion, group, kind, namespace, name string) handover.Object {
+func objectOf(apiVersion, group, kind, namespace, name string) object {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(apiVersion)
 	u.SetKind(kind)
 	u.SetNamespace(namespace)
 	u.SetName(name)
-	return handover.Object{Key: objects.Key{Group: group, Kind: kind, Namespace: namespace, Name: name}, Live: u}
+	return object{Key: objects.Key{Group: group, Kind: kind, Namespace: namespace, Name: name}, Live: u}
 }
 
-var web = object("apps/v1", "apps", "Deployment", "shop", "web")
+var web = objectOf("apps/v1", "apps", "Deployment", "shop", "web")
 
 func TestPatches(t *testing.T) {
 	t.Parallel()
 	other := corev1alpha1.PackagePatch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n"}
 	spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{other}}
 	for range 2 { // the second time there is one
-		if err := handover.AddPatch(spec, web, "shop"); err != nil {
+		if err := addPatch(spec, web, "shop"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -44,18 +43,18 @@ func TestPatches(t *testing.T) {
 	if left, _, problem := set.Apply(web.Live.Object); left != nil || problem != nil {
 		t.Errorf("the loader leaves %v, %v", left, problem)
 	}
-	if left, _, _ := set.Apply(object("apps/v1", "apps", "Deployment", "store", "web").Live.Object); left == nil {
+	if left, _, _ := set.Apply(objectOf("apps/v1", "apps", "Deployment", "store", "web").Live.Object); left == nil {
 		t.Error("the object of another namespace is deleted, too")
 	}
-	for name, o := range map[string]handover.Object{
-		"of another name": object("apps/v1", "apps", "Deployment", "shop", "front"), "of another kind": object("apps/v1", "apps", "StatefulSet", "shop", "web"),
-		"of another group": object("v1", "", "Deployment", "shop", "web"), "of another namespace": object("apps/v1", "apps", "Deployment", "store", "web"),
+	for name, o := range map[string]object{
+		"of another name": objectOf("apps/v1", "apps", "Deployment", "shop", "front"), "of another kind": objectOf("apps/v1", "apps", "StatefulSet", "shop", "web"),
+		"of another group": objectOf("v1", "", "Deployment", "shop", "web"), "of another namespace": objectOf("apps/v1", "apps", "Deployment", "store", "web"),
 	} {
-		if handover.DropPatches(spec, []handover.Object{o}) {
+		if dropPatches(spec, []object{o}) {
 			t.Errorf("the object %s takes the patch off", name)
 		}
 	}
-	if !handover.DropPatches(spec, []handover.Object{web}) {
+	if !dropPatches(spec, []object{web}) {
 		t.Error("the patch stays")
 	}
 	if diff := cmp.Diff([]corev1alpha1.PackagePatch{other}, spec.Patches); diff != "" {
@@ -66,7 +65,7 @@ func TestPatches(t *testing.T) {
 func TestPatchesAreLimited(t *testing.T) {
 	t.Parallel()
 	spec := &corev1alpha1.PackageSpec{Patches: make([]corev1alpha1.PackagePatch, limits.Patches)}
-	if err := handover.AddPatch(spec, web, ""); err == nil || len(spec.Patches) != limits.Patches {
+	if err := addPatch(spec, web, ""); err == nil || len(spec.Patches) != limits.Patches {
 		t.Errorf("%d patches, %v", len(spec.Patches), err)
 	}
 }
@@ -88,14 +87,14 @@ func FuzzPatches(f *testing.F) {
 			return
 		}
 		spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{{Patch: text}}}
-		known := handover.DropPatches(spec.DeepCopy(), []handover.Object{web})
-		if err := handover.AddPatch(spec, web, namespace); err != nil {
+		known := dropPatches(spec.DeepCopy(), []object{web})
+		if err := addPatch(spec, web, namespace); err != nil {
 			t.Fatal(err)
 		}
 		if (len(spec.Patches) == 1) != known {
 			t.Fatalf("known %t, and then %d patches", known, len(spec.Patches))
 		}
-		if !handover.DropPatches(spec, []handover.Object{web}) {
+		if !dropPatches(spec, []object{web}) {
 			t.Fatal("the patch stays")
 		}
 		if known && len(spec.Patches) != 0 || !known && (len(spec.Patches) != 1 || spec.Patches[0].Patch != text) {
