@@ -210,9 +210,9 @@ func (t *turn) forgetStrays() {
 
 // recordRetained records which objects revisions are to retain.
 func (t *turn) recordRetained(ctx context.Context) (bool, error) {
-	for of, keys := range t.r.plan.Retain {
-		rev := t.r.Loaded(of.UID)
-		if rev == nil {
+	for _, rev := range t.r.Revisions() {
+		keys := t.r.plan.Retain[&rev.Revision]
+		if len(keys) == 0 {
 			continue
 		}
 		if err := t.want.Store.Retained(ctx, rev, rev.Retains.Union(sets.New(keys...))); err != nil {

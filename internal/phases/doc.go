@@ -20,6 +20,26 @@
 //   - Teardown goes through the phases in reverse; a phase is gone entirely
 //     before the one before it is touched (invariant 6).
 //
+// The rules of plan.go for an object of an opened phase. The first that applies decides whether phase plans a step:
+//
+//	a newer revision writes it                            taken: the older one plans nothing
+//	a deleted policy or webhook that the active revision
+//	lacks or has with other content                       taken: it would deny the writes of that revision
+//	a Job that succeeded with this content                completed
+//	others changed it, and drift is only reported         named in the report
+//	it would be created, and supersededBeforeCreate       left to the active revision
+//	it is to be waited for, refused or confirmed          reported; it can hold the entry of the phase
+//	nothing differs, or labels alone                      counted as written; labels follow in the background
+//	otherwise                                             written with the entry of the phase, or at once if that corrects
+//
+//	supersededBeforeCreate  r is not active, has not succeeded and has not written in the phase before, and no older
+//	                        revision has opened the phase in which it has the object
+//	outdated                this process has not written the live object, no revision with the same content wrote it last,
+//	                        and one of these holds: an older revision has it with other content; there are older revisions,
+//	                        and none wrote in a phase with it before; or it is lost
+//	lost                    a revision before r wrote it last that is not loaded any more, and none after that, up to r, has
+//	                        it in a phase in which it wrote before
+//
 // The stage of a revision (stage.go) has three parts; each arrow is a method of Revision,
 // and its durable record is a condition or a phase of the set's status:
 //

@@ -65,7 +65,11 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	case installed != nil && installed.Version == all[0].Version.Version:
 		return nil // it is there already
 	}
-	k, apis := s.survey(ctx, s.pkg.GetNamespace()), &schemas{read: s.servedAPI()}
+	k, err := s.survey(ctx, s.pkg.GetNamespace())
+	if err != nil {
+		return err
+	}
+	apis := &schemas{read: s.servedAPI()}
 	root := dependencies.RootOf(s.pkg, nil)
 	if root.Versions = dependencies.VersionsOf(s.pkg, all); root.UserManaged {
 		return nil
@@ -73,7 +77,7 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	s.attend(keyOf(s.pkg))
 	var own, alone resolver.Result
 	var awaited []string
-	err := s.withInput(ctx, root, k, apis.served, func(in dependencies.Input) (err error) {
+	err = s.withInput(ctx, root, k, apis.served, func(in dependencies.Input) (err error) {
 		own, alone, awaited, err = dependencies.DecideVersion(in)
 		return err
 	})

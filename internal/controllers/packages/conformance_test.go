@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -47,7 +48,7 @@ func deleted(t *testing.T, in struct {
 		c.generate(name, dependents...)
 	}
 	held, gone, left, required := []string{}, []string{}, []string{}, map[string][]string{}
-	for _, i := range dependencies.Holders(c.survey(c.t.Context(), "team").Installed, resolver.Instance{Namespace: "team", Name: in.Package}) {
+	for _, i := range dependencies.Holders(c.surveyOf("team").Installed, resolver.Instance{Namespace: "team", Name: in.Package}) {
 		held = append(held, i.Name)
 	}
 	if len(held) == 0 {
@@ -379,6 +380,22 @@ func (c *cluster) generate(name string, dependents ...string) {
 		c.must(c.server.Create(c.t.Context(), parent))
 	}
 	c.must(c.server.Create(c.t.Context(), pkg))
+}
+
+func (c *cluster) surveyOf(namespace string) dependencies.Known {
+	c.t.Helper()
+	k, err := c.survey(c.t.Context(), namespace)
+	c.must(err)
+	return k
+}
+
+// packages are all Packages.
+func (r *Reconciler) packages() []corev1alpha1.GenericPackage {
+	all, err := listPackages(context.Background(), r.Client)
+	if err != nil {
+		panic(err)
+	}
+	return all
 }
 
 func (c *cluster) must(err error) {

@@ -90,7 +90,11 @@ func (s *reconciliation) resolveDependencies(
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
 	s.attend(keyOf(s.pkg))
-	was := s.survey(ctx, s.pkg.GetNamespace())
+	was, err := s.survey(ctx, s.pkg.GetNamespace())
+	if err != nil {
+		s.await(keyOf(s.pkg), s.state.awaited)
+		return now, nil, err
+	}
 	for attempt := 1; ; attempt++ {
 		var plan *dependencies.Plan
 		err := s.withInput(ctx, root, was, apis.served, func(in dependencies.Input) (err error) {
@@ -102,14 +106,15 @@ func (s *reconciliation) resolveDependencies(
 			return now, nil, err
 		}
 		s.await(keyOf(s.pkg), slices.Concat(plan.Awaited, s.state.awaited))
-		committed := false
-		if was, done, committed = s.commit(ctx, plan, was, attempt >= limits.ResolutionAttempts); committed {
+		last := attempt >= limits.ResolutionAttempts
+		switch was, done, err = s.commit(ctx, plan, was, last); {
+		case err == nil:
 			s.required = plan
 			return was, done, nil
-		}
-		if attempt >= limits.ResolutionAttempts {
-			return now, nil, apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), s.pkg.GetName(),
-				errors.New("what it depends on is being deleted"))
+		case !errors.Is(err, errOutdated):
+			return now, nil, err
+		case last:
+			return now, nil, apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), s.pkg.GetName(), err)
 		}
 	}
 }
@@ -167,7 +172,11 @@ func (s *reconciliation) pause(ctx context.Context) time.Duration {
 	}
 	short, long := s.Pace.Of(limits.ResolutionPause), s.Pace.Of(limits.ResolutionPauseMax)
 	left := s.since(s.pkg, short)
-	for _, cached := range s.packagesIn(s.pkg.GetNamespace()) {
+	others, err := s.packagesIn(ctx, s.pkg.GetNamespace())
+	if err != nil {
+		return 0 // so is the survey that follows
+	}
+	for _, cached := range others {
 		other, ok := s.Fresh.Latest(cached).(corev1alpha1.GenericPackage)
 		if !ok || other.GetName() == s.pkg.GetName() || !s.takesPart(other) || other.PackageStatus().Resolved != nil {
 			continue

@@ -112,7 +112,7 @@ func TestMarksFailNothing(t *testing.T) {
 		})
 		s := c.of(blog)
 		d := &dependencies.Plan{Result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
-		if err := s.perform(t.Context(), d, c.survey(t.Context(), "team")); err != nil {
+		if err := s.perform(t.Context(), d, c.surveyOf("team")); err != nil {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 		if (len(recorder.Events) == 1) != tc.event || (s.After > 0) != tc.raced {

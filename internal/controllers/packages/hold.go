@@ -15,14 +15,16 @@ import (
 
 // hold determines which packages depend on one that is being deleted. It is torn down after them, unless an annotation says
 // otherwise, or its teardown has begun. What others are about to record counts; it waits for none of their resolutions.
-func (s *reconciliation) hold(ctx context.Context) {
+func (s *reconciliation) hold(ctx context.Context) error {
 	if s.pkg.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true" || s.controls() && s.dep.GetDeletionTimestamp() != nil {
-		return
+		return nil
 	}
 	if s.wroteNothing(ctx) {
-		return
+		return nil
 	}
-	s.heldBy = dependencies.Holders(s.survey(ctx, s.pkg.GetNamespace()).Installed, snapshot.InstanceOf(s.pkg))
+	k, err := s.survey(ctx, s.pkg.GetNamespace())
+	s.heldBy = dependencies.Holders(k.Installed, snapshot.InstanceOf(s.pkg))
+	return err
 }
 
 // wroteNothing reports whether no revision of the Package's deployment has written an object: its deletion cannot remove any

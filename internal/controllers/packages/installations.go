@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -23,9 +24,13 @@ func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage
 
 // claim claims the name of a package, and returns its other installations in the namespace, or those of a ClusterPackage in the
 // cluster, sorted. The loader decides on conflicts.
-func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []types.NamespacedName {
+func (r *Reconciler) claim(ctx context.Context, st *state, own types.NamespacedName, name string) ([]types.NamespacedName, error) {
 	others, all := map[types.NamespacedName]struct{}{}, map[types.NamespacedName]corev1alpha1.GenericPackage{}
-	for _, pkg := range r.packages() {
+	packages, err := listPackages(ctx, r.Client)
+	if err != nil {
+		return nil, err
+	}
+	for _, pkg := range packages {
 		all[keyOf(pkg)] = pkg
 		if packageName(pkg) == name {
 			others[keyOf(pkg)] = struct{}{}
@@ -42,7 +47,7 @@ func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []t
 		return key == own || key.Namespace != own.Namespace || all[own] != nil && all[key] != nil && !sameTarget(all[own], all[key])
 	})
 	st.claimed, st.others = name, others
-	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
+	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }), nil
 }
 
 // releaseClaim gives up the claim of a failed load, except where the Package is installed under that name: two that are
@@ -52,7 +57,11 @@ func (r *Reconciler) releaseClaim(st *state, own types.NamespacedName) {
 	claimed := st.claimed
 	st.claimed = ""
 	r.memory.Unlock()
-	if claimed == "" || slices.ContainsFunc(r.packages(), func(pkg corev1alpha1.GenericPackage) bool {
+	if claimed == "" {
+		return
+	}
+	packages, _ := listPackages(context.Background(), r.Client) // without them others are retried
+	if slices.ContainsFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
 		return keyOf(pkg) == own && packageName(pkg) == claimed
 	}) {
 		return

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // listed is a cache of these Packages.
@@ -46,7 +47,11 @@ func TestInstallations(t *testing.T) {
 		}
 		return r.memory.states[key(name)]
 	}
-	of := func(name, pkg string) []types.NamespacedName { return r.claim(stateOf(name), key(name), pkg) }
+	of := func(name, pkg string) []types.NamespacedName {
+		others, err := r.claim(t.Context(), stateOf(name), key(name), pkg)
+		require.NoError(t, err)
+		return others
+	}
 	release := func(name string) { r.releaseClaim(stateOf(name), key(name)) }
 	woken := func() (names []string) {
 		for len(enqueued) > 0 {

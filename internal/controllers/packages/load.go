@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,10 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 	s.state.change.begin(a, s.attempt, compare(s.pkg, s.fingerprint))
 	// A load may wait for long: it must not keep the reconciliation in memory.
 	r, st := s.Reconciler, s.state
-	in.installations = func(name string) []types.NamespacedName { return r.claim(st, keyOf(in.pkg), name) }
+	in.installations = func(name string) (others []types.NamespacedName) {
+		others, a.Out.unread = r.claim(r.life, st, keyOf(in.pkg), name)
+		return others
+	}
 	r.memory.Lock()
 	st.loads++
 	a.Out.memory = quota.Key{Namespace: in.pkg.GetNamespace(), Name: "the package " + in.pkg.GetName(), ID: strconv.Itoa(st.loads)}
@@ -116,7 +120,7 @@ func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *atte
 
 // endLoad records the outcome of a load.
 func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, err error, took time.Duration) {
-	if err == nil {
+	if err = cmp.Or(err, a.Out.unread); err == nil {
 		err = r.memory.account.Hold(a.Out.memory, loaded.atRest())
 	}
 	if r.Loaded != nil {

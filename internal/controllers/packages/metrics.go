@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -31,7 +32,11 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the packages of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	c := newCounts()
-	for _, pkg := range listPackages(m.reader) {
+	packages, err := listPackages(context.Background(), m.reader)
+	if err != nil {
+		return // no series, rather than none of packages
+	}
+	for _, pkg := range packages {
 		word := summary.Of(pkg)
 		c.count(pkg, word)
 		collectState(out, pkg, word)

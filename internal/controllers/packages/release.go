@@ -39,9 +39,9 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 		return nil
 	}
 	own, at := snapshot.InstanceOf(s.pkg), resolver.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
-	pkg, others, done := s.decideRelease(ctx, entry.Name, at)
-	if pkg == nil {
-		return nil
+	pkg, others, done, err := s.decideRelease(ctx, entry.Name, at)
+	if err != nil || pkg == nil {
+		return err
 	}
 	if done == nil {
 		if names := dependencies.Elsewhere(own, others); len(names) > 0 && dependencies.Deletes(s.pkg, entry.Name, pkg) {
@@ -50,7 +50,7 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own, others) })
 	}
 	defer done()
-	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
+	err = s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
 		s.wake(func(name string) bool { return name == offers.NameOf(pkg) })
 		return fmt.Errorf("delete %s: %w", at, err)
@@ -62,33 +62,40 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 // on it. Where it is to be deleted, that counts for others until done is called.
 func (s *reconciliation) decideRelease(
 	ctx context.Context, dependency string, at resolver.Instance,
-) (pkg corev1alpha1.GenericPackage, others []resolver.Instance, done func()) {
+) (pkg corev1alpha1.GenericPackage, others []resolver.Instance, done func(), err error) {
 	own := snapshot.InstanceOf(s.pkg)
 	s.resolving.mu.Lock()
 	defer s.resolving.mu.Unlock()
-	k := s.surveyed(ctx, own.Namespace)
-	if pkg = k.Packages[at]; pkg == nil || pkg.GetDeletionTimestamp() != nil || !dependencies.Marked(own, pkg) {
-		return nil, nil, nil
+	k, err := s.surveyed(ctx, own.Namespace)
+	if err != nil {
+		return nil, nil, nil, err
 	}
-	if others = s.others(ctx, k, own, at); len(others) == 0 && dependencies.Deletes(s.pkg, dependency, pkg) && !s.leaves() {
+	if pkg = k.Packages[at]; pkg == nil || pkg.GetDeletionTimestamp() != nil || !dependencies.Marked(own, pkg) {
+		return nil, nil, nil, nil
+	}
+	if others, err = s.others(ctx, k, own, at); err != nil {
+		return nil, nil, nil, err
+	}
+	if len(others) == 0 && dependencies.Deletes(s.pkg, dependency, pkg) && !s.leaves() {
 		decided := s.resolving.decided[own]
 		decided.Deletes = at
 		done = s.note(ctx, own, decided)
 	}
-	return pkg, others, done
+	return pkg, others, done, nil
 }
 
 // others returns what but a Package records an instance, as is known, and of all namespaces.
-func (r *Reconciler) others(ctx context.Context, k dependencies.Known, own, at resolver.Instance) []resolver.Instance {
+func (r *Reconciler) others(ctx context.Context, k dependencies.Known, own, at resolver.Instance) ([]resolver.Instance, error) {
 	found := map[resolver.Instance]bool{}
 	for _, i := range dependencies.DependentsBy(k.Installed)[at] {
 		found[i] = true
 	}
-	for _, pkg := range r.dependentsOf(ctx, at) {
+	dependents, err := r.dependentsOf(ctx, at)
+	for _, pkg := range dependents {
 		found[snapshot.InstanceOf(pkg)] = true
 	}
 	delete(found, own)
-	return slices.SortedFunc(maps.Keys(found), resolver.Instance.Compare)
+	return slices.SortedFunc(maps.Keys(found), resolver.Instance.Compare), err
 }
 
 // releaseAll releases what a deleted Package depended on, after its own objects are gone. It reports false where it is not its

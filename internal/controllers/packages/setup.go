@@ -55,7 +55,11 @@ func requestFor(obj client.Object) reconcile.Request {
 
 // EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.
 func (r *Reconciler) EnvironmentChanged() {
-	for _, pkg := range r.packages() {
+	packages, err := listPackages(context.Background(), r.Client)
+	if err != nil {
+		log.Log.Error(err, "the packages are not reconciled for another environment")
+	}
+	for _, pkg := range packages {
 		r.enqueue(keyOf(pkg))
 	}
 }

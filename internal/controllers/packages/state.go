@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -294,6 +295,8 @@ type load struct {
 	memory  quota.Key
 	content *content
 	took    time.Duration
+	// unread is why the other installations of the package are not known.
+	unread error
 	// deployed is when the content was written, of which only a summary is kept then.
 	deployed time.Time
 }
@@ -359,19 +362,17 @@ func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
 
 var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 
-// packages returns all Packages of both scopes from the cache, for reading only.
-func (r *Reconciler) packages() []corev1alpha1.GenericPackage { return listPackages(r.Client) }
-
-func listPackages(reader client.Reader) []corev1alpha1.GenericPackage {
+// listPackages returns all Packages of both scopes from the cache, for reading only.
+func listPackages(ctx context.Context, reader client.Reader) ([]corev1alpha1.GenericPackage, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range scopes {
 		list := scope.NewPackageList()
-		if err := reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-			continue // the cache has stopped, and with it this process
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list Packages: %w", err)
 		}
 		all = append(all, list.GenericPackages()...)
 	}
-	return all
+	return all, nil
 }
 
 func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }

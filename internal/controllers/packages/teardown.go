@@ -27,7 +27,10 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.hold(ctx); len(s.heldBy) > 0 {
+	if err := s.hold(ctx); err != nil {
+		return err
+	}
+	if len(s.heldBy) > 0 {
 		return s.report(ctx)
 	}
 	if s.state.terminating.IsZero() {

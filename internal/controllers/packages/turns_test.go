@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -36,10 +37,10 @@ func TestNothingWaitsForAResolution(t *testing.T) {
 	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) {
 		reads++
 		held := c.deployed("shop.db")
-		if held.hold(t.Context()); len(held.heldBy) != 1 {
+		if c.must(held.hold(t.Context())); len(held.heldBy) != 1 {
 			t.Errorf("held by %v", held.heldBy)
 		}
-		c.survey(t.Context(), "")
+		c.surveyOf("")
 		return true, nil
 	})
 	s := requiresShops(c)
@@ -72,6 +73,40 @@ func TestPanicInAResolution(t *testing.T) {
 
 // A decision that others are about to record holds the packages that they use; a package
 // that is about to be deleted is not used.
+// Nothing is decided while the Packages cannot be listed: a package would be deleted under its dependents, or changed for one of them.
+func TestUnreadPackages(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.generate("shop.db", "shop")
+	db := c.deployed("shop.db")
+	stopped := errors.New("the cache has stopped")
+	working := c.Client
+	c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if _, packages := list.(*corev1alpha1.PackageList); packages {
+				return stopped
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	if err := db.hold(t.Context()); !errors.Is(err, stopped) {
+		t.Errorf("held by %v: %v", db.heldBy, err)
+	}
+	if _, _, err := c.of(c.get("shop")).resolveDependencies(t.Context(), nil); !errors.Is(err, stopped) {
+		t.Error("resolved:", err)
+	}
+	if _, _, _, err := c.of(c.get("shop")).decideRelease(t.Context(), "db", in("shop.db")); !errors.Is(err, stopped) {
+		t.Error("released:", err)
+	}
+	if _, err := c.claim(t.Context(), &state{}, keyOf(db.pkg), "db"); !errors.Is(err, stopped) {
+		t.Error("claimed:", err)
+	}
+	c.Client = working
+	if c.must(db.hold(t.Context())); len(db.heldBy) != 1 {
+		t.Errorf("held by %v", db.heldBy)
+	}
+}
+
 func TestDecisionsCount(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -81,16 +116,16 @@ func TestDecisionsCount(t *testing.T) {
 	c.must(c.server.Create(t.Context(), blog))
 	held := func() []resolver.Instance {
 		s := c.deployed("shop.db")
-		s.hold(t.Context())
+		c.must(s.hold(t.Context()))
 		return s.heldBy
 	}
 	s := c.of(blog)
 	d := &dependencies.Plan{Entries: []corev1alpha1.DependencyStatus{entry("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}}
 	d.Result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}
-	was := c.survey(t.Context(), "team")
-	_, done, ok := s.commit(t.Context(), d, was, false)
-	if !ok || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
-		t.Errorf("committed %t, held by %v", ok, held())
+	was := c.surveyOf("team")
+	_, done, err := s.commit(t.Context(), d, was, false)
+	if err != nil || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
+		t.Errorf("committed %v, held by %v", err, held())
 	}
 	if done(); fmt.Sprint(held()) != "[Package team/shop]" {
 		t.Errorf("held by %v", held())
@@ -98,21 +133,21 @@ func TestDecisionsCount(t *testing.T) {
 	// A deletion that is decided on is one for others.
 	shop := c.get("shop")
 	shop.Spec.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
-	pkg, others, done := c.of(shop).decideRelease(t.Context(), "db", db)
-	if pkg == nil || len(others) > 0 || done == nil {
+	pkg, others, done, err := c.of(shop).decideRelease(t.Context(), "db", db)
+	if err != nil || pkg == nil || len(others) > 0 || done == nil {
 		t.Fatalf("%v, others %v", pkg, others)
 	}
 	for _, last := range []bool{false, true} {
-		if _, _, ok := s.commit(t.Context(), d, was, last); ok {
+		if _, _, err := s.commit(t.Context(), d, was, last); !errors.Is(err, errOutdated) {
 			t.Errorf("a package that is being deleted is used (last attempt: %t)", last)
 		}
 	}
 	done()
-	if _, done, ok = s.commit(t.Context(), d, was, false); !ok {
+	if _, done, err = s.commit(t.Context(), d, was, false); err != nil {
 		t.Error("it stays, and is used")
 	}
 	// And the other way round: a used package stays.
-	if _, others, deletion := c.of(shop).decideRelease(t.Context(), "db", db); deletion != nil || fmt.Sprint(others) != "[Package team/blog]" {
+	if _, others, deletion, _ := c.of(shop).decideRelease(t.Context(), "db", db); deletion != nil || fmt.Sprint(others) != "[Package team/blog]" {
 		t.Errorf("deleted beside %v", others)
 	}
 	done()
@@ -213,7 +248,7 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 		end, _ := s.begin(&s.resolving.resolutions)
 		defer end()
 		d := &dependencies.Plan{Result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
-		now, done, _ := s.commit(t.Context(), d, c.survey(t.Context(), "team"), true)
+		now, done, _ := s.commit(t.Context(), d, c.surveyOf("team"), true)
 		defer done()
 		slow <- s.perform(t.Context(), d, now)
 	}()
@@ -226,7 +261,7 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	pkg := c.get("shop")
 	pkg.DeletionTimestamp = &metav1.Time{Time: start}
 	s := c.of(pkg)
-	if s.hold(t.Context()); len(s.heldBy) > 0 {
+	if c.must(s.hold(t.Context())); len(s.heldBy) > 0 {
 		t.Errorf("held by %v", s.heldBy)
 	}
 	close(leaves)
@@ -328,7 +363,7 @@ func TestNothingWrittenIsNotHeld(t *testing.T) {
 		if tc.absent {
 			s.dep = nil
 		}
-		if s.hold(t.Context()); (len(s.heldBy) > 0) != tc.held {
+		if c.must(s.hold(t.Context())); (len(s.heldBy) > 0) != tc.held {
 			t.Errorf("%s: held by %v", reason, s.heldBy)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
@@ -149,7 +150,11 @@ func sameFor(was, is *resolver.Installed) bool {
 
 // enqueueDependents enqueues the Packages with a dependency that an instance satisfies.
 func (r *Reconciler) enqueueDependents(ctx context.Context, i resolver.Instance) {
-	for _, pkg := range r.dependentsOf(ctx, i) {
+	dependents, err := r.dependentsOf(ctx, i)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "dependents are not reconciled")
+	}
+	for _, pkg := range dependents {
 		r.enqueue(keyOf(pkg))
 	}
 }
@@ -160,7 +165,8 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 		return
 	}
 	own := snapshot.InstanceOf(s.pkg)
-	if names := dependencies.Refusing(s.dependentsOf(ctx, own), own, after.Resolved.Version); len(names) > 0 {
+	dependents, _ := s.dependentsOf(ctx, own) // an event is no decision
+	if names := dependencies.Refusing(dependents, own, after.Resolved.Version); len(names) > 0 {
 		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+dependencies.FirstOf(names)+". Change these.")
 	}
 }
@@ -169,7 +175,8 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 // do not hold it.
 func (s *reconciliation) warnDeleted(ctx context.Context) {
 	own := snapshot.InstanceOf(s.pkg)
-	if names := dependencies.Refusing(s.dependentsOf(ctx, own), own, ""); len(names) > 0 {
+	dependents, _ := s.dependentsOf(ctx, own) // an event is no decision
+	if names := dependencies.Refusing(dependents, own, ""); len(names) > 0 {
 		s.warn("Delete", "It is deleted, and these depend on it: "+dependencies.FirstOf(names)+".")
 	}
 }

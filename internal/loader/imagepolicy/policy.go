@@ -172,16 +172,15 @@ type Decision struct {
 	// Refusal is why the image must not be used whatever its signature; else nil.
 	Refusal *Refusal
 	key     string
+	// verification identifies the Verification with its keys and roots.
+	verification string
 }
 
 // Key identifies everything that the policies say about the image; empty where they say nothing.
 func (d *Decision) Key() string { return d.key }
 
 // VerificationKey identifies the Verification with its keys and roots.
-func (d *Decision) VerificationKey() string {
-	_, key, _ := strings.Cut(d.key, verificationMark)
-	return key
-}
+func (d *Decision) VerificationKey() string { return d.verification }
 
 // WithoutImage returns why content that is in no image must not be used; nil where it may be.
 func (s *Set) WithoutImage() *Refusal {
@@ -191,8 +190,6 @@ func (s *Set) WithoutImage() *Refusal {
 	return &Refusal{Reason: ReasonNoPolicy, Message: "a repository has the content of the package without an image, which cannot be signed, and the manager requires " +
 		"verification (--require-verification); offer it as an image"}
 }
-
-const verificationMark = " verified by "
 
 // Decide returns what the policies say about an image, by its reference as it is written.
 func (s *Set) Decide(image string, purpose Purpose) Decision {
@@ -211,7 +208,8 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 		d.Refusal = conflict
 	case found != nil:
 		d.Policy, d.Verification = found.Name, found.Verification
-		d.key += " by " + found.Name + verificationMark + found.Verification.key(s.now)
+		d.verification = found.Verification.key(s.now)
+		d.key += " by " + found.Name + " verified by " + d.verification
 	case s.required && d.Refusal == nil:
 		d.Refusal = &Refusal{Reason: ReasonNoPolicy, Message: "no ImageConfig verifies it, and the manager requires verification (--require-verification); " +
 			"ask an administrator for an ImageConfig with a prefix of it"}
