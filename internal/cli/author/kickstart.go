@@ -51,8 +51,8 @@ Operator Lifecycle Manager (-b). Fields that an API server or a controller sets 
 output of kubectl get -o yaml works. Values of Secrets become configuration. With -p, other fields
 become configuration too.
 
-Run it again to merge a new release: edits of the package stay. If both sides changed a field in
-different ways, nothing is written unless --conflicts says whose change counts.
+Run it again to merge a new release: edits of the package stay. Nothing is written if both changed a
+field, unless --conflicts says whose counts.
 
 Rules of phases, namespaces and Helm hooks: docs/packages/kickstart.md`
 
