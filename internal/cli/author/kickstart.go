@@ -48,8 +48,7 @@ probes, and a test case. PKG_NAME is the folder; its last part is the name of th
 
 Objects come from -f (files, folders, patterns, URLs, - for standard input) or from a bundle of the
 Operator Lifecycle Manager (-b). Fields that an API server or a controller sets are removed, so the
-output of kubectl get -o yaml works. Values of Secrets become configuration. With -p, other fields
-become configuration too.
+output of kubectl get -o yaml works. Values of Secrets become configuration; with -p, others too.
 
 Run it again to merge a new release: edits of the package stay. Nothing is written if both changed a
 field, unless --conflicts says whose counts.
