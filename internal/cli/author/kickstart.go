@@ -43,7 +43,7 @@ type Kickstart struct {
 	given      func(flag string) bool
 }
 
-const kickstartHelp = `Make a package of Kubernetes objects: a folder with a manifest, the objects in phases by their kinds,
+const kickstartHelp = `Make a package of Kubernetes objects: a folder with a manifest, objects in phases by their kinds,
 probes, and a test case. PKG_NAME is the folder; its last part is the name of the package.
 
 Objects come from -f (files, folders, patterns, URLs, - for standard input) or from a bundle of the
