@@ -1,7 +1,5 @@
 package limits
 
-import ()
-
 // Limits of what a package is begun from.
 const (
 	KickstartBytes   = 32 << 20 // of all input; the definitions of large operators are a few MiB

@@ -36,7 +36,6 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -101,13 +100,10 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		Pipeline: &packages.Pipeline{
 			Puller: puller, Memory: account, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
 			Guard: guard, ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster, Namespace: c.Namespace,
-			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
-				state := here.State(gk)
-				return state.Namespaced, state.Served
-			},
-			Pulled: func(took time.Duration, err error) { metrics.Pulls.Observe(took, outcome(err != nil, "pulled")) },
+			Namespaced: here.namespaced,
+			Pulled:     pulled,
 		},
-		Loaded:      func(took time.Duration, err error) { metrics.Loads.Observe(took, outcome(err != nil, "loaded")) },
+		Loaded:      loaded,
 		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
 		Accounts:  c.accounts(),
@@ -330,6 +326,12 @@ func servedAPI(
 type connection struct {
 	*cluster.Connection
 	tracker *engine.Tracker
+}
+
+// namespaced reports whether objects of a kind are in namespaces, if the kind is served.
+func (c *connection) namespaced(gk schema.GroupKind) (namespaced, known bool) {
+	state := c.State(gk)
+	return state.Namespaced, state.Served
 }
 
 // rights asks as an account for its rights.

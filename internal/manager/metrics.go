@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -97,6 +98,15 @@ func outcome(failed bool, succeeded string) string {
 		return "failed"
 	}
 	return succeeded
+}
+
+// pulled counts a pull of an image, and loaded a load of a package.
+func pulled(took time.Duration, err error) {
+	metrics.Pulls.Observe(took, outcome(err != nil, "pulled"))
+}
+
+func loaded(took time.Duration, err error) {
+	metrics.Loads.Observe(took, outcome(err != nil, "loaded"))
 }
 
 // watched exports how much the watches of managed objects remember.

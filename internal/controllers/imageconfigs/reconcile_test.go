@@ -43,25 +43,25 @@ func TestReconcile(t *testing.T) {
 		Options: Options{Store: &imageconfigs.Store{}, Sources: sources.NewWatches(nil, nil), Namespace: "system", Changed: func() { changed() }},
 		Client:  api, Now: time.Now,
 	}
-	reconciled := func() (reconcile.Result, error, string) {
+	reconciled := func() (reconcile.Result, string, error) {
 		result, err := r.Reconcile(t.Context(), request)
 		require.NoError(t, api.Get(t.Context(), client.ObjectKeyFromObject(config), config))
 		ready := meta.FindStatusCondition(config.Status.Conditions, corev1alpha1.ConditionReady)
 		if ready == nil {
-			return result, err, ""
+			return result, "", err
 		}
-		return result, err, ready.Message
+		return result, ready.Message, err
 	}
 	refused = apierrors.NewConflict(corev1alpha1.Resource("imageconfigs"), "ours", errors.New("the cache is behind"))
-	if result, err, _ := reconciled(); err != nil || result.RequeueAfter != limits.ConflictRetry {
+	if result, _, err := reconciled(); err != nil || result.RequeueAfter != limits.ConflictRetry {
 		t.Errorf("after a conflict: %v, %v", result, err)
 	}
 	refused, r.Store, changed = nil, &imageconfigs.Store{}, func() { panic("a fault") }
-	if _, err, message := reconciled(); err == nil || !strings.HasPrefix(message, "Waiting: a reconcile failed") {
+	if _, message, err := reconciled(); err == nil || !strings.HasPrefix(message, "Waiting: a reconcile failed") {
 		t.Errorf("after a panic: %v, %q", err, message)
 	}
 	changed = func() {}
-	if _, err, message := reconciled(); err != nil || strings.Contains(message, "Waiting") || message == "" {
+	if _, message, err := reconciled(); err != nil || strings.Contains(message, "Waiting") || message == "" {
 		t.Errorf("at last: %v, %q", err, message)
 	}
 }

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -387,15 +386,6 @@ func (c *cluster) surveyOf(namespace string) dependencies.Known {
 	k, err := c.survey(c.t.Context(), namespace)
 	c.must(err)
 	return k
-}
-
-// packages are all Packages.
-func (r *Reconciler) packages() []corev1alpha1.GenericPackage {
-	all, err := listPackages(context.Background(), r.Client)
-	if err != nil {
-		panic(err)
-	}
-	return all
 }
 
 func (c *cluster) must(err error) {

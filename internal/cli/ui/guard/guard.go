@@ -9,6 +9,7 @@ import (
 	"sync"
 )
 
+// What the browser may send.
 const (
 	MaxBody  = 4 << 10 // bytes of a form: a code, or the name of a package
 	MaxWrong = 10      // codes, after which none is accepted: a code has 256 bits, so that more are an attack

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
+// How often and for how many packages pages are drawn.
 const (
 	Interval     = 250 * time.Millisecond // between two pieces of a stream: what changes more often is not read
 	MaxObservers = 16                     // packages that are watched with their revisions at a time, a stream each and those just left
