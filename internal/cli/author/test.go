@@ -31,8 +31,8 @@ func newTest(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Compare what a package renders to with its fixtures, and its objects with schemas",
 		Long: `Render the package in each of its test cases, and compare the output of its templates with the
 fixtures in .test-fixtures/CASE (for components, components/NAME/.test-fixtures/CASE). A case without
-fixtures fails. --update writes what is rendered now, and removes fixtures of files that are not
-rendered any more; commit them, so that reviews show what a change does.
+fixtures fails. --update writes the rendered files, and removes fixtures of files that are no longer
+rendered; commit them, so that reviews show what a change does.
 
 Objects are checked as by validate. If the manifest has test.kubeconform, required fields and enums
 are problems too, and other kinds are looked up in its schemaLocations; --download-schemas allows URLs.`,

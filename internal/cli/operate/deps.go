@@ -24,7 +24,7 @@ func newDeps(on command.Command) *cobra.Command {
 		Use:   "deps [NAME]",
 		Short: "Show which installed packages depend on which, and why one is installed",
 		Long: `Show the packages of the namespace and their dependencies: which package is installed for which, whether
-it was generated, and what is wrong. "(above)" marks one that was shown before, "(cycle)" one that depends
+it was generated, and its problems. "(above)" marks one that was shown before, "(cycle)" one that depends
 on itself.
 
 With NAME, show that package alone, and why it is installed: by a user, or for others, with all paths

@@ -28,7 +28,7 @@ func newActivate(on command.Command) *cobra.Command {
 		Use:   "activate RESOURCE",
 		Short: "Have a revision take over that awaits it, or an earlier one",
 		Long: `Activate the revision that awaits it, or the one of --revision, which may be history. It gets the highest
-number, and the hand-over is that of an upgrade; kubectl package plan NAME --revision N shows it.
+number and takes over as an upgrade does; kubectl package plan NAME --revision N shows it.
 
 It is for packages with revisionActivationPolicy: Manual. A rejected revision, and one whose sensitive
 values are not kept, is refused.`,

@@ -53,7 +53,7 @@ func New(on command.Command) *cobra.Command {
 		Short: "Save what a maintainer needs to see of the cluster, without secrets, into a file",
 		Long: `Save into one file what a maintainer needs to see: versions and flags of the manager, the engine's own
 objects without config and content, their Events, the manager's logs and Lease, and what explain says of
-up to 50 packages that are not available. CONTENTS.txt in it says what is missing and why.
+up to 50 packages that are not available. CONTENTS.txt lists the missing parts, with reasons.
 
 Secrets are not read. Values of config, credentials in URLs, private keys and tokens are replaced by
 [redacted]; a value of configFrom that another controller quotes is not recognised. Look through the file
