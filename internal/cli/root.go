@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/cli/ui"
+	"lockstep.run/lockstep/internal/ui"
 	"lockstep.run/lockstep/internal/version"
 )
 

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // offered are packages by their objects.

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // versionsOf are the versions of one package, the highest first, without the content of their objects.

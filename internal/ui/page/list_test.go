@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 func TestListGolden(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/cli/ui/watches"
+	"lockstep.run/lockstep/internal/ui/page"
+	"lockstep.run/lockstep/internal/ui/watches"
 )
 
 // refresh is the time after which a stream looks at the clock: ages change by the minute.

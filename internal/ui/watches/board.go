@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // Board is all that is installed, as far as the user may watch it.

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // list is the page of all packages.

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // How often and for how many packages pages are drawn.

@@ -13,9 +13,9 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/cli/ui/guard"
-	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/cli/ui/watches"
+	"lockstep.run/lockstep/internal/ui/guard"
+	"lockstep.run/lockstep/internal/ui/page"
+	"lockstep.run/lockstep/internal/ui/watches"
 )
 
 const (

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // set is the newest revision of a package, with these objects in its phases.

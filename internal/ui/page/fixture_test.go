@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 var now = time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)

@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 const pageCatalogueTime = 20 * time.Second // of a comparison with the catalogue

@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/ui/page"
 )
 
 // MaxOffers limits the packages that are offered: some 30 MiB, and seconds to read.

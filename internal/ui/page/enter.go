@@ -3,7 +3,7 @@ package page
 import (
 	"net/http"
 
-	"lockstep.run/lockstep/internal/cli/ui/guard"
+	"lockstep.run/lockstep/internal/ui/guard"
 )
 
 // Door implements guard.Pages.

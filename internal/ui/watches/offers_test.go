@@ -19,8 +19,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/ui/page"
-	"lockstep.run/lockstep/internal/cli/ui/watches"
+	"lockstep.run/lockstep/internal/ui/page"
+	"lockstep.run/lockstep/internal/ui/watches"
 	"lockstep.run/lockstep/test/clustertest"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/ui/guard"
+	"lockstep.run/lockstep/internal/ui/guard"
 )
 
 const secret = "what is inside"

@@ -14,7 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/ui/watches"
+	"lockstep.run/lockstep/internal/ui/watches"
 	"lockstep.run/lockstep/test/clustertest"
 )
 
