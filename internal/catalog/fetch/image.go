@@ -2,8 +2,11 @@ package fetch
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
@@ -48,12 +51,13 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, pullError(err)
 	}
-	repository, knownDigest := RepositoryOf(ref), digestOfValidator(known)
+	repository := RepositoryOf(ref)
+	knownImage, _ := parseImageValidator(known)
 	outcome, validator, err := verify(ctx, puller, &s, repository+"@"+digest, digest, known)
 	if err != nil {
 		return nil, err
 	}
-	if digest == knownDigest {
+	if digest == knownImage.digest {
 		return &Result{NotModified: true, Validator: validator, Verification: outcome}, nil
 	}
 	var image *registry.Image
@@ -80,22 +84,53 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	return &Result{Files: files, Revision: revision, Validator: validator, Verification: outcome}, nil
 }
 
-// verifiedMark is in the validator of an image before what identifies the keys and roots by which it was verified.
-const verifiedMark = " verified by "
-
-func digestOfValidator(validator string) string {
-	digest, _, _ := strings.Cut(validator, verifiedMark)
-	return digest
+// imageValidator is the validator of an image.
+type imageValidator struct {
+	digest string
+	// keys identifies the keys and roots by which the image was verified; empty if it was not.
+	keys string
 }
 
-// VerifiedBy returns what identifies the keys and roots by which the image of a validator was verified; empty where it was not.
+// verifiedMark separates both parts.
+const verifiedMark = " verified by "
+
+// String returns the form that the status of a repository has.
+func (v imageValidator) String() string {
+	if v.keys == "" {
+		return v.digest
+	}
+	return v.digest + verifiedMark + v.keys
+}
+
+// parseImageValidator is the inverse of String. The servers of other sources choose the text of their validators: a text that
+// does not start with a digest is never the validator of an image.
+func parseImageValidator(text string) (v imageValidator, ok bool) {
+	digest, keys, marked := strings.Cut(text, verifiedMark)
+	if _, err := v1.NewHash(digest); err != nil || marked && !isKey(keys) {
+		return imageValidator{}, false
+	}
+	return imageValidator{digest, keys}, true
+}
+
+// isKey reports whether a text has the form of [imagepolicy.Decision.VerificationKey].
+func isKey(text string) bool {
+	sum, err := hex.DecodeString(text)
+	return err == nil && len(sum) > 0
+}
+
+// VerifiedBy returns what identifies the keys and roots by which the image of a validator was verified; empty if it was not.
 func VerifiedBy(validator string) string {
-	_, key, _ := strings.Cut(validator, verifiedMark)
-	return key
+	v, _ := parseImageValidator(validator)
+	return v.keys
 }
 
 // Unverified returns a validator of the same content, which does not say that its image was verified.
-func Unverified(validator string) string { return digestOfValidator(validator) }
+func Unverified(validator string) string {
+	if v, ok := parseImageValidator(validator); ok {
+		return v.digest
+	}
+	return validator
+}
 
 // verify verifies an image, unless it is known to be verified, and returns its validator. Its error is an *imagepolicy.Refusal where
 // the image must not be used.
@@ -104,7 +139,7 @@ func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest
 		return nil, digest, nil
 	}
 	key := s.Image.VerificationKey()
-	if validator = digest + verifiedMark + key; validator == known {
+	if validator = (imageValidator{digest, key}).String(); validator == known {
 		return nil, validator, nil
 	}
 	verified, err := puller.Verify(ctx, ref, digest, s.Image.Verification, key)
