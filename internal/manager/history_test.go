@@ -105,7 +105,10 @@ func TestWhatOwnsObjectsIsKept(t *testing.T) {
 	} {
 		want := set.DeepCopy()
 		if !objectsets.Owns(set) {
-			dropObjects(want)
+			want.Spec.AvailabilityProbes = nil
+			for i := range want.Spec.Phases {
+				want.Spec.Phases[i].Objects = nil
+			}
 		}
 		if diff := cmp.Diff(want, compacted(t, set)); diff != "" {
 			t.Errorf("%s: %s", reason, diff)
