@@ -114,8 +114,8 @@ type agent struct {
 }
 
 // connectAgent adds the controller of the ObjectSetPhases of a class to mgr. config is
-// guarded.
-func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config) error {
+// guarded, and memory is the memory limit of the process.
+func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config, memory int64) error {
 	file := &targets.File{Path: c.TargetKubeconfig}
 	a := &agent{
 		ref: file.Ref(), log: mgr.GetLogger().WithName("target"), home: &homeCluster{reader: mgr.GetAPIReader()}, guard: config.WrapTransport,
@@ -132,10 +132,7 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config) error {
 		return fmt.Errorf("set up the controller of phases: %w", err)
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		a.Targets, ctrlmanager.RunnableFunc(limitMemory),
-		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-			return returnMemory(ctx, func() { utilnet.CloseIdleConnectionsFor(mgr.GetHTTPClient().Transport) })
-		}),
+		a.Targets, keepMemorySmall(memory, func() { utilnet.CloseIdleConnectionsFor(mgr.GetHTTPClient().Transport) }),
 	} {
 		if err := mgr.Add(runnable); err != nil {
 			return err

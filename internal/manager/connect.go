@@ -53,16 +53,16 @@ const (
 	schemaFieldsTimeout = 5 * time.Second // for the schema of one kind that a dependency needs fields of
 )
 
-// connect adds controllers, caches and checks to mgr. config is guarded; version is that
-// of the API server.
-func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
+// connect adds controllers, caches and checks to mgr. config is guarded, version is that
+// of the API server, and memory the memory limit of the process.
+func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, memory int64) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
 	here, err := newConnection(config, mgr.GetLogger(), nil, follow.kindChanged, follow.versionChanged)
 	if err != nil {
 		return err
 	}
 	follow.watch(here.Cache, version, c.PermissionCeiling)
-	account := quota.FromEnvironment()
+	account := quota.New(memory)
 	watches := sources.NewWatches(here.Listen, here.Read)
 	get := sources.Getter(mgr.GetAPIReader())
 	own := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
@@ -93,7 +93,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
-	others := newOtherClusters(mgr, here.Cache, c, config.WrapTransport)
+	others := newOtherClusters(mgr, here.Cache, account.Limit()/targetsShare, c, config.WrapTransport)
 	others.deployments, deployments.Targets = deployments, ofDeployments{others}
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Targets: ofPackages{others},
@@ -125,10 +125,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
 		here.Cache, follow.detector, watches, named, rendered, keys, others, follow.ceiling, preparation(here.Checker, mgr.GetLogger()),
-		ctrlmanager.RunnableFunc(limitMemory),
-		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
-			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
-		}),
+		keepMemorySmall(memory, func() { closeIdle(mgr, here.Writer) }),
 	} {
 		if err := mgr.Add(runnable); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -37,6 +38,7 @@ func Run(ctx context.Context, c *Config) error {
 		return err
 	}
 	limitGarbage(c.PprofAddress != "0")
+	memory := debug.SetMemoryLimit(-1) // GOMEMLIMIT: limitMemory sets another limit
 	config, err := restConfig(c.Kubeconfig)
 	if err != nil {
 		return err
@@ -57,9 +59,9 @@ func Run(ctx context.Context, c *Config) error {
 		return err
 	}
 	if c.agent() {
-		err = connectAgent(mgr, guarded, c)
+		err = connectAgent(mgr, guarded, c, memory)
 	} else {
-		err = connect(mgr, guarded, c, kubernetes)
+		err = connect(mgr, guarded, c, kubernetes, memory)
 	}
 	if err != nil {
 		return err

@@ -7,6 +7,9 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
 const (
@@ -44,26 +47,34 @@ func limitGarbage(profiled bool) {
 	}
 }
 
-// limitMemory bounds memory by the live heap, unless GOGC is set. GOMEMLIMIT is not
-// exceeded.
-func limitMemory(ctx context.Context) error {
-	if os.Getenv("GOGC") != "" {
+// keepMemorySmall returns a part of the manager that keeps the memory of the process in proportion to its live heap, unless GOGC is
+// set, and within most, which is GOMEMLIMIT. When work is over, it returns garbage, and memory that idle releases, to the system:
+// Go itself collects every two minutes, and keeps the heap as large as during the work.
+func keepMemorySmall(most int64, idle func()) ctrlmanager.RunnableFunc {
+	return func(ctx context.Context) error {
+		limit, last, returned, at := most, allocated(), true, time.Now()
+		defer debug.SetMemoryLimit(most)
+		wait.UntilWithContext(ctx, func(context.Context) {
+			if next := limitFor(int64(read("/gc/heap/live:bytes")), most); next != limit && os.Getenv("GOGC") == "" { //nolint:gosec // less than the memory of a machine
+				debug.SetMemoryLimit(next)
+				limit = next
+			}
+			if time.Since(at) < idlePeriod {
+				return
+			}
+			now := allocated()
+			switch {
+			case now-last > idleBytes:
+				returned = false
+			case !returned:
+				idle()
+				runtime.GC() // pooled objects are garbage after a second one only
+				debug.FreeOSMemory()
+				returned = true
+			}
+			last, at = now, time.Now()
+		}, adjustPeriod)
 		return nil
-	}
-	ticker := time.NewTicker(adjustPeriod)
-	defer ticker.Stop()
-	most := debug.SetMemoryLimit(-1) // of the environment
-	defer debug.SetMemoryLimit(most)
-	for limit := most; ; {
-		if next := limitFor(int64(read("/gc/heap/live:bytes")), most); next != limit { //nolint:gosec // less than the memory of a machine
-			debug.SetMemoryLimit(next)
-			limit = next
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
 	}
 }
 
@@ -71,32 +82,6 @@ func limitMemory(ctx context.Context) error {
 func limitFor(live, most int64) int64 {
 	limit := max(limitLeast, min(limitUsual, limitTimes*live), live+live/spareShare+spareBytes)
 	return min(most, limit/limitStep*limitStep)
-}
-
-// returnMemory returns garbage, and memory that idle releases, to the system when work is
-// over: Go itself collects every two minutes, and keeps the heap as large as during the work.
-func returnMemory(ctx context.Context, idle func()) error {
-	ticker := time.NewTicker(idlePeriod)
-	defer ticker.Stop()
-	last, returned := allocated(), true
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		now := allocated()
-		switch {
-		case now-last > idleBytes:
-			returned = false
-		case !returned:
-			idle()
-			runtime.GC() // pooled objects are garbage after a second one only
-			debug.FreeOSMemory()
-			returned = true
-		}
-		last = now
-	}
 }
 
 // allocated returns the bytes allocated since the start.

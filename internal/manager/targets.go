@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
-	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,8 +35,7 @@ import (
 )
 
 const (
-	targetsShare        = 3           // of GOMEMLIMIT is for all targets together: a third
-	targetsMemory       = 133 << 20   // the same without GOMEMLIMIT: that of config/manager
+	targetsShare        = 3           // of the memory limit is for all targets together: a third
 	targetSchemaTimeout = time.Second // for the schema of one kind of a target that a dependency needs fields of
 )
 
@@ -58,24 +55,16 @@ type session struct {
 	packages    *packages.Target
 }
 
-// newOtherClusters returns the targets of both controllers. guard refuses writes without
-// the Lease.
-func newOtherClusters(mgr ctrl.Manager, live *livestate.Cache, c *Config, guard transport.WrapperFunc) *otherClusters {
+// newOtherClusters returns the targets of both controllers, which have so much memory together. guard refuses writes
+// without the Lease.
+func newOtherClusters(mgr ctrl.Manager, live *livestate.Cache, memory int64, c *Config, guard transport.WrapperFunc) *otherClusters {
 	o := &otherClusters{log: mgr.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: mgr.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
-		Memory: memoryOfTargets(debug.SetMemoryLimit(-1)),
+		Memory: memory,
 		Get:    sources.Getter(mgr.GetAPIReader()), Listen: live.Listen, Read: live.Read, Home: o.home.get, Open: o.open,
 		Policy: c.policy(c.AllowLocalTargets), Namespace: c.Namespace,
 	})
 	return o
-}
-
-// memoryOfTargets returns what all targets have together with a memory limit.
-func memoryOfTargets(limit int64) int64 {
-	if limit == math.MaxInt64 {
-		return targetsMemory
-	}
-	return limit / targetsShare
 }
 
 // homeCluster is the manager's own cluster, known by the UID of its namespace kube-system.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"runtime/debug"
 	"sync"
 
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -29,10 +28,7 @@ type Memory struct {
 // distinguishes those of one name.
 type Key struct{ Namespace, Name, ID string }
 
-// FromEnvironment returns the account of this process: of GOMEMLIMIT, or else of what config gives.
-func FromEnvironment() *Memory { return New(debug.SetMemoryLimit(-1)) }
-
-// New returns an account of a limit in bytes.
+// New returns an account of a limit in bytes; without one, of the limit that config sets.
 func New(limit int64) *Memory {
 	if limit <= 0 || limit == math.MaxInt64 {
 		limit = limits.MemoryDefault
