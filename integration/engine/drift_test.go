@@ -1,21 +1,16 @@
 package engine_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -23,45 +18,6 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/test/require"
 )
-
-// Drift of what the template says is put back, at the price of three requests or
-// fewer.
-func TestDriftIsCorrected(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		name  string
-		drift func(t *testing.T, namespace string)
-	}{
-		{"a field changed", func(t *testing.T, ns string) { edit(t, ns, "object", `{"data":{"value":"drifted"}}`) }},
-		{"a field removed", func(t *testing.T, ns string) { edit(t, ns, "object", `{"data":{"value":null}}`) }},
-		{"a label changed", func(t *testing.T, ns string) { edit(t, ns, "object", `{"metadata":{"labels":{"app":"other"}}}`) }},
-		{"the cache label stripped", func(t *testing.T, ns string) {
-			edit(t, ns, "object", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel))
-		}},
-		{"the controller reference stripped", func(t *testing.T, ns string) { edit(t, ns, "object", `{"metadata":{"ownerReferences":null}}`) }},
-		{"the object deleted", func(t *testing.T, ns string) {
-			require.NoError(t, env.Client.Delete(t.Context(), get(t, ns, "object")))
-		}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			t.Parallel()
-			ns := env.TestNamespace(t)
-			install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("beside", "v1")), phase("two", configMap("later", "v1"))))
-			env.Settle(t, ns)
-			before, beside, later := get(t, ns, "object"), get(t, ns, "beside"), get(t, ns, "later")
-			j := env.Journal(t)
-			row.drift(t, ns)
-			awaitSame(t, before)
-			j.Rest(t, ns)
-			if requests := j.Requests(t, ns); len(requests) > 3 || len(requests) == 0 {
-				t.Errorf("the correction took %d requests, want 1 to 3:%s", len(requests), harness.Lines(requests))
-			}
-			if get(t, ns, "beside").ResourceVersion != beside.ResourceVersion || get(t, ns, "later").ResourceVersion != later.ResourceVersion {
-				t.Error("other objects were written, too")
-			}
-		})
-	}
-}
 
 // awaitSame waits until the object says again what it said before.
 func awaitSame(t *testing.T, before *corev1.ConfigMap) {
@@ -140,101 +96,6 @@ func TestDriftIsCorrectedBehindAnUnreadyPhase(t *testing.T) {
 	})
 	edit(t, ns, "behind", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "behind", "v1")
-}
-
-// Two writers that set one field again and again do not keep the API server
-// busy: the corrections become rare, and the status names the other writer.
-func TestFightIsThrottled(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("peaceful", "v1"))))
-	j := env.Journal(t)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	edits := fight(ctx, t, ns, "object")
-	await(t, dep, "to name the fight", func(d *corev1alpha1.ObjectDeployment) error {
-		for _, c := range d.Status.Conditions {
-			if strings.Contains(c.Message, "ConfigMap "+ns+"/object") && strings.Contains(c.Message, "again and again") {
-				return nil
-			}
-		}
-		return fmt.Errorf("the status is %+v", d.Status)
-	})
-	if err := harness.HasCondition(dep, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""); err == nil {
-		t.Error("the deployment is Available while an object is not what it should be")
-	}
-	if !strings.Contains(fmt.Sprint(dep.Status.Conditions), "rival") {
-		t.Errorf("no condition names the field manager rival: %+v", dep.Status.Conditions)
-	}
-	// Other objects are corrected at once.
-	edit(t, ns, "peaceful", `{"data":{"value":"drifted"}}`)
-	awaitValue(t, ns, "peaceful", "v1")
-	applies := j.Requests(t, ns, named("object"), sandbox.Writes())
-	if n := len(applies); n < 2 || n > 10 {
-		t.Errorf("%d corrections until the fight was named, want a few:%s", n, harness.Lines(applies))
-	}
-	for i := 1; i < len(applies); i++ {
-		t.Logf("correction %d came %s after the one before", i+1, applies[i].Received.Sub(applies[i-1].Received).Round(time.Millisecond))
-	}
-	stop()
-	t.Logf("the rival made %d edits", <-edits)
-}
-
-// fight sets the value of an object back whenever it was corrected, and
-// sends the number of its edits when ctx has ended.
-func fight(ctx context.Context, t *testing.T, namespace, name string) <-chan int {
-	t.Helper()
-	clients, err := kubernetes.NewForConfig(env.Config())
-	require.NoError(t, err)
-	configMaps := clients.CoreV1().ConfigMaps(namespace)
-	w, err := configMaps.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	require.NoError(t, err)
-	edits := make(chan int, 1)
-	go func() {
-		n := 0
-		defer func() {
-			w.Stop()
-			edits <- n
-		}()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case event, ok := <-w.ResultChan():
-				cm, is := event.Object.(*corev1.ConfigMap)
-				if !ok || !is || event.Type == watch.Deleted {
-					return
-				}
-				if cm.Data["value"] == "mine" {
-					continue
-				}
-				_, err := configMaps.Patch(ctx, name, types.MergePatchType, []byte(`{"data":{"value":"mine"}}`), metav1.PatchOptions{FieldManager: "rival"})
-				if err == nil {
-					n++
-				}
-			}
-		}
-	}()
-	return edits
-}
-
-// A field that was corrected once is removed when it leaves the template: the correction
-// has put an Apply entry beside that of the POST, and the fields of the first must not
-// get lost when the second is put right.
-func TestCorrectedFieldLeavesWithTheTemplate(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
-	edit(t, ns, "object", `{"data":{"value":"drifted"}}`)
-	awaitValue(t, ns, "object", "v1")
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		object := &d.Spec.Template.Spec.Phases[0].Objects[0]
-		object.Object.Raw = []byte(strings.Replace(string(object.Object.Raw), `"value":"v1"`, `"other":"v2"`, 1))
-	})
-	awaitRollout(t, dep)
-	if data := get(t, ns, "object").Data; !maps.Equal(data, map[string]string{"other": "v2"}) {
-		t.Errorf("the object has %v, and the template other=v2 alone", data)
-	}
 }
 
 // The watch shows an object in another version than its template's, here an autoscaler of autoscaling/v1. That is no drift; drift

@@ -157,3 +157,9 @@ func collect(t *testing.T, obj client.Object) {
 	t.Helper()
 	harness.Collect(t, env.Client, obj)
 }
+
+// workload returns a Deployment without spec.replicas.
+func workload(name string) corev1alpha1.ObjectSetObject {
+	return raw(fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":%[1]q},"spec":{"selector":{"matchLabels":{"app":%[1]q}},`+
+		`"template":{"metadata":{"labels":{"app":%[1]q}},"spec":{"containers":[{"name":"main","image":"example.com/main:1"}]}}}}`, name))
+}

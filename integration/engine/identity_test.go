@@ -260,33 +260,6 @@ func TestAccountCannotEscalate(t *testing.T) {
 	}
 }
 
-// A right is lost between two phases: existing objects stay, and the rollout continues
-// with the right.
-func TestAccountLosesARightHalfWay(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	account(t, ns, "deployer", allVerbs...)
-	dep := as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer")
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
-	env.Create(t, dep)
-	before := awaitValue(t, ns, "first", "v1")
-	grant(t, ns, "deployer", "patch", "delete")
-	edit(t, ns, "first", `{"data":{"ready":"true"}}`)
-	await(t, currentSetOf(t, dep), "to name the right", func(s *corev1alpha1.ObjectSet) error {
-		return errors.Join(harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, "may not create configmaps"),
-			phaseIs(s, 0, corev1alpha1.PhaseStateReady))
-	})
-	if after := get(t, ns, "first"); after.UID != before.UID {
-		t.Error("the first phase did not stay")
-	}
-	absent(t, ns, "second")
-	grant(t, ns, "deployer", allVerbs...)
-	retry(t, dep, "1")
-	awaitValue(t, ns, "second", "v1")
-	edit(t, ns, "second", `{"data":{"ready":"true"}}`)
-	awaitRollout(t, dep)
-}
-
 // The right to delete is lost before the teardown, which waits for it.
 func TestTeardownForbidden(t *testing.T) {
 	t.Parallel()
@@ -350,11 +323,4 @@ func currentSetOf(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha
 		return errors.New("there is none")
 	})
 	return currentSet(t, dep)
-}
-
-func phaseIs(s *corev1alpha1.ObjectSet, i int, state corev1alpha1.PhaseState) error {
-	if len(s.Status.Phases) <= i || s.Status.Phases[i].State != state {
-		return fmt.Errorf("the phases are %+v", s.Status.Phases)
-	}
-	return nil
 }

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,94 +67,6 @@ func remove(t *testing.T, j *batchv1.Job) {
 	require.NoError(t, env.Client.Delete(t.Context(), j, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
-// results are what a deployment has recorded.
-func results(status *corev1alpha1.ObjectDeploymentStatus) map[string]corev1alpha1.JobResult {
-	found := map[string]corev1alpha1.JobResult{}
-	for _, j := range status.Jobs {
-		found[j.Namespace+"/"+j.Name] = j.Result
-	}
-	return found
-}
-
-// The end of a Job is recorded before anything relies on it, and the Job is not created
-// again: not when it is gone the moment it finished, not by drift correction, not by a
-// new revision.
-func TestJobRunsOnce(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := deployment(ns, phase("one", job(ns, "migrate", "a")), phase("two", configMap("later", "v1")))
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
-	j, begun := env.Journal(t), time.Now()
-	env.Create(t, dep)
-	migrate := awaitJob(t, ns, "migrate", "")
-	absent(t, ns, "later")
-	finish(t, migrate, batchv1.JobComplete)
-	remove(t, migrate)
-	awaitRollout(t, dep)
-	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
-		t.Errorf("the record:\n%s", diff)
-	}
-	most := 4 + int(time.Since(begun).Seconds()) // a status reports progress once a second
-	j.Rest(t, ns)
-	if creates := j.Requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
-		t.Errorf("the Job was created %d times:%s", len(creates), harness.Lines(creates))
-	}
-	// The finalizer, a status at the beginning and one at the end, and the record.
-	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("objectdeployments.package-operator.run")); len(writes) > most {
-		t.Errorf("the deployment was written %d times:%s", len(writes), harness.Lines(writes))
-	}
-
-	again := env.Journal(t)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("later", "v2")
-	})
-	awaitRollout(t, dep)
-	awaitValue(t, ns, "later", "v2")
-	again.Rest(t, ns)
-	if writes := again.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
-		t.Errorf("the Job did not change, and was written:%s", harness.Lines(writes))
-	}
-
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases[0].Objects[0] = job(ns, "migrate", "b")
-	})
-	finish(t, awaitJob(t, ns, "migrate", migrate.UID), batchv1.JobComplete)
-	awaitRollout(t, dep)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[1:] })
-	collect(t, migrate)
-	await(t, dep, "to forget the Job that it does not have any more", func(d *corev1alpha1.ObjectDeployment) error {
-		if len(d.Status.Jobs) > 0 {
-			return fmt.Errorf("it has %+v", d.Status.Jobs)
-		}
-		return nil
-	})
-}
-
-// A Job that failed keeps its phase waiting, and its deletion starts another attempt.
-func TestFailedJobIsTriedAgain(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := deployment(ns, phase("one", job(ns, "migrate", "a")), phase("two", configMap("later", "v1")))
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
-	env.Create(t, dep)
-	first := awaitJob(t, ns, "migrate", "")
-	finish(t, first, batchv1.JobFailed)
-	await(t, dep, "to record the failure", func(d *corev1alpha1.ObjectDeployment) error {
-		if results(&d.Status)[ns+"/migrate"] != corev1alpha1.JobFailed {
-			return fmt.Errorf("it has %+v", d.Status.Jobs)
-		}
-		return nil
-	})
-	absent(t, ns, "later")
-	remove(t, first)
-	second := awaitJob(t, ns, "migrate", first.UID)
-	finish(t, second, batchv1.JobComplete)
-	awaitRollout(t, dep)
-	if got := results(&dep.Status)[ns+"/migrate"]; got != corev1alpha1.JobSucceeded {
-		t.Errorf("recorded is %q", got)
-	}
-}
-
 // A Job that finishes while its deployment is paused is recorded all the same: a
 // status is no write of an object.
 func TestPausedDeploymentRecordsJobs(t *testing.T) {
@@ -188,34 +98,6 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 	// Without the record it runs again.
 	require.NoError(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobs":null}}`))))
 	awaitJob(t, ns, "migrate", migrate.UID)
-}
-
-// Cluster-scoped deployments, and Jobs in slices.
-func TestJobInASliceOfAClusterDeployment(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	slice := &corev1alpha1.ClusterObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: ns}, Objects: []corev1alpha1.ObjectSetObject{job(ns, "migrate", "a")}}
-	env.Create(t, slice)
-	labels := map[string]string{"app": ns}
-	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
-	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{ns}}}
-	j := env.Journal(t)
-	env.Create(t, dep)
-	migrate := awaitJob(t, ns, "migrate", "")
-	finish(t, migrate, batchv1.JobComplete)
-	remove(t, migrate)
-	await(t, dep, "to be available", func(d *corev1alpha1.ClusterObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle)
-	})
-	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
-		t.Errorf("the record:\n%s", diff)
-	}
-	j.Rest(t, ns)
-	if creates := j.Requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
-		t.Errorf("the Job was created %d times:%s", len(creates), harness.Lines(creates))
-	}
 }
 
 // A completed Job that was deleted is reported while another object blocks.

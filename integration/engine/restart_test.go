@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"bytes"
 	"fmt"
 	"testing"
 
@@ -105,57 +104,4 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	if after := get(t, ns, "both"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the object is controlled by %v, has %v", metav1.GetControllerOf(after), after.Data)
 	}
-}
-
-// A package that lost an object to one of the cluster does not get it back by a restart, though it is older and the object is
-// protected by now: the holder corrects and upgrades it as before. This test runs alone, since it stops the manager of all.
-func TestLostClaimsSurviveARestart(t *testing.T) {
-	ns := env.TestNamespace(t)
-	tenant := install(t, deployment(ns, phase("one", configMap("own", "tenant"), configMap("both", "tenant"))))
-	both := func(value string, mode corev1alpha1.CollisionProtection) []corev1alpha1.ObjectSetTemplatePhase {
-		obj := configMap("both", value, collision(mode))
-		obj.Object.Raw = bytes.Replace(obj.Object.Raw, []byte(`"metadata":{`), fmt.Appendf(nil, `"metadata":{"namespace":%q,`, ns), 1)
-		return []corev1alpha1.ObjectSetTemplatePhase{phase("one", obj)}
-	}
-	platform := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-	platform.Spec.Selector.MatchLabels, platform.Spec.Template.Metadata.Labels = map[string]string{"app": ns}, map[string]string{"app": ns}
-	platform.Spec.Template.Spec.Phases = both("taken", corev1alpha1.CollisionProtectionNone)
-	rollOut := func(value string) {
-		t.Helper()
-		awaitValue(t, ns, "both", value)
-		await(t, platform, "to be rolled out", func(d *corev1alpha1.ClusterObjectDeployment) error {
-			if d.Status.ObservedGeneration != d.Generation {
-				return fmt.Errorf("generation %d of %d was observed", d.Status.ObservedGeneration, d.Generation)
-			}
-			return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle)
-		})
-	}
-	upgrade := func(value string) {
-		t.Helper()
-		harness.Edit(t, env, platform, func(d *corev1alpha1.ClusterObjectDeployment) {
-			d.Spec.Template.Spec.Phases = both(value, corev1alpha1.CollisionProtectionPrevent)
-		})
-		rollOut(value)
-	}
-	env.Create(t, platform)
-	rollOut("taken")
-	await(t, tenant, "to name the winner", func(d *corev1alpha1.ObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ClusterObjectDeployment "+ns)
-	})
-	upgrade("protected")
-	env.Settle(t, ns)
-	manager.Stop()
-	j := env.Journal(t)
-	manager = env.StartManager(suite)
-	j.Rest(t, ns)
-	if writes := j.Requests(t, ns, sandbox.Writes()); len(writes) != 0 {
-		t.Errorf("the claims were decided already, and a restart wrote:%s", harness.Lines(writes))
-	}
-	edit(t, ns, "both", `{"data":{"value":"drifted"}}`)
-	awaitValue(t, ns, "both", "protected")
-	upgrade("upgraded")
-	require.NoError(t, env.Client.Delete(t.Context(), platform))
-	env.WaitGone(t, patience, platform)
-	awaitRollout(t, tenant)
-	awaitValue(t, ns, "both", "tenant")
 }

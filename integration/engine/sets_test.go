@@ -12,7 +12,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -80,29 +79,6 @@ func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
 	awaitRollout(t, dep)
 	if after := get(t, ns, "object"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the object of the present deployment was written: %v", after)
-	}
-}
-
-// While a deployment is paused, no revision is made. A user who deletes its set
-// then does not delete the objects: the next revision takes them over.
-func TestObjectsStayWhileAPausedDeploymentHasNoSet(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
-	before := get(t, ns, "object")
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
-	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
-	})
-	j := env.Journal(t)
-	require.NoError(t, env.Client.Delete(t.Context(), currentSet(t, dep)))
-	j.Rest(t, ns)
-	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
-	j.Rest(t, ns)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
-	awaitRollout(t, dep)
-	if writes := j.Requests(t, ns, sandbox.Writes(), named("object")); len(writes) > 0 || get(t, ns, "object").UID != before.UID {
-		t.Errorf("the object was written:%s", harness.Lines(writes))
 	}
 }
 
