@@ -117,33 +117,3 @@ func TestProvidedAPI(t *testing.T) {
 	env.WaitGone(t, patience, pkg)
 	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: ns + ".gadgets"}}))
 }
-
-// A package that was installed by API satisfies dependencies on it by name, and is raised to a version that provides the API.
-func TestInstalledByAPI(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	api := corev1alpha1.ProvidedAPI{APIVersion: "by-api.example.com/v1", Kind: "Gadget"}
-	with := func(version string) release {
-		return release{Version: version, Provides: []corev1alpha1.ProvidedAPI{api}}
-	}
-	offer(t, ns, "gadgets", with("1.0.0"), of("2.0.0"), with("2.1.0"))
-	offer(t, ns, "shop", of("1.0.0", on("gadgets", "gadgets", ">=1")), of("2.0.0", on("gadgets", "gadgets", ">=2")))
-	provider := wish(ns, "mine", "", "1.0.0", func(spec *corev1alpha1.PackageSpec) {
-		spec.PackageRef.API = (*corev1alpha1.APIReference)(&api)
-		spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
-	})
-	env.Create(t, provider)
-	awaitVersion(t, ns, "mine", "1.0.0")
-	env.Create(t, wish(ns, "shop", "shop", "1.0.0"))
-	if got := dependency(awaitVersion(t, ns, "shop", "1.0.0"), "gadgets"); got != "AlreadyInstalled 1.0.0 Package/mine" {
-		t.Error(got)
-	}
-	harness.Edit(t, env, named(ns, "shop"), func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef.Version = "2.0.0" })
-	awaitVersion(t, ns, "shop", "2.0.0")
-	if ref := awaitVersion(t, ns, "mine", "2.1.0").Spec.PackageRef; ref.Name != "" || ref.API == nil || ref.Version != "2.1.0" {
-		t.Errorf("%+v", ref)
-	}
-	if got := packages(t, ns); len(got) != 2 {
-		t.Error(got)
-	}
-}

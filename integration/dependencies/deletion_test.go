@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -51,27 +50,6 @@ func TestDeletionIsHeld(t *testing.T) {
 	if diff := cmp.Diff([]string{"shop", "database"}, gone); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// A package that collided and wrote nothing is deleted at once, though another one depends on it and waits for it: each would
-// wait for the other.
-func TestDeletionWaitsForNothingUnwritten(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	offer(t, ns, "shop", of("1.0.0", on("db", "db", "")))
-	offer(t, ns, "db", of("1.0.0"))
-	env.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "database"}})
-	env.Create(t, wish(ns, "database", "db", ""))
-	await(t, named(ns, "database"), "collides", func(p *corev1alpha1.Package) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/database")
-	})
-	env.Create(t, wish(ns, "shop", "shop", "", func(s *corev1alpha1.PackageSpec) {
-		s.Dependencies = &corev1alpha1.PackageDependencies{Management: corev1alpha1.DependencyManagementUser}
-	}))
-	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonWaitingForDependencies, "database")
-	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "database")))
-	env.WaitGone(t, patience, named(ns, "database"))
-	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, corev1alpha1.ReasonManagedByUser)
 }
 
 // An annotation permits the deletion of a package that others need.

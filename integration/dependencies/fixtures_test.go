@@ -24,11 +24,6 @@ var (
 	onAPI = harness.OnAPI
 )
 
-func optional(d corev1alpha1.Dependency) corev1alpha1.Dependency {
-	d.Optional = true
-	return d
-}
-
 // of returns the release of a version with dependencies.
 func of(version string, needs ...corev1alpha1.Dependency) release {
 	return release{Version: version, Needs: needs}

@@ -1,8 +1,6 @@
 package dependencies_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -120,32 +118,6 @@ func (f *fleet) waitQuiescent(t *testing.T) []sandbox.Entry {
 	return entries
 }
 
-// Groups are updated one after the other, as listed, and hosted clusters with other values where the star is.
-func TestPartitions(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "a/high", "b/low", "c/mid", "d/low", "e", "f/high")
-	f.install(t, "v1", rolling(2, "low", "*", "high"))
-	f.rolledOut(t)
-	j := env.Journal(t)
-	f.upgrade(t, "v2")
-	h := f.rolledOut(t)
-	groups := [][]string{{"b", "d"}, {"c", "e"}, {"a", "f"}}
-	order := f.updates(t, j)
-	for i, group := range groups {
-		got := slices.Sorted(slices.Values(order[2*i : 2*i+2]))
-		if diff := cmp.Diff(group, got); diff != "" {
-			t.Errorf("updated in the order %v", order)
-		}
-	}
-	names := []string{}
-	for _, p := range h.Status.Partitions {
-		names = append(names, fmt.Sprintf("%s %d/%d", p.Name, p.UpdatedPackages, p.TotalPackages))
-	}
-	if diff := cmp.Diff([]string{"low 2/2", "* 2/2", "high 2/2"}, names); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // updates returns the hosted clusters in the order in which the manager has updated their Packages.
 func (f *fleet) updates(t *testing.T, j *harness.Journal) []string {
 	t.Helper()
@@ -160,60 +132,6 @@ func (f *fleet) updates(t *testing.T, j *harness.Journal) []string {
 		}
 	}
 	return order
-}
-
-// A group of which no update succeeds holds up the others; beside a success, a failure takes from the budget alone. A
-// Package that others have changed is left to them, and reported.
-func TestFailing(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "a/low", "b/low", "c/high", "d/high")
-	f.install(t, "v1", rolling(2, "low", "high"), func(s *corev1alpha1.HostedClusterPackageSpec) {
-		s.Template.Spec.ProgressDeadlineSeconds = new(int32(2))
-	})
-	f.rolledOut(t)
-	f.setIll(t, "a", true)
-	f.setIll(t, "b", true)
-	f.upgrade(t, "v2")
-	h := f.says(t, "Available=True/EnoughPackagesAvailable: 2/4", "Progressing=True/NotAllPackagesProgressed", "Stalled=True/NotEnoughPackagesAvailable: 2 of 4 packages are to be updated")
-	if len(h.Status.Processing) != 2 {
-		t.Errorf("the queue is %+v", h.Status.Processing)
-	}
-	harness.Eventually(t, patience, "the first two to be updated alone", func(context.Context) error {
-		if diff := cmp.Diff([]string{"a=v2", "b=v2", "c=v1", "d=v1"}, f.versions(t)); diff != "" {
-			return errors.New(diff)
-		}
-		return nil
-	})
-	f.setIll(t, "b", false)
-	await(t, f.object(), "goes on", func(h *corev1alpha1.HostedClusterPackage) error {
-		if diff := cmp.Diff([]string{"a=v2", "b=v2", "c=v2", "d=v2"}, f.versions(t)); diff != "" {
-			return fmt.Errorf("%s %+v", diff, h.Status)
-		}
-		return nil
-	})
-	pinned := image(t, "v2")
-	edit(t, f.pkg("c"), func(p *corev1alpha1.Package) { p.Spec.Image = pinned + "@" + digest(t, p) })
-	f.setIll(t, "a", false)
-	f.upgrade(t, "v3")
-	f.says(t, "Stalled=True/ApplyError: "+f.namespace("c"), `Stalled=True/ApplyError: conflict with "`)
-	await(t, f.object(), "updates the others", func(h *corev1alpha1.HostedClusterPackage) error {
-		if diff := cmp.Diff([]string{"a=v3", "b=v3", "c=v2", "d=v3"}, f.versions(t)); diff != "" {
-			return fmt.Errorf("%s %+v", diff, h.Status)
-		}
-		return nil
-	})
-	v3 := image(t, "v3")
-	edit(t, f.pkg("c"), func(p *corev1alpha1.Package) { p.Spec.Image = v3 })
-	f.rolledOut(t)
-}
-
-// digest returns the digest that a Package was loaded by.
-func digest(t *testing.T, pkg *corev1alpha1.Package) string {
-	t.Helper()
-	if pkg.Status.Resolved == nil {
-		t.Fatalf("not loaded: %+v", pkg.Status)
-	}
-	return pkg.Status.Resolved.Digest
 }
 
 // Packages of hosted clusters that are not selected any more, or deleted, are removed with their objects, so many at a time

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -108,30 +107,6 @@ func TestExcludingRange(t *testing.T) {
 	}
 }
 
-// An upgrade installs what it needs in addition, and releases what it needs no more when it is rolled out.
-func TestUpgradeChangesDependencies(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	offer(t, ns, "shop", of("1.0.0", on("old", "old", "")), of("2.0.0", on("new", "new", "")))
-	offer(t, ns, "old", of("1.0.0"))
-	offer(t, ns, "new", of("1.0.0"))
-	env.Create(t, wish(ns, "shop", "shop", "1.0.0", func(s *corev1alpha1.PackageSpec) {
-		s.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
-	}))
-	awaitVersion(t, ns, "shop", "1.0.0")
-	harness.Edit(t, env, named(ns, "shop"), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" })
-	env.WaitGone(t, patience, named(ns, "shop.old"))
-	pkg := awaitVersion(t, ns, "shop", "2.0.0")
-	await(t, pkg, "forgets what it needed", func(p *corev1alpha1.Package) error {
-		if len(p.Status.Dependencies) != 1 || dependency(p, "new") != "InstalledByThisPackage 1.0.0 Package/shop.new" {
-			return fmt.Errorf("%+v", p.Status.Dependencies)
-		}
-		return nil
-	})
-	env.Settle(t, ns)
-	env.Journal(t).Silent(t, ns)
-}
-
 // A user's own package is changed with consent only.
 func TestOwnPackage(t *testing.T) {
 	t.Parallel()
@@ -166,24 +141,6 @@ func TestManagedByUser(t *testing.T) {
 	if got := dependency(pkg, "db"); got != "AlreadyInstalled 1.0.0 Package/database" {
 		t.Error(got)
 	}
-}
-
-// An optional dependency that cannot be had is reported and blocks nothing; a package
-// that is not offered yet is awaited.
-func TestOptionalAndUnknown(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	offer(t, ns, "shop", of("1.0.0", optional(on("cache", "cache", "")), on("db", "db", "^2")))
-	env.Create(t, wish(ns, "shop", "shop", ""))
-	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "db: ", "UnknownPackage")
-	offer(t, ns, "db", of("1.0.0"))
-	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "NoMatchingVersion")
-	offer(t, ns, "db", of("1.0.0"), of("2.0.0"))
-	pkg := awaitVersion(t, ns, "shop", "1.0.0")
-	if got := dependency(pkg, "cache"); got != "UnknownPackage" {
-		t.Error(got)
-	}
-	require.NoError(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, ""))
 }
 
 // A package may have Packages among its objects, whatever it depends on.

@@ -1,24 +1,16 @@
 package dependencies_test
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/test/jointneeds"
-	"lockstep.run/lockstep/test/require"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one
@@ -118,80 +110,4 @@ func TestLoweredByHand(t *testing.T) {
 	awaitVersion(t, ns, "late", "1.0.0")
 	awaitVersion(t, ns, "shop.base", "1.0.0")
 	awaitVersion(t, ns, "shop", "1.0.0")
-}
-
-// A version that arrives before its dependencies is not taken, and the status names
-// these; the installed version stays available.
-func TestVersionBeforeItsNeeds(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	offer(t, ns, "srv", of("1.0.0"))
-	offer(t, ns, "ui", of("1.0.0", on("srv", "srv", "^1")), of("2.0.0", on("srv", "srv", "^2")))
-	env.Create(t, wish(ns, "ui", "ui", ">=1"))
-	pkg := awaitVersion(t, ns, "ui", "1.0.0")
-	if err := harness.HasCondition(pkg, corev1alpha1.ConditionResolved, metav1.ConditionTrue, "", "2.0.0 waits for its dependencies", "VersionMismatch", "^2"); err != nil {
-		t.Error(err)
-	}
-	offer(t, ns, "srv", of("1.0.0"), of("2.0.0"))
-	awaitVersion(t, ns, "ui", "2.0.0")
-}
-
-// Sets of packages with joint needs have the same versions each time, in whatever order and how fast they are applied.
-func TestJointNeeds(t *testing.T) {
-	t.Parallel()
-	if !harness.Deep() {
-		t.Skip("set LOCKSTEP_DEEP=1 to run it")
-	}
-	env := harness.Lend(t)
-	env.StartManager(t) // with the pauses of an installation
-	for at, set := range jointneeds.Sets {
-		for round := range 20 {
-			t.Run(fmt.Sprintf("%d-%d", at, round), func(t *testing.T) {
-				t.Parallel()
-				playSet(t, env, set, uint64(round))
-			})
-		}
-	}
-}
-
-func playSet(t *testing.T, env *harness.Env, set jointneeds.Set, seed uint64) {
-	t.Helper()
-	r := rand.New(rand.NewPCG(seed, 1))
-	ns := env.TestNamespace(t)
-	offered := map[string][]release{}
-	for _, v := range set.Releases() {
-		offered[v.Package] = append(offered[v.Package], release{Version: v.Version, Needs: v.Needs})
-	}
-	for name, all := range offered {
-		env.Offer(t, ns, name, all...)
-	}
-	var all []*corev1alpha1.Package
-	for name, ref := range set.References() {
-		all = append(all, wish(ns, name, ref.Name, ref.Version))
-	}
-	slices.SortFunc(all, func(a, b *corev1alpha1.Package) int { return cmp.Compare(a.Name, b.Name) })
-	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	for _, pkg := range all {
-		env.Create(t, pkg)
-		<-time.After(time.Duration(r.IntN(300)) * time.Millisecond)
-	}
-	harness.Eventually(t, patience, "all to have the versions of the set", func(context.Context) error {
-		list := &corev1alpha1.PackageList{}
-		require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-		got := map[string]string{}
-		for _, pkg := range list.Items {
-			name, version := pkg.Name, ""
-			if pkg.Labels[corev1alpha1.GeneratedLabel] != "" {
-				name = pkg.Spec.PackageRef.Name
-			}
-			if pkg.Status.Resolved != nil {
-				version = pkg.Status.Resolved.Version
-			}
-			got[name] = version
-		}
-		if diff := gocmp.Diff(set.Want, got); diff != "" {
-			return errors.New(diff)
-		}
-		return nil
-	})
 }

@@ -103,35 +103,3 @@ func TestPackageServiceAccount(t *testing.T) {
 		t.Errorf("%d objects are left, want 4", released)
 	}
 }
-
-// The account of a ClusterPackage is in the manager's namespace.
-func TestClusterPackageServiceAccount(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := harness.Phased("shop", 1, 1)
-	for path, content := range files {
-		files[path] = strings.ReplaceAll(content, "metadata:\n", "metadata:\n  namespace: "+ns+"\n")
-	}
-	files["manifest.yaml"] = strings.ReplaceAll(harness.Phased("shop", 1, 1)["manifest.yaml"], "Namespaced", "Cluster")
-	pkg := harness.ClusterPackage("accounted", env.Push(t, "clusteraccount:v1", files))
-	pkg.Spec.ServiceAccountName = "default"
-	if err := env.Client.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "default"}}); client.IgnoreAlreadyExists(err) != nil {
-		t.Fatal(err)
-	}
-	env.Create(t, pkg)
-	want := "ServiceAccount " + corev1alpha1.DefaultNamespace + "/default lacks rights, and nothing is written without all of them " +
-		"(kubectl package rbac clusterpackage/accounted prints roles with them): in namespace " + ns + ": create configmaps; patch, delete confi"
-	harness.Eventually(t, patience, "the rights to be named", func(ctx context.Context) error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
-			return err
-		}
-		for _, c := range pkg.Status.Conditions {
-			if strings.Contains(c.Message, want) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the conditions are %+v", pkg.Status.Conditions)
-	})
-	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, patience, pkg)
-}

@@ -4,14 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -106,30 +104,6 @@ func TestWrongPackage(t *testing.T) {
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid), lacks(shop(t, ns), corev1alpha1.ConditionStalled))
 }
 
-// A dozen packages on a registry that hangs hold up no other, and can be deleted.
-func TestHangingRegistry(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	for i := range 12 {
-		env.Create(t, harness.Package(ns, fmt.Sprintf("hangs-%02d", i), hanging()+"/shop:v1"))
-	}
-	install(t, ns, push(t, 1, 2, "v1"))
-	for i := range 12 { // it did not wait for them: the first attempt lasts as long as a registry may take to answer
-		hangs := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("hangs-%02d", i)}}
-		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(hangs), hangs))
-		if harness.HasCondition(hangs, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff) == nil {
-			t.Errorf("the package on a registry that answers was available after %s had been given up", hangs.Name)
-		}
-	}
-	stuck := await(t, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hangs-11"}}, "to say that it loads", func(p *corev1alpha1.Package) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "Loading "+hanging())
-	})
-	require.NoError(t, env.Client.DeleteAllOf(t.Context(), stuck, client.InNamespace(ns)))
-	for i := range 12 {
-		env.WaitGone(t, patience, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("hangs-%02d", i)}})
-	}
-}
-
 // A tag that moves is not followed until the spec changes, also when the
 // deployment has to be made again.
 func TestMovedTag(t *testing.T) {
@@ -172,18 +146,4 @@ func retag(t *testing.T, image string, files harness.Files) error {
 		return err
 	}
 	return remote.Write(ref, harness.Image(t, files), remote.WithContext(t.Context()), remote.WithTransport(http.DefaultTransport))
-}
-
-// What an older package drops silently is named.
-func TestUnknownFields(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := harness.Phased("shop", 1, 1)
-	files["manifest.yaml"] += "  availabilityProbe: []\n"
-	install(t, ns, env.Push(t, "unknownfields:v1", files))
-	require.NoError(t, harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
-	env.Settle(t, ns)
-	if reasons := events(t, ns); !slices.Contains(reasons, "Warning/FieldsIgnored") {
-		t.Errorf("events: %v", reasons)
-	}
 }

@@ -206,29 +206,3 @@ func TestSlices(t *testing.T) {
 		return nil
 	})
 }
-
-// Settings of the Package reach the deployment without a new revision or a pull.
-func TestSettings(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	install(t, ns, push(t, 1, 1, "v1"))
-	hash := shop(t, ns).Status.UnpackedHash
-	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = ptr.To[int32](0) })
-	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to follow", func(d *corev1alpha1.ObjectDeployment) error {
-		if *d.Spec.RevisionHistoryLimit != 0 {
-			return fmt.Errorf("limit %d", *d.Spec.RevisionHistoryLimit)
-		}
-		return nil
-	})
-	env.WaitAvailable(t, ns, "shop")
-	if pkg := shop(t, ns); pkg.Status.UnpackedHash != hash || pkg.Status.Revision != 1 {
-		t.Errorf("status: %+v", pkg.Status)
-	}
-	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = nil })
-	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to follow", func(d *corev1alpha1.ObjectDeployment) error {
-		if *d.Spec.RevisionHistoryLimit != corev1alpha1.DefaultRevisionHistoryLimit {
-			return fmt.Errorf("limit %d", *d.Spec.RevisionHistoryLimit)
-		}
-		return nil
-	})
-}

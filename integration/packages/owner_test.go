@@ -1,11 +1,9 @@
 package packages_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,36 +16,6 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
 )
-
-// An orphaning deletion leaves the deployment running, and a new Package of that
-// name takes it back without a new revision.
-func TestOrphanAndTakeBack(t *testing.T) {
-	t.Parallel()
-	ns, image := env.TestNamespace(t), push(t, 2, 2, "v1")
-	install(t, ns, image)
-	dep, object := deployment(t, ns), configMap(t, ns, "shop-01-001")
-	pkg := named(ns)
-	require.NoError(t, env.Client.Delete(t.Context(), pkg, orphan))
-	env.WaitGone(t, patience, pkg)
-	left := await(t, dep, "to be released", func(d *corev1alpha1.ObjectDeployment) error {
-		if len(d.OwnerReferences) > 0 || d.DeletionTimestamp != nil {
-			return fmt.Errorf("owners %v, deleted %v", d.OwnerReferences, d.DeletionTimestamp)
-		}
-		return nil
-	})
-
-	install(t, ns, image)
-	again := deployment(t, ns)
-	if again.UID != left.UID || !metav1.IsControlledBy(again, shop(t, ns)) {
-		t.Errorf("uid %s, was %s; owners %v", again.UID, left.UID, again.OwnerReferences)
-	}
-	if again.Status.Revision != 1 {
-		t.Errorf("revision %d", again.Status.Revision)
-	}
-	if now := configMap(t, ns, "shop-01-001"); now.ResourceVersion != object.ResourceVersion {
-		t.Error("an object was written")
-	}
-}
 
 // A deployment of the name that is not a package's is left alone, and the Package
 // goes on by itself when it is gone.
@@ -123,49 +91,6 @@ func TestTeardownIsMirrored(t *testing.T) {
 	env.WaitGone(t, patience, pkg)
 	absent(t, ns, "shop-00-000")
 	install(t, ns, image)
-}
-
-// In a terminating namespace the Package is deleted, and its objects in order.
-func TestTerminatingNamespace(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	install(t, ns, push(t, 2, 2, "v1"))
-	require.NoError(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
-	env.WaitGone(t, 2*patience, named(ns)) // the namespace controller backs off
-	env.WaitGone(t, 2*patience, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
-}
-
-// A Package that is created and deleted at once leaves nothing.
-func TestDeletedWhileInstalling(t *testing.T) {
-	t.Parallel()
-	ns, image := env.TestNamespace(t), push(t, 5, 20, "v1")
-	for i := range 10 {
-		pkg := harness.Package(ns, fmt.Sprintf("shop-%d", i), image)
-		env.Create(t, pkg)
-		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
-		require.NoError(t, env.Client.Delete(t.Context(), pkg))
-		env.WaitGone(t, patience, pkg)
-	}
-	harness.Eventually(t, patience, "nothing to be left", func(ctx context.Context) error {
-		for _, list := range []client.ObjectList{&corev1alpha1.ObjectDeploymentList{}, &corev1alpha1.ObjectSetList{}, &corev1alpha1.ObjectSliceList{}, &corev1.ConfigMapList{}} {
-			if err := env.Client.List(ctx, list, client.InNamespace(ns), client.HasLabels{corev1alpha1.PackageLabel}); err != nil {
-				return err
-			}
-			if n := list.GetRemainingItemCount(); n != nil || count(list) > 0 {
-				return fmt.Errorf("%T has %d items", list, count(list))
-			}
-		}
-		return nil
-	})
-}
-
-const orphan = client.PropagationPolicy(metav1.DeletePropagationOrphan)
-
-func onlyFinalizer(obj client.Object, name string) error {
-	if f := obj.GetFinalizers(); len(f) != 1 || f[0] != name {
-		return fmt.Errorf("finalizers %v", f)
-	}
-	return nil
 }
 
 func count(list client.ObjectList) int {

@@ -84,28 +84,6 @@ func TestReferenceByAPI(t *testing.T) {
 	awaitVersion(t, ns, "9.0.0")
 }
 
-// Of several packages none is chosen, until one of them is the only one.
-func TestReferenceByAmbiguousAPI(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	image, api, repo := push(t, 1, 1, "v1"), apiOf(ns), repository(t, ns, "stable", nil)
-	hostile := make([]corev1alpha1.AvailableVersion, 1000)
-	for i := range hostile {
-		hostile[i] = providing(fmt.Sprintf("1.0.%d", i), image, api)
-	}
-	repo.offers(t, "bazaar", hostile...)
-	repo.offers(t, "market", providing("1.0.0", image, api))
-	env.Create(t, wanting(ns, api))
-	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonAmbiguousProvider, "the packages bazaar and market provide "+api.String())
-	if pkg.Status.LastAttempted != nil || pkg.Status.Resolved != nil {
-		t.Errorf("status %+v", pkg.Status)
-	}
-	withdraw(t, ns, "bazaar")
-	if r := awaitVersion(t, ns, "1.0.0").Status.Resolved; r.CatalogName != "market" {
-		t.Errorf("resolved %+v", r)
-	}
-}
-
 // What the repository of another namespace offers is not seen, and what that of the own one offers is nothing to ClusterPackages and
 // to others.
 func TestReferenceByAPIVisibility(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -275,29 +274,6 @@ func TestReferenceRefusals(t *testing.T) {
 		}
 		return lacks(pkg, corev1alpha1.ConditionResolved)
 	})
-}
-
-// While a repository is fetched for the first time, an unknown package is not final.
-func TestReferenceWhileRepositoriesAreFetched(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	repo := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "slow"}}
-	repo.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: hanging() + "/stable:v1"}
-	env.Create(t, repo)
-	env.Create(t, following(ns, "shop", "^1"))
-	await(t, named(ns), "waits", func(pkg *corev1alpha1.Package) error {
-		if err := harness.HasCondition(pkg, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonUnknownPackage, "PackageRepository/slow"); err != nil {
-			return err
-		}
-		return lacks(pkg, corev1alpha1.ConditionStalled)
-	})
-	harness.Edit(t, env, repo, func(r *corev1alpha1.PackageRepository) {
-		r.Spec.Source = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{}}
-	})
-	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage)
-	if c := meta.FindStatusCondition(pkg.Status.Conditions, corev1alpha1.ConditionResolved); strings.Contains(c.Message, "slow") {
-		t.Error(c.Message)
-	}
 }
 
 // A paused Package stays with its version until it is resumed.

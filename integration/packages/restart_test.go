@@ -1,12 +1,10 @@
 package packages_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -92,26 +90,6 @@ func TestRestart(t *testing.T) {
 	env.WaitAvailable(t, ns, "shop")
 }
 
-// What happened while no manager ran is caught up with: an orphaning deletion
-// that the garbage collector finished alone leaves the deployment in peace.
-func TestOrphanWithoutManager(t *testing.T) {
-	ns := env.TestNamespace(t)
-	install(t, ns, push(t, 1, 2, "v1"))
-	env.WaitCollector(t)
-	manager.Stop()
-	pkg := named(ns)
-	require.NoError(t, env.Client.Delete(t.Context(), pkg, orphan))
-	await(t, pkg, "to be released by the garbage collector", func(p *corev1alpha1.Package) error {
-		return onlyFinalizer(p, corev1alpha1.MetricsFinalizer)
-	})
-	manager = env.StartManager(suite, extraFlags()...)
-	env.WaitGone(t, patience, pkg)
-	if dep := deployment(t, ns); dep.DeletionTimestamp != nil || len(dep.OwnerReferences) > 0 {
-		t.Errorf("deleted %v, owners %v", dep.DeletionTimestamp, dep.OwnerReferences)
-	}
-	configMap(t, ns, "shop-00-000")
-}
-
 // A manager that stops in an orderly way hands over at once: the next one does
 // not wait for the Lease to run out.
 func TestTakeOver(t *testing.T) {
@@ -127,32 +105,4 @@ func TestTakeOver(t *testing.T) {
 	if took := lease.Spec.AcquireTime.Sub(stopped); took >= limits.LeaseDuration/2 {
 		t.Errorf("it took %s", took)
 	}
-}
-
-// An edited deployment gets its content back, also where it was edited while no manager
-// ran; one that was never completed is completed.
-func TestEditedDeploymentIsPutBack(t *testing.T) {
-	ns := env.TestNamespace(t)
-	install(t, ns, push(t, 2, 2, "v1"))
-	back := func(d *corev1alpha1.ObjectDeployment) error {
-		if n := len(d.Spec.Template.Spec.Phases); n != 2 {
-			return fmt.Errorf("%d phases", n)
-		}
-		return nil
-	}
-	again := func(t *testing.T) {
-		t.Helper()
-		await(t, deploymentNamed(ns), "to be put back", back)
-		await(t, newConfigMap(ns, "shop-01-001", nil), "to be made", func(*corev1.ConfigMap) error { return nil })
-		env.WaitAvailable(t, ns, "shop")
-	}
-	harness.Edit(t, env, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[:1]
-	})
-	again(t)
-
-	manager.Stop()
-	harness.Edit(t, env, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = nil })
-	manager = env.StartManager(suite, extraFlags()...)
-	again(t)
 }

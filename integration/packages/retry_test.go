@@ -1,8 +1,6 @@
 package packages_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -20,42 +18,6 @@ func retry(t *testing.T, ns, value string) {
 	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) {
 		p.Annotations = map[string]string{corev1alpha1.RetryAnnotation: value}
 	})
-}
-
-// tried checks that a retry was handled.
-func tried(value string) func(*corev1alpha1.Package) error {
-	return func(p *corev1alpha1.Package) error {
-		if got := p.Status.LastHandledRetry; got != value {
-			return fmt.Errorf("tried again for %q", got)
-		}
-		return nil
-	}
-}
-
-// A retry ends the backoff of a failed pull. Each failed attempt is one load and is reported.
-func TestRetryOfAPull(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	missing := strings.Replace(push(t, 1, 1, "v1"), ":v1", ":v2", 1)
-	env.Create(t, harness.Package(ns, "shop", missing))
-	await(t, named(ns), "to miss the image", func(p *corev1alpha1.Package) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff)
-	})
-	for _, value := range []string{"1", "2", "3"} { // the backoff is 10, 20 and 40 s
-		retry(t, ns, value)
-		await(t, named(ns), "to be tried again", tried(value))
-	}
-	if err := harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff); err != nil {
-		t.Error(err)
-	}
-	require.NoError(t, retag(t, missing, harness.Phased("shop", 1, 1)))
-	retry(t, ns, "4")
-	env.WaitAvailable(t, ns, "shop")
-	if loads := loadsOf(t, ns); loads != 5 {
-		t.Errorf("%d loads, want one for each try", loads)
-	}
-	env.Settle(t, ns)
-	env.Journal(t).Silent(t, ns)
 }
 
 // A retry pulls the tag of an invalid package again.

@@ -291,33 +291,6 @@ func TestDriftIsReported(t *testing.T) {
 	await(t, named(ns), "to be without drift", func(p *corev1alpha1.Package) error { return lacks(p, corev1alpha1.ConditionDrifted) })
 }
 
-// With the deletion policy Orphan the objects outlive the package, without a controller,
-// and nothing else of it stays.
-func TestDeletionPolicyOrphan(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	pkg := harness.Package(ns, "shop", push(t, 2, 2, "v1"))
-	pkg.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan
-	env.Create(t, pkg)
-	env.WaitAvailable(t, ns, "shop")
-	before := configMap(t, ns, "shop-01-001")
-	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, patience, pkg)
-	env.WaitGone(t, patience, deploymentNamed(ns))
-	for _, name := range []string{"shop-00-000", "shop-01-001"} {
-		if cm := configMap(t, ns, name); cm.DeletionTimestamp != nil || len(cm.OwnerReferences) > 0 {
-			t.Errorf("%s: %v %v", name, cm.DeletionTimestamp, cm.OwnerReferences)
-		}
-	}
-	if after := configMap(t, ns, "shop-01-001"); after.UID != before.UID || after.Data["value"] != "v1" {
-		t.Errorf("%+v", after)
-	}
-}
-
-func deploymentNamed(ns string) *corev1alpha1.ObjectDeployment {
-	return &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
-}
-
 // Conditions of an object are on its revision, its deployment and its package.
 func TestMappedConditions(t *testing.T) {
 	t.Parallel()

@@ -7,9 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,27 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/require"
 )
-
-// A source that did not change is requested with its known validator, and nothing is
-// written but the time of the request.
-func TestUnmodifiedSource(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	server, r := offering(t, ns, "shop@1.0.0")
-	env.Settle(t, ns)
-	from, began := env.Journal(t), time.Now()
-	retry(t, r, "again")
-	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns))); diff != "" {
-		t.Errorf("requests: %s", diff)
-	}
-	if full, unmodified, _ := server.counts(); full != 1 || unmodified != 1 {
-		t.Errorf("%d full and %d unmodified answers", full, unmodified)
-	}
-	server.set(document("shop@1.0.0", "shop@1.1.0"))
-	retry(t, r, "once more")
-	awaitOffers(t, ns, "shop@1.0.0=web", "shop@1.1.0=web")
-}
 
 // The source of a repository is fetched again in its interval. Where it has nothing new, the manager sends the API server
 // no request at all, not even for a status.
@@ -147,28 +124,6 @@ func TestConfigMapIsFollowed(t *testing.T) {
 	awaitOffers(t, ns, "shop@1.1.0=local")
 }
 
-// A paused repository is not fetched, and offers what it did; it is fetched once it is resumed.
-func TestPause(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	server, r := offering(t, ns, "shop@1.0.0")
-	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
-		r.Spec.Paused, r.Spec.Source.HTTP.URL = true, server.URL+"/other.yaml"
-	})
-	server.set(document("shop@2.0.0"))
-	await(t, r, "to be paused", func(r *corev1alpha1.PackageRepository) error {
-		return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "stays offered")
-	})
-	retry(t, r, "again")
-	env.Settle(t, ns)
-	awaitOffers(t, ns, "shop@1.0.0=web")
-	if full, unmodified, _ := server.counts(); full+unmodified != 1 {
-		t.Errorf("fetched %d times", full+unmodified)
-	}
-	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = false })
-	awaitOffers(t, ns, "shop@2.0.0=web")
-}
-
 // A repository whose server hangs delays no other one of the namespace, and says what it waits for.
 func TestHangingServerDelaysNoOther(t *testing.T) {
 	t.Parallel()
@@ -184,39 +139,6 @@ func TestHangingServerDelaysNoOther(t *testing.T) {
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), hangs))
 	env.WaitGone(t, patience, hangs)
-}
-
-// A repository whose source changes again and again, and turns bad and good each time, is fetched and reported at a bounded
-// rate, and ends with the last source.
-func TestFlappingRepository(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	server := newServer(t, document("shop@1.0.0"))
-	r := newRepository(ns, "web", web(server.URL+"/0.yaml"))
-	env.Create(t, r)
-	awaitReady(t, r)
-	env.Settle(t, ns)
-	from, began := env.Journal(t), time.Now()
-	server.alternate("kind: {", document("shop@1.0.0"), document("shop@1.0.0", "shop@2.0.0"))
-	for i := range 20 {
-		harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
-			r.Spec.Source.HTTP.URL = fmt.Sprintf("%s/%d.yaml", server.URL, i+1)
-		})
-	}
-	server.alternate()
-	retry(t, r, "at the end")
-	awaitReady(t, awaitHandled(t, r, "at the end"))
-	awaitOffers(t, ns, "shop@1.0.0=web")
-	full, unmodified, _ := server.counts()
-	if most := 3 + int(time.Since(began)/pace.Of(limits.RepositoryPause)); full+unmodified > most {
-		t.Errorf("fetched %d times, at most %d were due", full+unmodified, most)
-	}
-	took := time.Since(began)
-	requests := harness.Tally(from.Rest(t, ns))
-	t.Logf("20 changes in %v: %d fetches, requests %v", took.Round(100*time.Millisecond), full+unmodified, requests)
-	if statuses := requests["update packagerepositories/status"]; statuses > 5+2*(full+unmodified) {
-		t.Errorf("%d statuses were written", statuses)
-	}
 }
 
 // A restart with everything in place writes nothing, and asks the sources for changes alone.
@@ -257,16 +179,4 @@ func TestRestart(t *testing.T) {
 	// The offer that was shadowed before the restart takes its place.
 	require.NoError(t, env.Client.Delete(t.Context(), byWeb))
 	awaitOffers(t, ns, "shop@1.0.0=files", "shop@2.0.0=files")
-}
-
-// A repository that was deleted while no manager ran offers nothing any more.
-func TestDeletedWithoutManager(t *testing.T) {
-	ns := env.TestNamespace(t)
-	r := newRepository(ns, "stable", inline("shop@1.0.0"))
-	env.Create(t, r)
-	awaitReady(t, r)
-	manager.Stop()
-	require.NoError(t, env.Client.Delete(t.Context(), r))
-	manager = env.StartManager(suite, extraFlags()...)
-	awaitOffers(t, ns)
 }

@@ -15,7 +15,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -89,38 +88,6 @@ func TestLargeRepository(t *testing.T) {
 	}
 	t.Logf("a new version took %s; resident memory %d MiB", took.Round(10*time.Millisecond), residentMiB(t))
 
-}
-
-// A package of many versions has several parts, of which a new version changes the last. LOCKSTEP_DEEP has as many versions
-// as one repository may have.
-func TestManyVersions(t *testing.T) {
-	t.Parallel()
-	ns, n := env.TestNamespace(t), 5000
-	if harness.Deep() {
-		n = limits.RepositoryOffers
-	}
-	server := newServer(t, zipped(t, "a.yaml", versionsOf(n-1)))
-	r := newRepository(ns, "many", web(server.URL+"/r.tar.gz"))
-	from, began := env.Journal(t), time.Now()
-	env.Create(t, r)
-	awaitReady(t, r)
-	took := time.Since(began)
-	parts := harness.Tally(from.Rest(t, ns))["create availablepackages"]
-	list := &corev1alpha1.AvailablePackageList{}
-	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-	if int(r.Status.Versions) != n-1 || parts < 2 || len(list.Items) != parts {
-		t.Errorf("%d versions in %d parts, %d written", r.Status.Versions, len(list.Items), parts)
-	}
-	t.Logf("%d versions: %d KiB published in %d parts in %v; the manager used %d MiB at most",
-		n-1, publishedBytes(t, ns)>>10, parts, took.Round(10*time.Millisecond), memoryMiB(t, "VmHWM:"))
-
-	server.set(zipped(t, "a.yaml", versionsOf(n)))
-	from, began = env.Journal(t), time.Now()
-	retry(t, r, "a new version")
-	awaitHandled(t, r, "a new version")
-	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(began, from.Rest(t, ns))); diff != "" {
-		t.Errorf("requests of a new version: %s", diff)
-	}
 }
 
 func publishedBytes(t *testing.T, ns string) (n int) {
