@@ -2,7 +2,6 @@ package livestate_test
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -502,30 +501,7 @@ func TestRefusals(t *testing.T) {
 		_, err := newWriter(t, e.config).Get(over, configMaps, e.namespace, "a")
 		wantClass(t, err, apply.Retry, "nothing is known")
 	})
-	t.Run("of a response beyond the limit", func(t *testing.T) {
-		t.Parallel()
-		config := rest.CopyConfig(e.config)
-		config.Wrap(func(http.RoundTripper) http.RoundTripper { return endless{} })
-		_, err := newWriter(t, config).Get(ctx, configMaps, e.namespace, "a")
-		wantClass(t, err, apply.Blocked, "a response is bounded")
-	})
 }
-
-// endless answers every request with a body that does not end.
-type endless struct{}
-
-func (endless) RoundTrip(*http.Request) (*http.Response, error) {
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, Body: endless{}}, nil
-}
-
-func (endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = ' '
-	}
-	return len(p), nil
-}
-
-func (endless) Close() error { return nil }
 
 // denyNamed makes an admission policy deny ConfigMaps whose name has the prefix.
 func (e *env) denyNamed(t *testing.T, prefix string) {

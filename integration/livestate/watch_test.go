@@ -167,10 +167,6 @@ func (e *env) set(t *testing.T, cm *corev1.ConfigMap, value string) {
 	require.NoError(t, e.admin.Update(t.Context(), cm))
 }
 
-func record(o client.Object) *objects.Observed {
-	return &objects.Observed{UID: o.GetUID(), ResourceVersion: o.GetResourceVersion()}
-}
-
 func TestWatchFollowsLabelledObjects(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -226,44 +222,6 @@ func TestWatchFollowsLabelledObjects(t *testing.T) {
 	}
 }
 
-func TestRememberIsAheadOfTheWatch(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	f, _ := follow(t, e.config)
-	f.Use("a", []schema.GroupKind{configMapKind})
-	f.synced(t, configMapKind)
-	w := newWriter(t, e.config)
-
-	for i := range 20 {
-		name := fmt.Sprintf("a-%d", i)
-		guards := absent()
-		guards["labels"] = obj{cacheLabel: "True"}
-		live, err := w.Apply(t.Context(), request(t, configMaps, e.namespace, name, guards, nil))
-		require.NoError(t, err)
-		f.Remember(e.key(name), record(live))
-		if obs, ok := f.Get(e.key(name)); !ok || obs.ResourceVersion != live.GetResourceVersion() {
-			t.Fatalf("after Remember the record must be known: %+v %v", obs, ok)
-		}
-		f.watched(t, e.key(name), live.GetResourceVersion())
-		f.lastTold(t, e.key(name), live.GetResourceVersion())
-
-		gone, _, err := w.Delete(t.Context(), configMaps, e.namespace, name, live.GetUID(), live.GetResourceVersion(), metav1.DeletePropagationBackground)
-		require.NoError(t, err)
-		if !gone {
-			t.Fatal("a ConfigMap is gone at once")
-		}
-		f.Gone(e.key(name), live.GetUID())
-		if _, ok := f.Get(e.key(name)); ok {
-			t.Fatal("after Gone there must be no record")
-		}
-		// A response that arrives late must not bring it back.
-		f.Remember(e.key(name), record(live))
-		if _, ok := f.Get(e.key(name)); ok {
-			t.Fatal("a deleted object came back")
-		}
-	}
-}
-
 func TestRelistObservesAgain(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -291,28 +249,6 @@ func TestRelistObservesAgain(t *testing.T) {
 
 	e.set(t, cm, "after")
 	f.watched(t, e.key("a"), cm.ResourceVersion)
-}
-
-func TestObservePanics(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	e.configMap(t, "bad-listed")
-	f, _ := follow(t, e.config, func(o *livestate.Options) {
-		o.Observe = func(key objects.Key, _ *unstructured.Unstructured) *objects.Observed {
-			if strings.HasPrefix(key.Name, "bad") {
-				panic("cannot read this")
-			}
-			return &objects.Observed{}
-		}
-	})
-	f.Use("a", []schema.GroupKind{configMapKind})
-	f.synced(t, configMapKind)
-	bad, good := e.configMap(t, "bad"), e.configMap(t, "good")
-	f.watched(t, e.key("good"), good.ResourceVersion)
-	f.watched(t, e.key("bad"), bad.ResourceVersion)
-	if _, ok := f.Get(e.key("bad-listed")); !ok {
-		t.Error("an object that cannot be read must be known by its metadata")
-	}
 }
 
 func TestKindsInUse(t *testing.T) {
