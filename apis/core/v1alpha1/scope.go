@@ -11,6 +11,9 @@ const (
 	ScopeCluster Scope = "Cluster"
 )
 
+// Scopes returns both scopes.
+func Scopes() []Scope { return []Scope{ScopeNamespaced, ScopeCluster} }
+
 // ScopeOf returns the scope of an object of this package by its namespace.
 func ScopeOf(namespace string) Scope {
 	if namespace == "" {

@@ -7,6 +7,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
 // note notes the generation of a Package. Who has made it is known where this process has seen the one before, or the Package is new.
@@ -72,7 +73,7 @@ func asksFor(pkg corev1alpha1.GenericPackage) string {
 	if err != nil {
 		return ""
 	}
-	content, err := fingerprintOf(pkg, origin{image: pkg.PackageSpec().Image}, manifestsv1alpha1.PackageEnvironment{}, nil, "")
+	content, err := fingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, manifestsv1alpha1.PackageEnvironment{}, nil, "")
 	if err != nil {
 		return ""
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
 // A deployment names what changed the spec that is rolled out, and nothing else.
@@ -56,8 +57,8 @@ func TestChangedWith(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.choice = choice{origin: origin{image: chosen}}
-		if s.fingerprint, err = fingerprintOf(pkg, s.choice.origin, env, nil, ""); err != nil {
+		s.choice = choice.Choice{Origin: choice.Origin{Image: chosen}}
+		if s.fingerprint, err = fingerprintOf(pkg, s.choice.Origin, env, nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		for _, do := range []func(context.Context) error{s.next(s.decide), s.next(s.startLoad), s.deploy} {

@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
@@ -22,29 +23,19 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	spec := s.pkg.PackageSpec()
 	switch {
 	case spec.PackageRef == nil:
-		s.choice = choice{origin: origin{image: spec.Image}}
+		s.choice = choice.Choice{Origin: choice.Origin{Image: spec.Image}}
 		return nil
 	case spec.Paused || s.waiting || s.inputError != "":
-		s.choice = choice{origin: installed(s.pkg)}
+		s.choice = choice.Choice{Origin: choice.Installed(s.pkg)}
 		return nil
 	}
 	if spec.Interval != nil {
 		s.Requeue(s.spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
 	}
-	provider, listed, err := s.follow(ctx, s.pkg)
-	if err != nil {
+	var err error
+	if s.choice, err = s.catalogue.Choose(ctx, s.pkg, choice.PlatformOf(s.environment, s.Version)); err != nil {
 		return err
 	}
-	request := offers.RequestOf(s.pkg, provider.Name, platformOf(s.environment, s.Version))
-	key, err := listed.key(request, provider, installed(s.pkg))
-	if err != nil {
-		return err
-	}
-	if s.state.chosen.key != key {
-		offered := offers.Candidates(provider.Name, listed.local, listed.cluster, listed.visible)
-		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, provider, offered, listed.pending, request)}
-	}
-	s.choice = s.state.chosen.choice
 	if err := s.chooseByNeeds(ctx); err != nil {
 		return err
 	}
@@ -57,7 +48,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 // chooseByNeeds takes the highest version whose dependencies can be satisfied, where
 // there are several that fit. The installed version stays where there is none.
 func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
-	all, installed := s.choice.candidates, s.pkg.PackageStatus().Resolved
+	all, installed := s.choice.Candidates, s.pkg.PackageStatus().Resolved
 	s.state.awaited = nil
 	switch {
 	case len(all) < 2 || len(all[0].Version.Dependencies) == 0 || remote(s.pkg):
@@ -69,7 +60,7 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	apis := &schemas{read: s.servedAPI()}
+	served := dependencies.Once(s.servedAPI())
 	root := dependencies.RootOf(s.pkg, nil)
 	if root.Versions = dependencies.VersionsOf(s.pkg, all); root.UserManaged {
 		return nil
@@ -77,7 +68,7 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	s.attend(keyOf(s.pkg))
 	var own, alone resolver.Result
 	var awaited []string
-	err = s.withInput(ctx, root, k, apis.served, func(in dependencies.Input) (err error) {
+	err = s.withInput(ctx, root, k, served, func(in dependencies.Input) (err error) {
 		own, alone, awaited, err = dependencies.DecideVersion(in)
 		return err
 	})
@@ -94,15 +85,15 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	if at <= 0 {
 		return nil
 	}
-	s.choice.origin = originOf(s.choice.provider.Name, all[at])
+	s.choice.Origin = choice.OriginOf(s.choice.Provider.Name, all[at])
 	why := resolver.PassedOver(all[at].Version.Version, all[0].Version.Version, alone)
-	s.choice.message = conditions.Cut(s.choice.provider.Describe(why), limits.MessageBytes)
+	s.choice.Message = conditions.Cut(s.choice.Provider.Describe(why), limits.MessageBytes)
 	return nil
 }
 
 // endDowngrade takes off the annotation that allowed one downgrade, once a version is chosen and recorded.
 func (s *reconciliation) endDowngrade(ctx context.Context) error {
-	if _, found := s.pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]; !found || !s.choice.chosen() {
+	if _, found := s.pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]; !found || !s.choice.Chosen() {
 		return nil
 	}
 	before := copyOf(s.pkg)
@@ -115,16 +106,16 @@ func (s *reconciliation) endDowngrade(ctx context.Context) error {
 
 // recordAttempt writes status.lastAttempted, with the condition Resolved.
 func (s *reconciliation) recordAttempt(ctx context.Context) error {
-	if !s.choice.chosen() {
+	if !s.choice.Chosen() {
 		return nil
 	}
-	from := s.choice.origin
-	attempted := corev1alpha1.AttemptedVersion{PackageName: from.packageName, API: s.pkg.PackageSpec().PackageRef.API.DeepCopy(), Version: from.version, Image: from.image}
+	from := s.choice.Origin
+	attempted := corev1alpha1.AttemptedVersion{PackageName: from.PackageName, API: s.pkg.PackageSpec().PackageRef.API.DeepCopy(), Version: from.Version, Image: from.Image}
 	if last := s.pkg.PackageStatus().LastAttempted; equality.Semantic.DeepEqual(last, &attempted) {
 		return nil
 	}
 	s.pkg.PackageStatus().LastAttempted = &attempted
-	reportChoice(s.pkg.PackageStatus(), s.pkg, s.choice)
+	choice.Report(s.pkg.PackageStatus(), s.pkg, s.choice)
 	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
 		return fmt.Errorf("record the version that was chosen: %w", err)
 	}

@@ -249,9 +249,7 @@ func woken(t *testing.T, in struct {
 	}
 }, want *conformance.Expectation,
 ) {
-	c := newClusterWith(t, func(b *fake.ClientBuilder) {
-		b.WithIndex(&corev1alpha1.Package{}, followerIndex, followed).WithIndex(&corev1alpha1.ClusterPackage{}, followerIndex, followed)
-	})
+	c := newCluster(t)
 	enqueued := []string{}
 	c.enqueue = func(key types.NamespacedName) { enqueued = append(enqueued, key.Name) }
 	for _, i := range in.Installs {
@@ -271,7 +269,7 @@ func woken(t *testing.T, in struct {
 		available.SetNamespace(cmp.Or(in.Event.Namespace, "team"))
 	}
 	*available.AvailableSpec() = corev1alpha1.AvailablePackageSpec{PackageName: in.Event.RefName, Versions: []corev1alpha1.AvailableVersion{{Version: in.Event.Version}}}
-	c.offersChanged(t.Context(), nil, available)
+	c.followers.OffersChanged(t.Context(), nil, available)
 	want.Set("enqueued", enqueued)
 }
 
@@ -304,9 +302,9 @@ func gatedDowngrade(t *testing.T, in struct {
 	s := p.of(pkg)
 	s.environment = env
 	p.must(s.choose(t.Context()))
-	chosen, attempted, message := s.choice.chosen(), "", s.choice.message
+	chosen, attempted, message := s.choice.Chosen(), "", s.choice.Message
 	named := strings.TrimPrefix(versionText.FindString(message), "v")
-	if !chosen && s.choice.reason != corev1alpha1.ReasonDowngradeRefused {
+	if !chosen && s.choice.Reason != corev1alpha1.ReasonDowngradeRefused {
 		named = ""
 	}
 	if last := pkg.Status.LastAttempted; last != nil {
@@ -336,10 +334,10 @@ func newClusterWith(t *testing.T, change func(*fake.ClientBuilder)) *cluster {
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&corev1alpha1.Package{}, dependencyIndex, satisfiers).WithIndex(&corev1alpha1.ClusterPackage{}, dependencyIndex, satisfiers).
-		WithIndex(&corev1alpha1.AvailablePackage{}, availableIndex, offeredName).WithIndex(&corev1alpha1.ClusterAvailablePackage{}, availableIndex, offeredName).
-		WithIndex(&corev1alpha1.AvailablePackage{}, providedIndex, provided).WithIndex(&corev1alpha1.ClusterAvailablePackage{}, providedIndex, provided)
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, index := range indexes() {
+		builder.WithIndex(index.Of, index.Field, index.Values)
+	}
 	change(builder)
 	c := &cluster{t: t, server: builder.Build()}
 	c.Reconciler, _ = newReconciler(t)

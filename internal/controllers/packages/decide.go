@@ -44,7 +44,7 @@ func decide(v view) (step, string) {
 		return stepSync, ""
 	case v.pkg.PackageSpec().Paused:
 		return stepPaused, ""
-	case !v.choice.origin.loadable(), reuse == unpackedNever && v.choice.refused() && !v.choice.fits:
+	case !v.choice.Origin.Loadable(), reuse == unpackedNever && v.choice.Refused() && !v.choice.Fits:
 		return stepHold, ""
 	}
 	return byAttempt(v), ""
@@ -62,7 +62,7 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 // not deployed yet: they may have changed before the request, of which their watches may not know yet.
 func rereads(v view) bool {
 	spec, retry, a := v.pkg.PackageSpec(), background.RetryValue(v.pkg), v.attempt
-	if spec.Paused || !v.choice.origin.loadable() || retry == "" || len(sources.Of(spec, v.pkg.GetNamespace())) == 0 {
+	if spec.Paused || !v.choice.Origin.Loadable() || retry == "" || len(sources.Of(spec, v.pkg.GetNamespace())) == 0 {
 		return false
 	}
 	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.fingerprint == v.fingerprint && a.RetryValue == retry

@@ -8,8 +8,11 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
@@ -84,7 +87,7 @@ func (s *reconciliation) beginResolution(ctx context.Context, undeployed bool, r
 func (s *reconciliation) resolveDependencies(
 	ctx context.Context, required []corev1alpha1.Dependency,
 ) (now dependencies.Known, done func(), err error) {
-	root, apis := dependencies.RootOf(s.pkg, required), &schemas{read: s.servedAPI()}
+	root, served := dependencies.RootOf(s.pkg, required), dependencies.Once(s.servedAPI())
 	if s.step == stepDeploy {
 		loaded := s.attempt.Out.content.resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
@@ -97,7 +100,7 @@ func (s *reconciliation) resolveDependencies(
 	}
 	for attempt := 1; ; attempt++ {
 		var plan *dependencies.Plan
-		err := s.withInput(ctx, root, was, apis.served, func(in dependencies.Input) (err error) {
+		err := s.withInput(ctx, root, was, served, func(in dependencies.Input) (err error) {
 			plan, err = dependencies.Decide(in)
 			return err
 		})
@@ -123,19 +126,19 @@ func (s *reconciliation) resolveDependencies(
 func (s *reconciliation) withInput(
 	ctx context.Context, root resolver.Root, k dependencies.Known, served resolver.Served, decide func(dependencies.Input) error,
 ) error {
-	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
+	offers := s.catalogue.In(ctx)
 	ctx, leave, err := s.Processors.Enter(ctx, s.pkg.GetNamespace())
 	if err != nil {
 		return err
 	}
 	defer leave()
 	err = decide(dependencies.Input{
-		Package: s.pkg, Root: root, Known: k, Catalogue: catalogue,
+		Package: s.pkg, Root: root, Known: k, Catalogue: offers,
 		Served: func(api *corev1alpha1.DependencyAPI) (is bool, missing []string) {
 			queueing.Idle(ctx, func() { is, missing = served(api) })
 			return is, missing
 		},
-		Platform: platformOf(s.environment, s.Version), Yield: func() { queueing.Yield(ctx) },
+		Platform: choice.PlatformOf(s.environment, s.Version), Yield: func() { queueing.Yield(ctx) },
 		TakesPart: s.takesPart,
 		Versions: func(pkg corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error) {
 			return s.versionsOf(ctx, pkg)
@@ -145,7 +148,34 @@ func (s *reconciliation) withInput(
 	if err != nil {
 		return err
 	}
-	return catalogue.err
+	return offers.Err
+}
+
+// versionsOf returns the versions that a Package with a packageRef may have, and whether its requirements are known without these:
+// they were recorded.
+func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error) {
+	known = meta.FindStatusCondition(pkg.PackageStatus().Conditions, corev1alpha1.ConditionDependenciesReady) != nil
+	if pkg.PackageSpec().PackageRef == nil {
+		return known, nil, nil
+	}
+	env, waiting, err := r.Environment.For(pkg.GetNamespace())
+	if err != nil || waiting {
+		return known, nil, nil // it is reconciled once that is known
+	}
+	candidates, err := r.catalogue.Candidates(ctx, pkg, choice.PlatformOf(env, r.Version))
+	if err != nil {
+		return false, nil, err
+	}
+	return known, dependencies.VersionsOf(pkg, candidates), nil
+}
+
+// wasAvailable reports whether a revision of a package was available at any time.
+func (r *Reconciler) wasAvailable(ctx context.Context, i resolver.Instance) bool {
+	list := corev1alpha1.ScopeOf(i.Namespace).NewObjectSetList()
+	err := r.Client.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: i.Name}, client.UnsafeDisableDeepCopy)
+	return err != nil || slices.ContainsFunc(list.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
+		return meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
+	})
 }
 
 // takesPart reports whether the dependencies of a Package of a user count for others before they are satisfied.

@@ -2,12 +2,12 @@
 // that have a file each:
 //
 //	gather     the Package, its deployment, what the spec names, the finalizer
-//	choose     the version that packageRef leads to, out of what repositories offer (catalogue.go; candidates.go, pure)
+//	choose     the version that packageRef leads to, among the offers of repositories (package choice)
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
 //	load       pull and render in the background (pipeline.go, render.go)
 //	depend     what it depends on is decided (package dependencies, pure) in its turn (turns.go), and installed and awaited:
-//	           survey.go, catalogue.go ─► decision ─► perform.go, release.go; wake.go enqueues for another
+//	           survey.go, choice ─► decision ─► perform.go, release.go; wake.go enqueues for another
 //	deploy     slices (slices.go) and the deployment (template.go), or its settings alone
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted; after those that depend on it (hold.go)
@@ -16,7 +16,7 @@
 // No two files use each other, directly or through others.
 //
 // A Package with packageRef is reconciled when its choice may change with what
-// repositories offer (followers.go). A version that cannot be chosen changes only the
+// repositories offer (choice.Followers). A version that cannot be chosen changes only the
 // status: the installed one stays.
 //
 // An image is pulled and rendered when its fingerprint changed (spec, versions of Secrets and ConfigMaps, environment)

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
@@ -37,7 +38,7 @@ func parseFingerprint(hash string) (f fingerprint, ok bool) {
 // fingerprintOf hashes spec, origin, environment, versions of sources, and overrides. Empty fields are left out, so that an
 // engine that knows more fields computes the same.
 func fingerprintOf(
-	pkg corev1alpha1.GenericPackage, from origin, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
+	pkg corev1alpha1.GenericPackage, from choice.Origin, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
 ) (fingerprint, error) {
 	spec := pkg.PackageSpec()
 	var config any
@@ -47,7 +48,7 @@ func fingerprintOf(
 		}
 	}
 	content := map[string]any{
-		"image": from.image, "component": spec.Component, "config": config,
+		"image": from.Image, "component": spec.Component, "config": config,
 		"chunking": pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation],
 	}
 	add := func(key string, set bool, value any) {
@@ -55,9 +56,9 @@ func fingerprintOf(
 			content[key] = value
 		}
 	}
-	add("files", from.digest != "", from.digest)
+	add("files", from.Digest != "", from.Digest)
 	add("overrides", len(overridesOf(spec)) > 0, overridesOf(spec))
-	add("version", from.version != "", from.version)
+	add("version", from.Version != "", from.Version)
 	add("configFrom", len(spec.ConfigFrom) > 0, spec.ConfigFrom)
 	add("patches", len(spec.Patches) > 0, spec.Patches)
 	add("ignoredFields", len(spec.IgnoredFields) > 0, spec.IgnoredFields)

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,9 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -22,7 +25,7 @@ import (
 const image = "registry.test/shop:v1"
 
 // imageChoice is that of a Package whose spec has the image.
-var imageChoice = choice{origin: origin{image: image}}
+var imageChoice = choice.Choice{Origin: choice.Origin{Image: image}}
 
 var (
 	start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -62,7 +65,7 @@ func retried(value string) func(*corev1alpha1.Package) {
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
-	f, err := fingerprintOf(pkg, origin{image: pkg.PackageSpec().Image}, env, nil, "")
+	f, err := fingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, env, nil, "")
 	if err != nil {
 		panic(err)
 	}
@@ -138,8 +141,19 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 		enqueue: func(key types.NamespacedName) { enqueued <- key },
 	}
 	r.memory.Changed = r.memory.count
-	r.setupTurns()
+	r.connect(cacheOf{r})
 	return r, enqueued
+}
+
+// cacheOf reads by the client that a Reconciler has at that time.
+type cacheOf struct{ *Reconciler }
+
+func (c cacheOf) Get(ctx context.Context, key types.NamespacedName, obj client.Object, opts ...client.GetOption) error {
+	return c.Client.Get(ctx, key, obj, opts...)
+}
+
+func (c cacheOf) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	return c.Client.List(ctx, list, opts...)
 }
 
 // of returns a reconciliation of a Package as gather does, without a deployment.
@@ -148,7 +162,7 @@ func (r *Reconciler) of(pkg corev1alpha1.GenericPackage) *reconciliation {
 	r.memory.Lock()
 	defer r.memory.Unlock()
 	s.pkg, s.now, s.attempt = pkg, r.Now(), s.state.attempt
-	s.choice = choice{origin: origin{image: pkg.PackageSpec().Image}}
+	s.choice = choice.Choice{Origin: choice.Origin{Image: pkg.PackageSpec().Image}}
 	return s
 }
 

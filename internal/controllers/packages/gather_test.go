@@ -54,13 +54,13 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 			t.Errorf("%s: %s, without %s", name, got, base)
 		}
 	}
-	one, err := fingerprintOf(newPackage(), imageChoice.origin, env, map[string]string{"Secret team/a": "uid/1"}, "")
-	two, err2 := fingerprintOf(newPackage(), imageChoice.origin, env, map[string]string{"Secret team/a": "uid/2"}, "")
+	one, err := fingerprintOf(newPackage(), imageChoice.Origin, env, map[string]string{"Secret team/a": "uid/1"}, "")
+	two, err2 := fingerprintOf(newPackage(), imageChoice.Origin, env, map[string]string{"Secret team/a": "uid/2"}, "")
 	if errors.Join(err, err2) != nil || one == two || one.spec != base.spec || one.environment == base.environment {
 		t.Errorf("a source that changes is no change of the spec: %s, %s, %s", base, one, two)
 	}
-	one, err = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=b/;0")
-	two, err2 = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=c/;0")
+	one, err = fingerprintOf(newPackage(), imageChoice.Origin, env, nil, "a/=b/;0")
+	two, err2 = fingerprintOf(newPackage(), imageChoice.Origin, env, nil, "a/=c/;0")
 	if errors.Join(err, err2) != nil || one == two || one == base || one.spec != base.spec {
 		t.Errorf("a change of the manager's overrides renders packages again: %s, %s, %s", base, one, two)
 	}

@@ -84,3 +84,11 @@ func (r *Reconciler) retryOthers(key types.NamespacedName) {
 		r.enqueue(other)
 	}
 }
+
+// packageName returns the name of the package that a Package installs; empty before that.
+func packageName(pkg corev1alpha1.GenericPackage) string {
+	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
+		return resolved.PackageName
+	}
+	return ""
+}

@@ -42,7 +42,7 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 		s.Requeue(delay)
 		return stepGather, "", nil
 	}
-	in := s.newInput(reference(s.pkg, s.choice.origin.image, compare(s.pkg, s.fingerprint), s.newDigest))
+	in := s.newInput(reference(s.pkg, s.choice.Origin.Image, compare(s.pkg, s.fingerprint), s.newDigest))
 	if sources.FromSecrets(s.pkg.PackageSpec()) {
 		key, err := s.hashKeyOf(ctx, s.pkg, s.state)
 		if err != nil {
@@ -87,7 +87,7 @@ func (st *state) delayLoad(generation int64, now time.Time) time.Duration {
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
-	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment, manager: s.Version, policies: s.policies, reader: s.Accounts.reader(pkg)}
+	in := input{pkg: pkg, image: image, origin: s.choice.Origin, namespace: s.namespaceOf(pkg), environment: s.environment, manager: s.Version, policies: s.policies, reader: s.Accounts.reader(pkg)}
 	if s.target != nil {
 		in.namespaced = s.target.Namespaced
 	}

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
 // stateOf returns the memory of a Package, and nothing of a former one of its name.
@@ -68,37 +69,12 @@ func inFlight(a *attempt) int {
 	return 1
 }
 
-// offerChanged notes that what the repositories of a namespace, or of the cluster, offer has changed in the cache.
-func (m *memory) offerChanged(namespace string) {
-	m.Lock()
-	defer m.Unlock()
-	if m.offerChanges == nil {
-		m.offerChanges = map[string]int{}
+// remembered returns what the catalogue remembers of a Package; nil for one that is not reconciled.
+func (r *Reconciler) remembered(pkg corev1alpha1.GenericPackage) *choice.Memory {
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	if st := r.memory.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
+		return &st.choice
 	}
-	m.offerChanges[namespace]++
-}
-
-// offersSeen identifies the offers to a namespace, or to ClusterPackages.
-func (m *memory) offersSeen(namespace string) [2]int {
-	m.Lock()
-	defer m.Unlock()
-	return [2]int{m.offerChanges[""], m.offerChanges[namespace]}
-}
-
-// providerOf returns the remembered provider of a Package; empty where there is none.
-func (m *memory) providerOf(pkg corev1alpha1.GenericPackage) rememberedProvider {
-	m.Lock()
-	defer m.Unlock()
-	if st := m.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
-		return st.provider
-	}
-	return rememberedProvider{}
-}
-
-func (m *memory) rememberProvider(pkg corev1alpha1.GenericPackage, known rememberedProvider) {
-	m.Lock()
-	defer m.Unlock()
-	if st := m.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
-		st.provider = known
-	}
+	return nil
 }

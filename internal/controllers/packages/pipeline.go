@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -54,7 +55,7 @@ type input struct {
 	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
 	image string
 	// origin is the content chosen to load.
-	origin        origin
+	origin        choice.Origin
 	namespace     string
 	environment   manifestsv1alpha1.PackageEnvironment
 	manager       string // as Options.Version
@@ -191,6 +192,6 @@ func (p *Pipeline) verify(ctx context.Context, in input, decision imagepolicy.De
 		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey())
 		return err
 	})
-	outcome, err = decision.Outcome(in.origin.image, verified, err)
+	outcome, err = decision.Outcome(in.origin.Image, verified, err)
 	return ref, outcome, err
 }

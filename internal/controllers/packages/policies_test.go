@@ -178,7 +178,7 @@ func TestTagMovesAfterVerification(t *testing.T) {
 		Mode: imagepolicy.Enforce, Purposes: []imagepolicy.Purpose{imagepolicy.Package}, Authorities: []imagepolicy.Authority{own.Authority()},
 	}}}
 	in := input{pkg: newPackage(), image: ref.String(), policies: imagepolicy.NewSet(policies, false, time.Now())}
-	in.origin.image = in.image
+	in.origin.Image = in.image
 	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
 	admit := func() error { return nil }
 	image, outcome, err := p.pull(t.Context(), in, admit)

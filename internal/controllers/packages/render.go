@@ -69,8 +69,8 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return nil, err
 	}
 	files := image.Files
-	if in.origin.version != "" && !loader.HasManifest(files) {
-		if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
+	if in.origin.Version != "" && !loader.HasManifest(files) {
+		if files, err = loader.Plain(in.origin.PackageName, files, in.origin.Declared); err != nil {
 			return nil, err
 		}
 	}
@@ -94,15 +94,15 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
 // reference leads to is the one that is verified, and the one that is pulled then.
 func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
-	if in.origin.image == "" {
+	if in.origin.Image == "" {
 		if refusal := in.policies.WithoutImage(); refusal != nil {
 			return nil, nil, refusal
 		}
 		files := loader.Files{}
-		for path, text := range in.origin.files {
+		for path, text := range in.origin.Files {
 			files[path] = []byte(text)
 		}
-		return &registry.Image{Digest: in.origin.digest, Files: files}, nil, nil
+		return &registry.Image{Digest: in.origin.Digest, Files: files}, nil, nil
 	}
 	decision := in.decision()
 	ref := decision.Pull
@@ -121,7 +121,7 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 		})
 	}
 	err = pull(nil, ref)
-	if err == nil && in.origin.version != "" && len(image.Files) == 0 {
+	if err == nil && in.origin.Version != "" && len(image.Files) == 0 {
 		digest := image.Digest
 		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
 	}
@@ -157,7 +157,7 @@ func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}
-	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.origin.image, true, p.Memory.PackageBytes()
+	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.origin.Image, true, p.Memory.PackageBytes()
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.installations(name) {
@@ -171,13 +171,13 @@ func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Package) *content {
 	loaded := &content{
 		resolved: corev1alpha1.ResolvedPackage{
-			PackageName: pkg.Name, Version: cmp.Or(in.origin.version, pkg.Manifest.Spec.Version),
-			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
-			CatalogName:   cmp.Or(in.origin.packageName, pkg.CatalogName),
+			PackageName: pkg.Name, Version: cmp.Or(in.origin.Version, pkg.Manifest.Spec.Version),
+			Image: in.origin.Image, Digest: image.Digest, Repository: in.origin.Repository,
+			CatalogName:   cmp.Or(in.origin.PackageName, pkg.CatalogName),
 			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
 			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages), //nolint:gosec // bounded by limits
 		},
-		sourceImage: p.overrideOf(in)(in.origin.image),
+		sourceImage: p.overrideOf(in)(in.origin.Image),
 		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
 		rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
 	}

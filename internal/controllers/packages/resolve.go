@@ -14,12 +14,12 @@ import (
 
 // resolve computes the fingerprint, and looks up whether a tag has moved.
 func (s *reconciliation) resolve(context.Context) error {
-	spec, resolved, image := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved, s.choice.origin.image
+	spec, resolved, image := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved, s.choice.Origin.Image
 	var err error
-	if s.fingerprint, err = fingerprintOf(s.pkg, s.choice.origin, s.environment, s.sourceVersions, s.Overrides+s.policyKey(image)); err != nil {
+	if s.fingerprint, err = fingerprintOf(s.pkg, s.choice.Origin, s.environment, s.sourceVersions, s.Overrides+s.policyKey(image)); err != nil {
 		return err
 	}
-	if spec.Interval == nil || spec.Paused || s.choice.refused() || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
+	if spec.Interval == nil || spec.Paused || s.choice.Refused() || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
 		resolved == nil || resolved.Image != image || !tagged(image) {
 		s.memory.Lock()
 		defer s.memory.Unlock()
@@ -46,7 +46,7 @@ func (s *reconciliation) lookUpTag() tag {
 	defer s.memory.Unlock()
 	spec, retry, unpacked := s.pkg.PackageSpec(), background.RetryValue(s.pkg), digestOf(s.pkg.PackageStatus())
 	interval := s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))
-	known, image := s.state.tag, s.choice.origin.image
+	known, image := s.state.tag, s.choice.Origin.Image
 	if known == nil || known.image != image || known.interval != interval {
 		known = &tag{image: image, interval: interval, due: s.now.Add(s.spread(interval)), retryValue: retry}
 		s.state.tag = known

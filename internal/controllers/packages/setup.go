@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -28,9 +30,11 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
 	r.memory.Changed = r.memory.count
-	r.setupTurns()
-	if err := addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return nil, err
+	r.connect(r.Client)
+	for _, index := range indexes() {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.Of, index.Field, index.Values); err != nil {
+			return nil, fmt.Errorf("index packages by %s: %w", index.Field, err)
+		}
 	}
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "package", Workers: limits.PackageWorkers, Share: limits.PackageShare, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
@@ -41,12 +45,12 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		// A deployment has the name of its Package, also one of another owner.
-		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), changes(r.packageChanged)).
+		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(r.packageChanged)).
 			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
-	return r, r.watchOffers(build).Complete(r)
+	return r, r.followers.Watch(build).Complete(r)
 }
 
 func requestFor(obj client.Object) reconcile.Request {

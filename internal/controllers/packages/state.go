@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
@@ -52,6 +53,8 @@ type Reconciler struct {
 	resolveTag func(context.Context, input) (digest string, err error)
 	spread     func(time.Duration) time.Duration
 	resolving  resolving
+	catalogue  *choice.Catalogue
+	followers  *choice.Followers
 }
 
 type reconciliation struct {
@@ -68,7 +71,7 @@ type view struct {
 	pkg corev1alpha1.GenericPackage
 	// dep is the deployment of the Package's name, whatever its owner, or nil.
 	dep         corev1alpha1.GenericObjectDeployment
-	choice      choice
+	choice      choice.Choice
 	fingerprint fingerprint
 	inputs
 	// attempt is the last one of this process to load, of any fingerprint, or nil.
@@ -214,8 +217,6 @@ type memory struct {
 	loading int
 	// awaited is what the dependencies of Packages were resolved by.
 	awaited map[types.NamespacedName][]string
-	// offerChanges counts the changes of offers of the cluster, and of namespaces.
-	offerChanges map[string]int
 	// missed is what arrived while the dependencies of a Package are being resolved.
 	missed map[types.NamespacedName][]func(string) bool
 }
@@ -231,7 +232,6 @@ type state struct {
 	template templateVersion
 	drifted  bool
 	hashKey  []byte
-	chosen   rememberedChoice
 	// awaited is what the choice of a version was resolved by.
 	awaited  []string
 	failures queueing.Failures
@@ -242,9 +242,9 @@ type state struct {
 
 	// ---- lock ----
 
-	attempt  *attempt
-	tag      *tag
-	provider rememberedProvider
+	attempt *attempt
+	tag     *tag
+	choice  choice.Memory
 	// loads counts loads; took is the duration of the last one that was deployed.
 	loads int
 	took  time.Duration
@@ -360,12 +360,10 @@ func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
 
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
 
-var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
-
 // listPackages returns all Packages of both scopes from the cache, for reading only.
 func listPackages(ctx context.Context, reader client.Reader) ([]corev1alpha1.GenericPackage, error) {
 	var all []corev1alpha1.GenericPackage
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		list := scope.NewPackageList()
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Packages: %w", err)

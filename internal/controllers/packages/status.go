@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/background"
@@ -45,7 +46,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	dependencies.ReportHold(status, v.pkg.GetGeneration(), v.heldBy)
 	reportTarget(status, v)
 	if !deleted {
-		reportChoice(status, v.pkg, v.choice)
+		choice.Report(status, v.pkg, v.choice)
 		v.required.Report(status, v.pkg.GetGeneration())
 		reportImage(status, v)
 		reportVerified(status, v)
@@ -100,7 +101,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	case stepHold:
 		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 		if failedBefore(status) {
-			set(corev1alpha1.ConditionUnpacked, false, v.choice.reason, "See the condition Resolved.")
+			set(corev1alpha1.ConditionUnpacked, false, v.choice.Reason, "See the condition Resolved.")
 		}
 	case stepDepend, stepPermit:
 		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
@@ -288,12 +289,12 @@ func kstatusOf(v view, observed bool) conditions.State {
 	case stepAwait:
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}
-	if v.choice.refused() {
-		message := v.choice.message
+	if v.choice.Refused() {
+		message := v.choice.Message
 		if v.step == stepHold && v.dep != nil {
 			message += "; other changes of the spec wait until a version fits"
 		}
-		return conditions.State{Stalled: !v.choice.pending, Reason: v.choice.reason, Message: message}
+		return conditions.State{Stalled: !v.choice.Pending, Reason: v.choice.Reason, Message: message}
 	}
 	switch v.step {
 	case stepDepend:
@@ -303,7 +304,7 @@ func kstatusOf(v view, observed bool) conditions.State {
 		return conditions.State{Reason: corev1alpha1.ReasonPaused, Message: "The package is paused; this spec is unpacked when it is resumed."}
 	case stepWait, stepLoad:
 		if v.loading() {
-			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.choice.origin.String() + "."}
+			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.choice.Origin.String() + "."}
 		}
 		if state, refused := imageconfigs.NotVerified(v.attempt.Err); refused {
 			return state

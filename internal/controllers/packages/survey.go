@@ -9,11 +9,38 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
+
+// dependencyIndex is that of Packages by the instances that satisfy their dependencies.
+const dependencyIndex = "status.dependencies.packageRef"
+
+// indexes are those of the caches.
+func indexes() []choice.Index {
+	all := choice.Indexes()
+	for _, scope := range corev1alpha1.Scopes() {
+		all = append(all, choice.Index{Of: scope.NewPackage(), Field: dependencyIndex, Values: satisfiers})
+	}
+	return all
+}
+
+func satisfiers(obj client.Object) []string {
+	pkg, ok := obj.(corev1alpha1.GenericPackage)
+	if !ok {
+		return nil
+	}
+	var found []string
+	for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
+		if r.Satisfier != nil {
+			found = append(found, r.Satisfier.String())
+		}
+	}
+	return found
+}
 
 // survey returns the Packages that matter to those of a namespace, or to ClusterPackages:
 // these, ClusterPackages, and dependents of ClusterPackages that heed all, in their
@@ -78,7 +105,7 @@ func (r *Reconciler) packagesIn(ctx context.Context, namespace string) ([]corev1
 // dependentsOf returns the Packages that record an instance, from the cache, for reading only.
 func (r *Reconciler) dependentsOf(ctx context.Context, i resolver.Instance) ([]corev1alpha1.GenericPackage, error) {
 	var all []corev1alpha1.GenericPackage
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		list := scope.NewPackageList()
 		if err := r.Client.List(ctx, list, client.MatchingFields{dependencyIndex: i.String()}, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list the dependents of %s: %w", i, err)

@@ -19,6 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/test/jointneeds"
@@ -225,14 +226,14 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 	s := p.of(pkg)
 	s.environment = env
 	p.must(s.choose(ctx))
-	reportChoice(&pkg.Status, pkg, s.choice)
-	if s.choice.chosen() {
-		from := s.choice.origin
-		loaded := &content{dependencies: from.declared.Dependencies, resolved: corev1alpha1.ResolvedPackage{
-			PackageName: from.packageName, CatalogName: from.packageName, Version: from.version, Image: from.image, Repository: from.repository,
+	choice.Report(&pkg.Status, pkg, s.choice)
+	if s.choice.Chosen() {
+		from := s.choice.Origin
+		loaded := &content{dependencies: from.Declared.Dependencies, resolved: corev1alpha1.ResolvedPackage{
+			PackageName: from.PackageName, CatalogName: from.PackageName, Version: from.Version, Image: from.Image, Repository: from.Repository,
 		}}
 		s.attempt = &attempt{Done: true, Out: load{content: loaded}}
-		if s.step = stepDeploy; pkg.Status.Resolved != nil && pkg.Status.Resolved.Version == from.version {
+		if s.step = stepDeploy; pkg.Status.Resolved != nil && pkg.Status.Resolved.Version == from.Version {
 			s.step = stepSync
 		}
 		p.must(s.next(s.depend)(ctx))

@@ -2,8 +2,10 @@ package packages
 
 import (
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -15,9 +17,13 @@ func (t *turns) of(namespace string) *queueing.Requests[types.NamespacedName] {
 	return &t.namespaces
 }
 
-func (r *Reconciler) setupTurns() {
+// connect makes the parts that share what the Reconciler remembers.
+func (r *Reconciler) connect(reader client.Reader) {
+	enqueue := func(key types.NamespacedName) { r.enqueue(key) }
+	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered}
+	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.offersWake}
 	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolving.resolutions, limits.ReleasesAtOnce: &r.resolving.releases} {
-		t.namespaces.Most, t.namespaces.Enqueue, t.cluster.Enqueue = most, r.enqueue, r.enqueue
+		t.namespaces.Most, t.namespaces.Enqueue, t.cluster.Enqueue = most, enqueue, enqueue
 	}
 }
 

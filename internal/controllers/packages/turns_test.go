@@ -185,7 +185,6 @@ func TestTurns(t *testing.T) {
 	c := newCluster(t)
 	enqueued := make(chan types.NamespacedName, 100)
 	c.enqueue = func(key types.NamespacedName) { enqueued <- key }
-	c.setupTurns()
 	of := func(namespace, name string) *reconciliation {
 		pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
 		pkg.SetNamespace(namespace)

@@ -1,7 +1,6 @@
-package packages
+package choice
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,37 +9,29 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
-	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Indexes of the caches by the name of a package or by an API, and by what satisfies dependencies.
+// Indexes of the caches by the name of a package, and by an API.
 const (
-	followerIndex   = "spec.packageRef"
-	dependencyIndex = "status.dependencies.packageRef"
-	availableIndex  = "spec.packageName"
-	providedIndex   = "spec.versions.provides"
+	followerIndex  = "spec.packageRef"
+	availableIndex = "spec.packageName"
+	providedIndex  = "spec.versions.provides"
 )
 
-// addIndexes indexes Packages by the package and by the API that they follow and by what satisfies their dependencies, and
-// AvailablePackages by their packages and APIs.
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, scope := range scopes {
-		for _, index := range []struct {
-			of     client.Object
-			field  string
-			values client.IndexerFunc
-		}{
-			{scope.NewPackage(), followerIndex, followed},
-			{scope.NewPackage(), dependencyIndex, satisfiers},
-			{scope.NewAvailablePackage(), availableIndex, offeredName},
-			{scope.NewAvailablePackage(), providedIndex, provided},
-		} {
-			if err := indexer.IndexField(ctx, index.of, index.field, index.values); err != nil {
-				return fmt.Errorf("index packages by %s: %w", index.field, err)
-			}
-		}
+// Index is an index of a cache.
+type Index struct {
+	Of     client.Object
+	Field  string
+	Values client.IndexerFunc
+}
+
+// Indexes are those of Packages by the package and by the API that they follow, and of AvailablePackages by their packages and APIs.
+func Indexes() (all []Index) {
+	for _, scope := range corev1alpha1.Scopes() {
+		all = append(all, Index{scope.NewPackage(), followerIndex, followed}, Index{scope.NewAvailablePackage(), availableIndex, offeredName},
+			Index{scope.NewAvailablePackage(), providedIndex, provided})
 	}
-	return nil
+	return all
 }
 
 func followed(obj client.Object) []string {
@@ -89,20 +80,6 @@ func providersIn(spec *corev1alpha1.AvailablePackageSpec) map[string]map[string]
 			found[api.String()][from] = true
 		}
 		last = from
-	}
-	return found
-}
-
-func satisfiers(obj client.Object) []string {
-	pkg, ok := obj.(corev1alpha1.GenericPackage)
-	if !ok {
-		return nil
-	}
-	var found []string
-	for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
-		if r.Satisfier != nil {
-			found = append(found, r.Satisfier.String())
-		}
 	}
 	return found
 }

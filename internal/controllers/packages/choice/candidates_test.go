@@ -1,4 +1,4 @@
-package packages
+package choice
 
 import (
 	"strings"
@@ -13,6 +13,23 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
+
+const (
+	image  = "registry.test/shop:v1"
+	digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+)
+
+var env = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
+
+// newPackage returns a Package of generation 2 that nothing was done for yet.
+func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
+	pkg.Spec.Image = image
+	for _, c := range change {
+		c(pkg)
+	}
+	return pkg
+}
 
 // follows makes a Package follow a constraint.
 func follows(constraint string) func(*corev1alpha1.Package) {
@@ -80,10 +97,10 @@ func TestChoose(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := choose(tc.pkg, offers.ProviderOf(tc.pkg, nil, nil), tc.offered, nil, offers.RequestOf(tc.pkg, "shop", versions.Platform{}))
-			if got.origin.version != tc.version || got.reason != tc.reason || got.fits != tc.fits || got.message == "" {
+			if got.Origin.Version != tc.version || got.Reason != tc.reason || got.Fits != tc.fits || got.Message == "" {
 				t.Errorf("got %+v", got)
 			}
-			if got.chosen() == got.refused() || got.origin.version != "" && got.origin.image != image+"-"+tc.version {
+			if got.Chosen() == got.Refused() || got.Origin.Version != "" && got.Origin.Image != image+"-"+tc.version {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -96,57 +113,12 @@ func TestChooseWhilePending(t *testing.T) {
 	for constraint, final := range map[string]bool{"^1": false, "about": true} {
 		pkg := newPackage(follows(constraint))
 		c := choose(pkg, offers.Provider{Name: "shop"}, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, "shop", versions.Platform{}))
-		state := kstatusOf(view{pkg: pkg, choice: c, outcome: outcome{step: stepHold}}, false)
-		if state.Ready || state.Stalled != final || strings.Contains(state.Message, "not fetched yet: PackageRepository/stable") == final {
-			t.Errorf("%s: %+v", constraint, state)
+		if c.Pending == final || strings.Contains(c.Message, "not fetched yet: PackageRepository/stable") == final {
+			t.Errorf("%s: %+v", constraint, c)
 		}
 	}
-	if c := choose(newPackage(follows("^1")), offers.Provider{Name: "shop"}, offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}); c.pending {
+	if c := choose(newPackage(follows("^1")), offers.Provider{Name: "shop"}, offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}); c.Pending {
 		t.Errorf("%+v", c)
-	}
-}
-
-// A refusal never changes the installed version; the rest of the spec is followed where
-// that version still fits.
-func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
-	t.Parallel()
-	pkg := newPackage(follows("^1"), hasVersion("1.0.0"))
-	for name, tc := range map[string]struct {
-		choice choice
-		change bool
-		want   step
-	}{
-		"nothing else changed":       {choice{origin: installed(pkg), reason: corev1alpha1.ReasonNoMatchingVersion}, false, stepSync},
-		"the version still fits":     {choice{origin: installed(pkg), reason: corev1alpha1.ReasonDowngradeRefused, fits: true}, true, stepLoad},
-		"the version does not fit":   {choice{origin: installed(pkg), reason: corev1alpha1.ReasonNoMatchingVersion}, true, stepHold},
-		"nothing is installed":       {choice{reason: corev1alpha1.ReasonUnknownPackage}, true, stepHold},
-		"manifests were withdrawn":   {choice{origin: origin{digest: digest, version: "1.0.0"}, reason: corev1alpha1.ReasonUnknownPackage, fits: true}, true, stepHold},
-		"a version that was chosen":  {choice{origin: origin{image: "new", version: "1.1.0"}, reason: corev1alpha1.ReasonResolved}, true, stepLoad},
-		"the version that it is now": {choice{origin: installed(pkg), reason: corev1alpha1.ReasonResolved}, false, stepSync},
-	} {
-		v := view{pkg: pkg.DeepCopy(), dep: newOwned(), choice: tc.choice, now: start}
-		unpacked, err := fingerprintOf(pkg, installed(pkg), env, nil, "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		v.pkg.PackageStatus().UnpackedHash = unpacked.String()
-		if tc.change {
-			v.pkg.PackageSpec().Component = "changed"
-		}
-		if v.fingerprint, err = fingerprintOf(v.pkg, tc.choice.origin, env, nil, ""); err != nil {
-			t.Fatal(err)
-		}
-		if got, _ := decide(v); got != tc.want {
-			t.Errorf("%s: step %d, want %d", name, got, tc.want)
-		}
-		v.step, _ = decide(v)
-		state := kstatusOf(v, observed(v))
-		if strings.Contains(state.Message, "other changes of the spec wait") != (tc.choice.refused() && tc.want == stepHold) {
-			t.Errorf("%s: %s", name, state.Message)
-		}
-		if state.Stalled != tc.choice.refused() || tc.choice.refused() && state.Reason != tc.choice.reason {
-			t.Errorf("%s: %+v", name, state)
-		}
 	}
 }
 
@@ -169,7 +141,7 @@ func TestMayMove(t *testing.T) {
 			conditions.Set(&p.Status.Conditions, p.Generation, corev1alpha1.ConditionResolved, false, corev1alpha1.ReasonNoMatchingVersion, "")
 		}), []string{"0.1.0"}, true},
 		"of an image": {newPackage(), []string{"1.0.0"}, false},
-		"paused":      {newPackage(follows("^1"), paused), []string{"1.0.0"}, false},
+		"paused":      {newPackage(follows("^1"), func(p *corev1alpha1.Package) { p.Spec.Paused = true }), []string{"1.0.0"}, false},
 		"no version":  {newPackage(follows("^1"), hasVersion("1.0.0")), []string{"newest"}, false},
 	} {
 		if got := mayMove(tc.pkg, tc.changed); got != tc.want {
@@ -224,7 +196,7 @@ func TestPlatformOf(t *testing.T) {
 	openshift := env
 	openshift.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.1"}
 	for _, manager := range []string{"v1.2.3", ""} {
-		if got := platformOf(openshift, manager); got != (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: manager}) {
+		if got := PlatformOf(openshift, manager); got != (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: manager}) {
 			t.Errorf("%s: %+v", manager, got)
 		}
 	}
@@ -251,7 +223,7 @@ func TestChooseByAPI(t *testing.T) {
 		tc.pkg.Spec.PackageRef.Name, tc.pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&api)
 		provider := offers.ProviderOf(tc.pkg, tc.providers, nil)
 		got := choose(tc.pkg, provider, offered, nil, offers.RequestOf(tc.pkg, provider.Name, versions.Platform{}))
-		if got.origin.version != tc.version || got.reason != tc.reason || !strings.Contains(got.message, tc.says) {
+		if got.Origin.Version != tc.version || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -1,10 +1,9 @@
-package packages
+package choice
 
 import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,8 +36,8 @@ func fetched(namespace string) *corev1alpha1.PackageRepository {
 	}
 }
 
-// offering returns a Reconciler whose caches have some objects, and counts the lists that it reads.
-func offering(t *testing.T, objects ...client.Object) (*Reconciler, *int) {
+// offering returns a Catalogue whose caches have some objects, and counts the lists that it reads.
+func offering(t *testing.T, objects ...client.Object) (*Followers, client.Client, *int) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1alpha1.AddToScheme} {
@@ -48,9 +47,8 @@ func offering(t *testing.T, objects ...client.Object) (*Reconciler, *int) {
 	}
 	reads := 0
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
-	for _, scope := range scopes {
-		build = build.WithIndex(scope.NewAvailablePackage(), availableIndex, offeredName).WithIndex(scope.NewAvailablePackage(), providedIndex, provided).
-			WithIndex(scope.NewPackage(), followerIndex, followed)
+	for _, index := range Indexes() {
+		build = build.WithIndex(index.Of, index.Field, index.Values)
 	}
 	c := build.WithInterceptorFuncs(interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
@@ -58,7 +56,11 @@ func offering(t *testing.T, objects ...client.Object) (*Reconciler, *int) {
 			return c.List(ctx, list, options...)
 		},
 	}).Build()
-	return &Reconciler{Client: c, Reader: c, enqueue: func(types.NamespacedName) {}, Now: func() time.Time { return start }}, &reads
+	memory := &Memory{}
+	return &Followers{
+		Catalogue: &Catalogue{Reader: c, Remembered: func(corev1alpha1.GenericPackage) *Memory { return memory }},
+		Enqueue:   func(types.NamespacedName) {}, Offered: func(_, _ *corev1alpha1.AvailablePackageSpec) {},
+	}, c, &reads
 }
 
 // However many packages claim an API, they are read once, not at each reconcile of the Packages that name it.
@@ -69,14 +71,13 @@ func TestProviderIsRemembered(t *testing.T) {
 	for i := range claims {
 		objects = append(objects, providing("team", fmt.Sprintf("shop-%02d", i)))
 	}
-	r, reads := offering(t, objects...)
+	f, server, reads := offering(t, objects...)
 	pkg := newPackage(follows(""))
 	pkg.Spec.PackageRef.Name, pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&shopAPI)
-	r.stateOf(pkg)
 	follow := func(others, most int) {
 		t.Helper()
 		*reads = 0
-		provider, _, err := r.follow(t.Context(), pkg)
+		provider, _, err := f.Catalogue.follow(t.Context(), pkg)
 		if err != nil || len(provider.Others)+provider.More != others || *reads > most {
 			t.Errorf("%v others of %d after %d reads, %v", provider, others, *reads, err)
 		}
@@ -85,17 +86,17 @@ func TestProviderIsRemembered(t *testing.T) {
 	follow(claims, atRest+2+2*claims)
 	follow(claims, atRest)
 	more := providing("team", "market")
-	if err := r.Client.Create(t.Context(), more); err != nil {
+	if err := server.Create(t.Context(), more); err != nil {
 		t.Fatal(err)
 	}
-	r.offersChanged(t.Context(), nil, providing("elsewhere", "market"))
+	f.OffersChanged(t.Context(), nil, providing("elsewhere", "market"))
 	follow(claims, atRest) // another namespace's change is none here
-	r.offersChanged(t.Context(), nil, more)
+	f.OffersChanged(t.Context(), nil, more)
 	follow(claims+1, atRest+2+2*(claims+1))
 	follow(claims+1, atRest)
 	pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: "market", Version: "1.0.0"}
 	follow(claims, atRest+2+2*(claims+1))
-	if key, err := (&offerings{read: make([]string, 10_000)}).key(versions.Request{}, r.stateOf(pkg).provider.Provider, origin{}); err != nil || len(key) > 64 {
+	if key, err := (&offerings{read: make([]string, 10_000)}).key(versions.Request{}, f.Catalogue.Remembered(pkg).provider.Provider, Origin{}); err != nil || len(key) > 64 {
 		t.Errorf("a key of %d bytes, %v", len(key), err)
 	}
 }

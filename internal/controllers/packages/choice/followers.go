@@ -1,4 +1,4 @@
-package packages
+package choice
 
 import (
 	"context"
@@ -7,72 +7,63 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/util/workqueue"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
-	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
-// watchOffers enqueues Packages whose choice may change with what repositories offer, or to whom.
-func (r *Reconciler) watchOffers(build *builder.Builder) *builder.Builder {
-	for _, scope := range scopes {
-		build = build.Watches(scope.NewAvailablePackage(), changes(r.offersChanged)).
-			Watches(scope.NewPackageRepository(), changes(r.repositoryChanged))
-	}
-	return build.WatchesMetadata(namespaceMetadata(), changes(r.namespaceChanged))
+// Followers are the Packages with a packageRef: they are enqueued when their choice may change.
+type Followers struct {
+	Catalogue *Catalogue
+	Enqueue   func(types.NamespacedName)
+	// Offered is called with the states of an offer before and after a change.
+	Offered func(was, is *corev1alpha1.AvailablePackageSpec)
 }
 
-// changes calls handle with the states before and after; nil for one that does not exist.
-func changes(handle func(ctx context.Context, before, after client.Object)) handler.EventHandler {
-	// client-go ends the process where a handler panics, and would do so again after a restart.
-	changed := func(ctx context.Context, before, after client.Object) {
-		_ = panics.Guard(ctx, "handling an event", func() error { handle(ctx, before, after); return nil })
+// Watch enqueues Packages whose choice may change with what repositories offer, or to whom.
+func (f *Followers) Watch(build *builder.Builder) *builder.Builder {
+	for _, scope := range corev1alpha1.Scopes() {
+		build = build.Watches(scope.NewAvailablePackage(), queueing.Changes(f.OffersChanged)).
+			Watches(scope.NewPackageRepository(), queueing.Changes(f.repositoryChanged))
 	}
-	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) { changed(ctx, nil, e.Object) },
-		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, _ queue) { changed(ctx, e.ObjectOld, e.ObjectNew) },
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, _ queue) { changed(ctx, e.Object, nil) },
-	}
+	return build.WatchesMetadata(namespaceMetadata(), queueing.Changes(f.namespaceChanged))
 }
 
-// offersChanged enqueues the followers of a package whose choice may change.
-func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Object) {
+// OffersChanged enqueues the followers of a package whose choice may change.
+func (f *Followers) OffersChanged(ctx context.Context, before, after client.Object) {
 	was, is := specOf(before), specOf(after)
-	r.memory.offerChanged(changedNamespace(before, after))
-	r.offersWake(was, is)
+	f.Catalogue.changed(changedNamespace(before, after))
+	f.Offered(was, is)
 	changed := changedVersions(was, is)
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}
 	delete(names, "")
 	for name := range names {
-		for _, pkg := range r.followers(ctx, name, changedNamespace(before, after)) {
+		for _, pkg := range f.followers(ctx, name, changedNamespace(before, after)) {
 			if mayMove(pkg, changed) {
-				r.enqueue(keyOf(pkg))
+				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
 	if len(changed) > 0 {
-		r.providersChanged(ctx, was, is, changedNamespace(before, after))
+		f.providersChanged(ctx, was, is, changedNamespace(before, after))
 	}
 }
 
 // providersChanged enqueues the Packages that name an API which a package provides from now on, no more, or to others, and those
 // without a version.
-func (r *Reconciler) providersChanged(ctx context.Context, was, is *corev1alpha1.AvailablePackageSpec, namespace string) {
+func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.AvailablePackageSpec, namespace string) {
 	before, after := providersIn(was), providersIn(is)
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	for api := range all {
 		same := maps.Equal(before[api], after[api])
-		for _, pkg := range r.followers(ctx, api, namespace) {
+		for _, pkg := range f.followers(ctx, api, namespace) {
 			if !same || unresolved(pkg) {
-				r.enqueue(keyOf(pkg))
+				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
@@ -120,14 +111,14 @@ func byVersion(spec *corev1alpha1.AvailablePackageSpec) map[string][]*corev1alph
 }
 
 // followers returns the Packages that follow a package or an API: of a namespace, or all of them, for reading only.
-func (r *Reconciler) followers(ctx context.Context, name, namespace string) []corev1alpha1.GenericPackage {
+func (f *Followers) followers(ctx context.Context, name, namespace string) []corev1alpha1.GenericPackage {
 	var all []corev1alpha1.GenericPackage
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		if namespace != "" && scope == corev1alpha1.ScopeCluster {
 			continue
 		}
 		list := scope.NewPackageList()
-		err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{followerIndex: name}, client.UnsafeDisableDeepCopy)
+		err := f.Catalogue.Reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{followerIndex: name}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			continue // the cache has stopped, and with it this process
 		}
@@ -138,9 +129,9 @@ func (r *Reconciler) followers(ctx context.Context, name, namespace string) []co
 
 // repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more,
 // and the Packages without a version where it was fetched for the first time.
-func (r *Reconciler) repositoryChanged(ctx context.Context, before, after client.Object) {
+func (f *Followers) repositoryChanged(ctx context.Context, before, after client.Object) {
 	if isPending(before) != isPending(after) {
-		r.enqueueUnresolved(ctx, before, after)
+		f.enqueueUnresolved(ctx, before, after)
 	}
 	was, _ := before.(*corev1alpha1.ClusterPackageRepository)
 	is, _ := after.(*corev1alpha1.ClusterPackageRepository)
@@ -148,17 +139,17 @@ func (r *Reconciler) repositoryChanged(ctx context.Context, before, after client
 		return
 	}
 	own := map[string]labels.Set{}
-	for name := range r.offeredBy(ctx, was, is) {
-		for _, pkg := range r.followers(ctx, name, "") {
+	for name := range f.offeredBy(ctx, was, is) {
+		for _, pkg := range f.followers(ctx, name, "") {
 			ns := pkg.GetNamespace()
 			if ns == "" {
 				continue // ClusterPackages see all repositories
 			}
 			if _, known := own[ns]; !known {
-				own[ns], _ = r.namespaceLabels(ctx, ns)
+				own[ns], _ = f.Catalogue.namespaceLabels(ctx, ns)
 			}
 			if selects(was, own[ns]) != selects(is, own[ns]) {
-				r.enqueue(keyOf(pkg))
+				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
@@ -170,19 +161,19 @@ func isPending(obj client.Object) bool {
 }
 
 // enqueueUnresolved enqueues the Packages in the scope of a repository that have no version.
-func (r *Reconciler) enqueueUnresolved(ctx context.Context, before, after client.Object) {
+func (f *Followers) enqueueUnresolved(ctx context.Context, before, after client.Object) {
 	namespace := changedNamespace(before, after)
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		if namespace != "" && scope == corev1alpha1.ScopeCluster {
 			continue
 		}
 		list := scope.NewPackageList()
-		if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		if err := f.Catalogue.Reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return // the cache has stopped, and with it this process
 		}
 		for _, pkg := range list.GenericPackages() {
 			if pkg.PackageSpec().PackageRef != nil && unresolved(pkg) {
-				r.enqueue(keyOf(pkg))
+				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
@@ -194,7 +185,7 @@ func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) 
 }
 
 // offeredBy returns the names of packages of which a repository offers a version, and the APIs that these provide.
-func (r *Reconciler) offeredBy(ctx context.Context, states ...*corev1alpha1.ClusterPackageRepository) map[string]bool {
+func (f *Followers) offeredBy(ctx context.Context, states ...*corev1alpha1.ClusterPackageRepository) map[string]bool {
 	repository, names := "", map[string]bool{}
 	for _, state := range states {
 		if state != nil {
@@ -202,7 +193,7 @@ func (r *Reconciler) offeredBy(ctx context.Context, states ...*corev1alpha1.Clus
 		}
 	}
 	list := &corev1alpha1.ClusterAvailablePackageList{}
-	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.Catalogue.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return names // the cache has stopped, and with it this process
 	}
 	for i := range list.Items {
@@ -220,21 +211,21 @@ func (r *Reconciler) offeredBy(ctx context.Context, states ...*corev1alpha1.Clus
 }
 
 // namespaceChanged enqueues the followers in a namespace whose labels changed what they see.
-func (r *Reconciler) namespaceChanged(ctx context.Context, before, after client.Object) {
+func (f *Followers) namespaceChanged(ctx context.Context, before, after client.Object) {
 	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
 		return
 	}
 	repositories := &corev1alpha1.ClusterPackageRepositoryList{}
-	if err := r.Client.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil || !seesOthers(repositories.Items, before, after) {
+	if err := f.Catalogue.Reader.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil || !seesOthers(repositories.Items, before, after) {
 		return
 	}
 	list := &corev1alpha1.PackageList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(after.GetName()), client.UnsafeDisableDeepCopy); err != nil {
+	if err := f.Catalogue.Reader.List(ctx, list, client.InNamespace(after.GetName()), client.UnsafeDisableDeepCopy); err != nil {
 		return // the cache has stopped, and with it this process
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.PackageRef != nil {
-			r.enqueue(keyOf(&list.Items[i]))
+			f.Enqueue(client.ObjectKeyFromObject(&list.Items[i]))
 		}
 	}
 }

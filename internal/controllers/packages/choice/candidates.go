@@ -1,0 +1,170 @@
+package choice
+
+import (
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+// Origin is what a package is loaded from.
+type Origin struct {
+	// Image is the reference of the image; empty for manifests that the repository has itself.
+	Image string
+	// Files are these manifests, and digest is theirs. Without files they are known by the digest alone.
+	Files  map[string]string
+	Digest string
+	// version, repository and packageName are those of packageRef.
+	Version, Repository, PackageName string
+	// Declared is what the repository says of manifests that are no package.
+	Declared loader.Declared
+}
+
+// Loadable reports whether the origin can be loaded.
+func (o Origin) Loadable() bool { return o.Image != "" || len(o.Files) > 0 }
+
+// String names the origin in messages.
+func (o Origin) String() string {
+	if o.Image != "" || o.Version == "" {
+		return o.Image
+	}
+	return o.PackageName + " " + o.Version + " of " + o.Repository
+}
+
+// Choice is where the spec led to: its image, or the version that packageRef chose.
+type Choice struct {
+	// Origin is the chosen content, or else the installed one.
+	Origin Origin
+	// Provider is the package that packageRef leads to.
+	Provider offers.Provider
+	// Candidates are the versions that may be chosen, the highest first: not all of them, where there are many.
+	Candidates []offers.Offered
+	// Reason and message are of the condition Resolved; empty where nothing was chosen.
+	Reason, Message string
+	// Fits reports whether the installed version is one that packageRef would accept.
+	Fits bool
+	// Pending reports whether a repository that was never fetched may still offer a version.
+	Pending bool
+}
+
+func (c Choice) Chosen() bool { return c.Reason == corev1alpha1.ReasonResolved }
+
+// Refused reports whether packageRef led to no version, so that the installed one stays.
+func (c Choice) Refused() bool { return c.Reason != "" && !c.Chosen() }
+
+// Installed returns the origin of the last unpacked content.
+func Installed(pkg corev1alpha1.GenericPackage) Origin {
+	resolved := pkg.PackageStatus().Resolved
+	if resolved == nil {
+		return Origin{}
+	}
+	o := Origin{Image: resolved.Image}
+	if resolved.Repository != "" {
+		o.Version, o.Repository, o.PackageName = resolved.Version, resolved.Repository, resolved.PackageName
+	}
+	if resolved.Image == "" {
+		o.Digest = resolved.Digest
+	}
+	return o
+}
+
+// choose selects among the versions that are offered of a package. pending are repositories that were never fetched.
+func choose(
+	pkg corev1alpha1.GenericPackage, provider offers.Provider, offered []offers.Offered, pending []string, request versions.Request,
+) Choice {
+	if reason, message := provider.Refusal(); reason != "" {
+		c := Choice{Origin: Installed(pkg), Reason: reason, Message: message}
+		c.mayYet(pending)
+		return c
+	}
+	candidates := make([]versions.Candidate, len(offered))
+	for i, o := range offered {
+		candidates[i] = o.Candidate()
+	}
+	selected := versions.Select(candidates, request)
+	c := Choice{Provider: provider, Reason: selected.Reason, Message: provider.Describe(selected.Message)}
+	if selected.Index >= 0 {
+		c.Origin = OriginOf(provider.Name, offered[selected.Index])
+		c.Candidates = offers.Fitting(pkg, offered, selected, request)
+		return c
+	}
+	c.Origin = Installed(pkg)
+	c.mayYet(pending)
+	if constraint, err := versions.ParseConstraint(request.Selection.Version); err == nil && request.Installed != "" {
+		c.Fits = constraint.Matches(request.Installed, request.Selection.Prereleases)
+	}
+	return c
+}
+
+// mayYet notes of a refusal the repositories that may still change it.
+func (c *Choice) mayYet(pending []string) {
+	switch c.Reason {
+	case corev1alpha1.ReasonVersionInvalid, corev1alpha1.ReasonAmbiguousProvider:
+		return
+	}
+	if len(pending) > 0 {
+		c.Pending, c.Message = true, c.Message+offers.NotFetched(pending)
+	}
+}
+
+func OriginOf(name string, o offers.Offered) Origin {
+	from := Origin{
+		Image: o.Version.Image, Version: o.Version.Version, Repository: o.Source(), PackageName: name,
+		Declared: loader.Declared{Dependencies: o.Version.Dependencies, UniqueInScope: o.Version.UniqueInScope},
+	}
+	if o.Inline() {
+		from.Files, from.Digest = o.Version.Files, offers.FilesDigest(o.Version.Files)
+	}
+	return from
+}
+
+func PlatformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versions.Platform {
+	p := versions.Platform{Kubernetes: env.Kubernetes.Version, Manager: manager}
+	if env.OpenShift != nil {
+		p.OpenShift = env.OpenShift.Version
+	}
+	return p
+}
+
+// Report sets the condition Resolved.
+func Report(status *corev1alpha1.PackageStatus, pkg corev1alpha1.GenericPackage, c Choice) {
+	switch {
+	case pkg.PackageSpec().PackageRef == nil:
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionResolved)
+	case c.Reason != "":
+		conditions.Set(&status.Conditions, pkg.GetGeneration(), corev1alpha1.ConditionResolved, c.Chosen(), c.Reason, c.Message)
+	}
+}
+
+// mayMove reports whether the choice of a Package may change after some versions of its package were offered, changed
+// or withdrawn.
+func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
+	spec := pkg.PackageSpec()
+	if spec.PackageRef == nil || spec.Paused || len(changed) == 0 {
+		return false
+	}
+	last := offers.LastAttempted(pkg, offers.NameOf(pkg))
+	if last == nil || unresolved(pkg) {
+		return true
+	}
+	constraint, err := versions.ParseConstraint(spec.PackageRef.Version)
+	if err != nil {
+		return true
+	}
+	from, err := semver.NewVersion(last.Version)
+	return err != nil || slices.ContainsFunc(changed, func(version string) bool {
+		to, err := semver.NewVersion(version)
+		return version == last.Version || err == nil && !to.LessThan(from) && constraint.Matches(version, spec.PackageRef.Prereleases)
+	})
+}
+
+// unresolved reports whether packageRef of a Package has led to no version so far.
+func unresolved(pkg corev1alpha1.GenericPackage) bool {
+	return !conditions.IsTrueFor(*pkg.StatusConditions(), corev1alpha1.ConditionResolved, pkg.GetGeneration())
+}
