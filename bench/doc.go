@@ -3,18 +3,11 @@
 // it against docs/design/budget.md.
 //
 //	./task bench
-//	./task bench -- --workload 1000x4
-//	./task bench -- --workload 1000 --scenarios install,drift --json result.json --profile profiles
+//	./task bench -- --workload 100x10
+//	./task bench -- --workload 1000 --scenarios install,drift --profile profiles
 //
 // Each workload gets a sandbox and a manager of its own, with the service account
-// and RBAC of config. How things are measured is the matter of the package
-// measure; here is
-//
-//   - presets.go: the workloads that have a name, and which of the scenarios each runs;
-//   - main.go: flags become a plan, which is run;
-//   - report.go and table.go: measurements become rows, rows become tables and JSON;
-//   - tb.go lets a command use what the end-to-end tests share.
-//
-// docs/design/budget.md says what the figures mean. The exit code is 1 where a limit
-// is not kept, unless --check=false.
+// and RBAC of config. The package measure says how things are measured. Here,
+// main.go runs the workloads that flags choose of presets.go, and report.go prints
+// the measurements as tables in Markdown. The exit code is 1 if a limit is not kept.
 package main

@@ -3,307 +3,112 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strconv"
+
+	"charm.land/lipgloss/v2"
+	"charm.land/lipgloss/v2/table"
 
 	"lockstep.run/lockstep/bench/measure"
 )
 
-// report is everything that a run found out.
-type report struct {
-	Machine   machine  `json:"machine"`
-	Workloads []result `json:"workloads"`
-}
-
-// machine says where it was measured.
-type machine struct {
-	CPUs       int    `json:"cpus"`
-	Model      string `json:"model"`
-	Platform   string `json:"platform"`
-	Go         string `json:"go"`
-	Kubernetes string `json:"kubernetes"`
-	// Load is the number of runnable processes, averaged over the minute before the
-	// run: above zero, others were at work.
-	Load float64 `json:"loadBefore"`
-}
-
 // result has the measurements of one workload.
 type result struct {
-	Name string `json:"name"`
+	name string
 	measure.Workload
-	Raw  measure.RawTimes `json:"raw"`
-	Rows []row            `json:"rows"`
+	kubernetes string
+	raw        measure.RawTimes
+	rows       []row
 }
 
 // row is the outcome of one scenario.
 type row struct {
-	Scenario string `json:"scenario"`
-	measure.Count
-	PerObject float64 `json:"requestsPerObject"`
-	// Seconds from cause to effect; for rest, its length.
-	Seconds float64 `json:"seconds"`
-	// RawSeconds is what the bare API server needed for as many creates or deletes,
-	// and Raw how many times that the scenario took; 0 where nothing compares.
-	RawSeconds float64 `json:"rawSeconds,omitempty"`
-	Raw        float64 `json:"ratioToRaw,omitempty"`
-	// Served is how much of the seconds was the API server's.
-	Served measure.Served `json:"served"`
-	// CPUSeconds of the manager, until it was quiet again.
-	CPUSeconds float64 `json:"managerCPUSeconds"`
-	measure.Memory
-	Background  *measure.Background      `json:"background,omitempty"`
-	Transitions *measure.TransitionTimes `json:"transitions,omitempty"`
-	Neighbours  []measure.NeighbourTimes `json:"neighbours,omitempty"`
-	Bytes       *measure.Bytes           `json:"bytes,omitempty"`
-	Scrapes     *measure.Scrapes         `json:"scrapes,omitempty"`
-	Slices      int                      `json:"slices,omitempty"`
-	Stored      *measure.Stored          `json:"stored,omitempty"`
-	Profile     []measure.ProfileShare   `json:"profile,omitempty"`
-	Budget      []judged                 `json:"budget,omitempty"`
-}
-
-// judged is a limit with the measured value.
-type judged struct {
-	measure.Limit
-	Measured float64 `json:"measured"`
-	Kept     bool    `json:"kept"`
-}
-
-// newRow combines the measurements of a scenario.
-func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure.Measurement) row {
-	r := row{
-		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
-		Seconds: m.Span.Seconds(), Served: m.Served, CPUSeconds: m.CPU.Seconds(), Memory: m.Memory,
-		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Bytes: m.Bytes, Scrapes: m.Scrapes, Profile: m.Profile,
-		Slices: m.Slices, Stored: m.Stored,
-	}
-	switch scenario {
-	case measure.Install, measure.Replay:
-		r.RawSeconds = raw.CreateSeconds
-	case measure.Delete:
-		r.RawSeconds = raw.DeleteSeconds
-	}
-	if r.RawSeconds > 0 {
-		r.Raw = r.Seconds / r.RawSeconds
-	}
-	for _, l := range measure.Budget(scenario, w, raw, m) {
-		r.Budget = append(r.Budget, judged{Limit: l, Measured: m.Value(l.Measure), Kept: len(measure.Exceeded([]measure.Limit{l}, m)) == 0})
-	}
-	return r
-}
-
-// limitOf returns the limit on a measure.
-func (r row) limitOf(name string) (float64, bool) {
-	for _, l := range r.Budget {
-		if l.Measure == name {
-			return l.AtMost, true
-		}
-	}
-	return 0, false
-}
-
-// exceeded is the number of limits that are not kept.
-func (r report) exceeded() int {
-	over := 0
-	for _, w := range r.Workloads {
-		for _, x := range w.Rows {
-			for _, l := range x.Budget {
-				if !l.Kept {
-					over++
-				}
-			}
-		}
-	}
-	return over
-}
-
-func (m machine) print(w io.Writer) {
-	fmt.Fprintf(w, "%d CPUs (%s), %s, %s, Kubernetes %s, load %.1f before the run\n", m.CPUs, m.Model, m.Platform, m.Go, m.Kubernetes, m.Load)
+	scenario string
+	measure.Measurement
 }
 
 func (r result) print(w io.Writer) {
-	fmt.Fprintf(w, "\n%s: %s\n", r.Name, r.Workload)
+	fmt.Fprintf(w, "\n%s: %s\n", r.name, r.Workload)
 	if r.Kind != measure.Offers {
-		fmt.Fprintf(w, "raw, %d clients, median of %d: %d creates %.2f s, %d deletes %.2f s\n\n",
-			r.Raw.Clients, r.Raw.Rounds, r.Total(), r.Raw.CreateSeconds, r.Total(), r.Raw.DeleteSeconds)
+		fmt.Fprintf(w, "raw, %d clients, median of %d: %d creates %.2f s, %d deletes %.2f s\n",
+			r.raw.Clients, r.raw.Rounds, r.Total(), r.raw.CreateSeconds, r.Total(), r.raw.DeleteSeconds)
 	}
-	printTable(w, r.times())
-	fmt.Fprintln(w)
-	printTable(w, r.kinds())
-	for _, x := range r.Rows {
-		x.printTransitions(w)
-		x.printNeighbours(w)
-		x.printBytes(w)
-		x.printScrapes(w)
-		x.printStored(w)
-		x.printProfile(w)
+	var rows [][]string
+	for _, x := range r.rows {
+		line := []string{x.scenario}
+		for _, n := range []int{x.Count.Requests, x.Count.Writes, x.Count.DryRuns, x.Count.Statuses, x.Count.Events, x.Count.Reads, x.Count.Lists, x.Count.Refused} {
+			line = append(line, strconv.Itoa(n))
+		}
+		rows = append(rows, append(line, fmt.Sprintf("%.3f", x.Span.Seconds()), r.toRaw(x), x.background(), fmt.Sprintf("%.2f", x.CPU.Seconds()),
+			fmt.Sprintf("%.1f", x.Memory.RssAnon), fmt.Sprintf("%.1f", x.Memory.Most)))
+	}
+	printTable(w, []string{
+		"scenario", "requests", "writes", "dry runs", "statuses", "events", "reads", "lists", "(refused)", "seconds", "× raw", "after it", "CPU s", "RssAnon MiB", "VmHWM MiB",
+	}, rows)
+	for _, x := range r.rows {
+		for _, note := range x.Notes {
+			fmt.Fprintf(w, "- %s: %s\n", x.scenario, note)
+		}
 	}
 }
 
-func (r result) times() [][]string {
-	table := [][]string{{
-		"scenario", "requests", "at most", "per object", "seconds", "at most", "× raw", "API server", "in flight", "after it", "CPU s", "RssAnon MiB", "RSS MiB", "VmHWM MiB",
-	}}
-	for _, x := range r.Rows {
-		table = append(table, []string{
-			x.Scenario, strconv.Itoa(x.Requests), atMost(x, measure.MeasureRequests, "%.0f"), decimals("%.2f", x.PerObject),
-			decimals("%.3f", x.Seconds), atMost(x, measure.MeasureSeconds, "%.2f"), decimals("%.2f", x.Raw),
-			decimals("%.0f %%", 100*x.Served.Share), decimals("%.1f", x.Served.InFlight), x.background(), x.cpu(),
-			inMebibytes(x.RssAnon), inMebibytes(x.RSS), inMebibytes(x.VmHWM),
-		})
-	}
-	return table
-}
-
-// cpu is the manager's processor time, where it ran.
-func (r row) cpu() string {
-	if r.RSS == 0 {
+// toRaw is how many times as long as the bare API server a scenario took, if they compare.
+func (r result) toRaw(x row) string {
+	raw := map[string]float64{measure.Install: r.raw.CreateSeconds, measure.Delete: r.raw.DeleteSeconds}[x.scenario]
+	if raw == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%.2f", r.CPUSeconds)
+	return fmt.Sprintf("%.2f", x.Span.Seconds()/raw)
 }
 
 // background says what came after the effect.
 func (r row) background() string {
-	if r.Background == nil || r.Background.Requests == 0 {
+	if r.Background.Requests == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%d in %.2f s", r.Background.Requests, r.Background.Seconds)
 }
 
-func (r result) kinds() [][]string {
-	table := [][]string{{"requests of", "writes", "dry runs", "statuses", "events", "reads", "lists", "(refused)", "apart: watches", "Lease"}}
-	for _, x := range r.Rows {
-		line := []string{x.Scenario}
-		for _, n := range []int{x.Writes, x.DryRuns, x.Statuses, x.Events, x.Reads, x.Lists, x.Refused, x.Watches, x.Leases} {
-			line = append(line, strconv.Itoa(n))
-		}
-		table = append(table, line)
-	}
-	return table
-}
-
-func (r row) printTransitions(w io.Writer) {
-	t := r.Transitions
-	if t == nil {
-		return
-	}
-	fmt.Fprintf(w, "\n%d transitions, from the arrival of the request that makes the last object of a phase ready, in milliseconds; p99 is %.2f times the watcher's\n\n", t.Count, t.Ratio())
-	line := func(what string, q measure.Quantiles) []string {
-		return []string{what, fmt.Sprintf("%.1f", q.P50), fmt.Sprintf("%.1f", q.P90), fmt.Sprintf("%.1f", q.P99), fmt.Sprintf("%.1f", q.Max)}
-	}
-	printTable(w, [][]string{
-		{"until", "p50", "p90", "p99", "longest"},
-		line("the request is answered", t.Write),
-		line("an independent watcher has the event", t.Watcher),
-		line("the first write of the next phase arrives", t.Manager),
-	})
-}
-
-func (r row) printNeighbours(w io.Writer) {
-	if len(r.Neighbours) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "\nsmall packages, created together: seconds from creation to Available\n\n")
-	table := [][]string{{"small packages", "median", "last", "latest against alone", "large objects before", "and after"}}
-	for _, n := range r.Neighbours {
-		table = append(table, []string{
-			n.Round, fmt.Sprintf("%.2f", n.Median), fmt.Sprintf("%.2f", n.Last), fmt.Sprintf("%+.2f", n.Later), strconv.Itoa(n.Before), strconv.Itoa(n.After),
-		})
-	}
-	printTable(w, table)
-}
-
-func (r row) printBytes(w io.Writer) {
-	if r.Bytes != nil {
-		fmt.Fprintf(w, "\nMiB fetched: %s; published: %s\n", inMebibytes(r.Bytes.Fetched), inMebibytes(r.Bytes.Published))
-	}
-}
-
-func (r row) printScrapes(w io.Writer) {
-	if s := r.Scrapes; s != nil {
-		fmt.Fprintf(w, "\n%d scrapes of %d series, at most %d a package, in %.1f KiB: median %.3f s, longest %.3f s\n", s.Number, s.Series, s.OfAPackage, float64(s.Bytes)/(1<<10), s.Median, s.Longest)
-	}
-}
-
-func (r row) printStored(w io.Writer) {
-	if r.Stored != nil && r.Slices > 0 {
-		fmt.Fprintf(w, "\nafter %s: %d slices, %d of them written; the largest object is %s with %.1f KiB\n",
-			r.Scenario, r.Slices, r.Stored.SlicesWritten, r.Stored.Largest, float64(r.Stored.LargestBytes)/(1<<10))
-	}
-}
-
-func (r row) printProfile(w io.Writer) {
-	if len(r.Profile) == 0 {
-		return
-	}
-	fmt.Fprintf(w, "\nthe manager's %.2f s of processor time in %s; the API server was at work for its requests in %.0f %% of the %.2f s\n\n", r.CPUSeconds, r.Scenario, 100*r.Served.Share, r.Seconds)
-	table := [][]string{{"to", "share"}}
-	for _, p := range r.Profile {
-		table = append(table, []string{p.Work, fmt.Sprintf("%.0f %%", 100*p.Share)})
-	}
-	printTable(w, table)
-}
-
-// document prints everything as a part of a document: the limits first.
-func (r report) document(w io.Writer) {
-	fmt.Fprintln(w)
-	r.Machine.print(w)
-	r.printBudget(w)
-	for _, res := range r.Workloads {
-		res.print(w)
-	}
-	fmt.Fprintln(w)
-}
-
-// printBudget prints every limit with the measured value.
-func (r report) printBudget(w io.Writer) {
-	table := [][]string{{"workload", "scenario", "measure", "at most", "measured", "kept"}}
-	for _, res := range r.Workloads {
-		for _, x := range res.Rows {
-			for _, l := range x.Budget {
+// printBudget prints every limit with the measured value, and returns how many are not kept.
+func printBudget(w io.Writer, results []result) (exceeded int) {
+	var rows [][]string
+	for _, r := range results {
+		for _, x := range r.rows {
+			limits := measure.Budget(x.scenario, r.Workload, r.raw, x.Measurement)
+			over := measure.Exceeded(limits, x.Measurement)
+			exceeded += len(over)
+			for _, l := range limits {
 				kept := "yes"
-				if !l.Kept {
+				if slices.Contains(over, l) {
 					kept = "**no**"
 				}
-				table = append(table, []string{res.Name, x.Scenario, measureNames[l.Measure], inUnit(l.Measure, l.AtMost), inUnit(l.Measure, l.Measured), kept})
+				rows = append(rows, []string{r.name, x.scenario, l.Measure, figure(l.AtMost), figure(x.Value(l.Measure)), kept})
 			}
 		}
 	}
-	if len(table) == 1 {
-		return
-	}
-	fmt.Fprintf(w, "\nBudget: %d limits, %d not kept\n\n", len(table)-1, r.exceeded())
-	printTable(w, table)
+	fmt.Fprintf(w, "\nBudget: %d limits, %d not kept\n", len(rows), exceeded)
+	printTable(w, []string{"workload", "scenario", "measure", "at most", "measured", "kept"}, rows)
+	return exceeded
 }
 
-var measureNames = map[string]string{
-	measure.MeasureRequests: "requests",
-	measure.MeasureChanges:  "writes, statuses, events",
-	measure.MeasureSeconds:  "seconds",
-	measure.MeasureRssAnon:  "RssAnon, MiB",
-	measure.MeasureP50:      "p50, ms",
-	measure.MeasureP99Ratio: "p99 by the watcher's",
-	measure.MeasureLargest:  "largest object, KiB",
-	measure.MeasureSlices:   "slices written",
-	measure.MeasureLater:    "seconds later than alone",
-
-	measure.MeasureSeries:        "series of a package",
-	measure.MeasureScrapeBytes:   "scrape, KiB",
-	measure.MeasureScrapeSeconds: "scrape, seconds",
-}
-
-// inUnit prints a value as its measure is named.
-func inUnit(name string, value float64) string {
-	switch name {
-	case measure.MeasureLargest, measure.MeasureScrapeBytes:
-		return fmt.Sprintf("%.1f", value/(1<<10))
-	case measure.MeasureRequests, measure.MeasureChanges, measure.MeasureSlices, measure.MeasureSeries:
+// figure prints counts without decimals.
+func figure(value float64) string {
+	if value == math.Trunc(value) {
 		return fmt.Sprintf("%.0f", value)
-	case measure.MeasureRssAnon:
-		return inMebibytes(int64(value))
-	case measure.MeasureSeconds, measure.MeasureScrapeSeconds:
-		return fmt.Sprintf("%.3f", value)
-	default:
-		return fmt.Sprintf("%.2f", value)
 	}
+	return fmt.Sprintf("%.3f", value)
+}
+
+// printTable prints Markdown.
+func printTable(w io.Writer, head []string, rows [][]string) {
+	cell := lipgloss.NewStyle().Padding(0, 1)
+	t := table.New().Border(lipgloss.MarkdownBorder()).BorderTop(false).BorderBottom(false).Headers(head...).Rows(rows...)
+	t.StyleFunc(func(_, column int) lipgloss.Style {
+		if column == 0 {
+			return cell
+		}
+		return cell.Align(lipgloss.Right)
+	})
+	fmt.Fprintf(w, "\n%s\n\n", t)
 }

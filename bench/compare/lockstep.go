@@ -2,59 +2,39 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"lockstep.run/lockstep/bench/measure"
 )
 
-// scenarios of the command bench that are the steps.
-var scenarios = map[string]string{"install": steps[0], "upgrade": steps[1], "rest": steps[2], "drift": steps[3], "delete": steps[4]}
+// scenarios of the benchmark that are the steps.
+var scenarios = map[string]string{
+	measure.Install: steps[0], measure.Upgrade: steps[1], measure.Rest: steps[2], measure.Drift: steps[3], measure.Delete: steps[4],
+}
 
-// lockstep does the steps by the command bench, in phases of a tenth of the objects, each gated.
+// rest is how long nothing happens in that step.
+const rest = 20 * time.Second
+
+// lockstep does the steps by the code of the benchmark, in phases of a tenth of the objects, each gated.
 func lockstep(ctx context.Context, objects int) (map[string]figure, error) {
-	dir, err := os.MkdirTemp("", "compare-")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	result := filepath.Join(dir, "result.json")
-	cmd := exec.CommandContext(ctx, "go", "run", "./bench", "--workload", "50", "--objects", fmt.Sprint(objects), "--phases", "10",
-		"--scenarios", "install,rest,upgrade,drift,delete", "--check=false", "--json", result)
-	cmd.Stderr = os.Stderr
-	if out, err := cmd.Output(); err != nil {
-		return nil, fmt.Errorf("%w\n%s", err, out)
-	}
-	text, err := os.ReadFile(result)
-	if err != nil {
-		return nil, err
-	}
-	var document struct {
-		Workloads []struct {
-			Rows []struct {
-				Scenario string  `json:"scenario"`
-				Requests int     `json:"requests"`
-				Seconds  float64 `json:"seconds"`
-			} `json:"rows"`
-		} `json:"workloads"`
-	}
-	if err := json.Unmarshal(text, &document); err != nil {
-		return nil, err
-	}
+	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
 	out := map[string]figure{}
-	for _, w := range document.Workloads {
-		for _, r := range w.Rows {
-			step, ok := scenarios[r.Scenario]
-			if !ok {
-				continue
+	return out, measure.WithTester(ctx, "Lockstep", os.Stderr, func(tb testing.TB) {
+		c := measure.Start(tb, measure.Workload{Objects: objects, Phases: 10, Packages: 1}, measure.Options{Rest: rest})
+		for _, s := range slices.DeleteFunc(c.Scenarios(), func(s measure.Scenario) bool { return scenarios[s.Name] == "" }) {
+			m := s.Run(c)
+			f := figure{requests: m.Count.Requests, seconds: m.Span.Seconds()}
+			if s.Name == measure.Rest { // its seconds are its length
+				f.note = fmt.Sprintf("in %.0f s", f.seconds)
 			}
-			f := figure{requests: r.Requests, seconds: r.Seconds}
-			if r.Scenario == "rest" { // its seconds are its length
-				f.note = fmt.Sprintf("in %.0f s", r.Seconds)
-			}
-			out[step] = f
+			out[scenarios[s.Name]] = f
 		}
-	}
-	return out, nil
+	})
 }

@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"lockstep.run/lockstep/bench/measure"
 )
 
 // steps in the order in which they are measured.
@@ -50,6 +52,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	tools := []tool{{"Lockstep", lockstep}, {"Helm", helm}, {"Flux", flux}}
 	tools = slices.DeleteFunc(tools, func(t tool) bool { return !slices.Contains(*names, t.name) })
+	remove, err := measure.BuildManager(ctx, os.Stderr)
+	defer remove()
+	if err != nil {
+		return err
+	}
 	var failed []error
 	for _, n := range *sizes {
 		figures := make([]map[string]figure, len(tools))

@@ -7,36 +7,31 @@ const (
 	// MeasureRequests counts all requests.
 	MeasureRequests = "requests"
 	// MeasureChanges counts writes, statuses and events.
-	MeasureChanges = "changes"
+	MeasureChanges = "writes, statuses, events"
 	// MeasureSeconds is the time from cause to effect.
 	MeasureSeconds = "seconds"
 	// MeasureRssAnon is the manager's anonymous memory.
-	MeasureRssAnon = "rssAnonBytes"
+	MeasureRssAnon = "RssAnon, MiB"
 	// MeasureP50 is the median delay between two phases, in milliseconds.
-	MeasureP50 = "p50Milliseconds"
+	MeasureP50 = "p50, ms"
 	// MeasureP99Ratio is the 99th percentile of it by that of an independent watcher.
-	MeasureP99Ratio = "p99ByWatcher"
+	MeasureP99Ratio = "p99 by the watcher's"
 	// MeasureLargest is the size of the largest object of our own kinds.
-	MeasureLargest = "largestBytes"
+	MeasureLargest = "largest object, KiB"
 	// MeasureSlices is how many slices were written.
-	MeasureSlices = "slicesWritten"
+	MeasureSlices = "slices written"
 	// MeasureLater is how much later than alone a neighbour was Available, in seconds.
-	MeasureLater = "laterSeconds"
-	// MeasureSeries is how many series of the metrics one package has, at most.
-	MeasureSeries = "seriesOfAPackage"
-	// MeasureScrapeBytes is the size of the metrics.
-	MeasureScrapeBytes = "scrapeBytes"
-	// MeasureScrapeSeconds is the median time of reading them.
-	MeasureScrapeSeconds = "scrapeSeconds"
+	MeasureLater = "seconds later than alone"
 )
 
 // Limit is one figure of the budget.
 type Limit struct {
-	Measure string  `json:"measure"`
-	AtMost  float64 `json:"atMost"`
+	Measure string
+	AtMost  float64
 }
 
 const (
+	kibibyte = 1 << 10
 	mebibyte = 1 << 20
 	// smallPackage is the number of objects up to which a package has the budget
 	// of a small one.
@@ -45,20 +40,14 @@ const (
 	// weigh more than those for its objects.
 	fewObjects = 10
 	thousand   = 1000
-	// largestObject is what an object of our own kinds may take: a third of what etcd accepts.
-	largestObject = 512 << 10
-	// offersMemory is what the manager may hold when a repository was published.
-	offersMemory = 128 * mebibyte
-	// packageSeries is how many series of the metrics a package may have, and seriesBytes what one takes.
-	packageSeries = 12
-	seriesBytes   = 128
-	// ownSeriesBytes is what metrics take that name no package.
-	ownSeriesBytes = 256 << 10
+	// largestObject, in KiB, is what an object of our own kinds may take: a third of what etcd accepts.
+	largestObject = 512
+	// offersMemory, in MiB, is what the manager may hold when a repository was published.
+	offersMemory = 128
 )
 
 // Budget returns the limits of a scenario, those of docs/design/budget.md. Of the
-// measurement it reads only the stored objects: Measurement.Slices and
-// Measurement.Stored.
+// measurement it reads only the slices, and whether there are figures of stored objects.
 func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)
 	switch scenario {
@@ -66,10 +55,8 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return append(installBudget(w, raw, m.Slices), storedBudget(m, 0)...)
 	case Rest:
 		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
-	case Scrape:
-		return scrapeBudget(w)
 	case Drift, Recreate:
-		return []Limit{{MeasureRequests, correctionRequests(w)}, {MeasureSeconds, correctionSeconds(w)}}
+		return []Limit{{MeasureRequests, 3}, {MeasureSeconds, correctionSeconds(w)}}
 	case Upgrade:
 		limits := append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
 		return append(limits, storedBudget(m, 1)...)
@@ -102,7 +89,7 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 // storedBudget is what one package may take in objects of our own kinds, and how many slices
 // may be written; 0 is no limit.
 func storedBudget(m Measurement, written float64) []Limit {
-	if m.Stored == nil {
+	if m.Figures == nil {
 		return nil
 	}
 	limits := []Limit{{MeasureLargest, largestObject}}
@@ -112,66 +99,33 @@ func storedBudget(m Measurement, written float64) []Limit {
 	return limits
 }
 
-// scrapeBudget is what a read of the metrics may take: a second of Prometheus' ten for 1,000 packages.
-func scrapeBudget(w Workload) []Limit {
-	packages := float64(w.Packages)
-	return []Limit{
-		{MeasureRequests, 0}, {MeasureSeries, packageSeries}, {MeasureScrapeBytes, ownSeriesBytes + packages*packageSeries*seriesBytes},
-		{MeasureScrapeSeconds, max(0.1, packages/thousand)},
-	}
-}
-
 func installBudget(w Workload, raw RawTimes, slices int) []Limit {
 	n := float64(w.Total())
-	timed := w.kind().probes == "" // else others decide when objects are ready
-	var limits []Limit
 	switch {
 	case w.Packages > 1 && w.Objects < fewObjects:
-		limits = []Limit{{MeasureRequests, 5 * n}, {MeasureSeconds, 25}}
+		return []Limit{{MeasureRequests, 5 * n}, {MeasureSeconds, 25}}
+	case w.Packages > 100:
+		return []Limit{{MeasureRequests, 2.5 * n}}
 	case w.Packages > 1:
-		limits = []Limit{{MeasureRequests, 2.5 * n}}
-		if w.Packages <= 100 {
-			limits = append(limits, Limit{MeasureSeconds, 3})
-		}
+		return []Limit{{MeasureRequests, 2.5 * n}, {MeasureSeconds, 3}}
 	case n <= smallPackage:
-		limits = []Limit{{MeasureRequests, 1.3*n + 12}, {MeasureSeconds, 0.3}}
+		return []Limit{{MeasureRequests, 1.3*n + 12}, {MeasureSeconds, 0.3}}
 	default:
-		limits = []Limit{{MeasureRequests, max(1.05*n, n+2*float64(slices)) + 40}, {MeasureSeconds, 2 * raw.CreateSeconds}}
+		return []Limit{{MeasureRequests, max(1.05*n, n+2*float64(slices)) + 40}, {MeasureSeconds, 2 * raw.CreateSeconds}}
 	}
-	if !timed {
-		return limits[:1]
-	}
-	return limits
-}
-
-// correctionRequests is the budget for putting one object right. One with a probe
-// is not available meanwhile: set, deployment and package say so, with an event,
-// and take it back.
-func correctionRequests(w Workload) float64 {
-	if w.kind().probes != "" {
-		return 3 + 2*4
-	}
-	return 3
 }
 
 // correctionSeconds is the time for it: the decision covers all objects.
 func correctionSeconds(w Workload) float64 { return 0.05 * (1 + math.Floor(float64(w.Objects)/5000)) }
 
 // rollRequests is the budget of a new revision of every package in which so many
-// objects change. Where phases wait for others, their transitions are not
-// coalesced.
-func rollRequests(w Workload, changed float64) float64 {
-	own := 25
-	if w.kind().probes != "" {
-		own += 2 * w.Phases
-	}
-	return 2*changed + float64(own*w.Packages)
-}
+// objects change.
+func rollRequests(w Workload, changed float64) float64 { return 2*changed + float64(25*w.Packages) }
 
 // rollSeconds is the time in which the revision of one package is rolled out; of
 // more than a thousand objects there is no figure.
 func rollSeconds(w Workload) []Limit {
-	if w.Packages > 1 || w.Objects > thousand || w.kind().probes != "" {
+	if w.Packages > 1 || w.Objects > thousand {
 		return nil
 	}
 	return []Limit{{MeasureSeconds, 0.5}}
@@ -188,26 +142,26 @@ func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 	if n <= smallPackage {
 		limits[0].AtMost = n + 2*float64(slices) + 20
 	}
-	if w.kind().probes == "" && w.Bytes == 0 { // slices of large objects take longer than these
+	if w.Bytes == 0 { // slices of large objects take longer than these
 		limits = append(limits, Limit{MeasureSeconds, 1.5*raw.DeleteSeconds + 0.5})
 	}
 	return limits
 }
 
-// historyMemory is what the manager may hold with ten revisions of history.
+// historyMemory is how many MiB the manager may hold with ten revisions of history.
 func historyMemory(w Workload) float64 {
 	if w.Packages >= thousand {
-		return 160 * mebibyte
+		return 160
 	}
 	return restMemory(w)
 }
 
-// restMemory is what the manager may hold at rest.
+// restMemory is how many MiB the manager may hold at rest.
 func restMemory(w Workload) float64 {
 	if w.Total() <= thousand {
-		return 40 * mebibyte
+		return 40
 	}
-	return 90 * mebibyte
+	return 90
 }
 
 // Value returns what a limit is on.
@@ -219,36 +173,11 @@ func (m Measurement) Value(measure string) float64 {
 		return float64(m.Count.Changes())
 	case MeasureSeconds:
 		return m.Span.Seconds()
-	case MeasureP50:
-		return m.Transitions.Manager.P50
-	case MeasureP99Ratio:
-		return m.Transitions.Ratio()
-	case MeasureLargest:
-		return float64(m.stored().LargestBytes)
-	case MeasureSlices:
-		return float64(m.stored().SlicesWritten)
-	case MeasureLater:
-		var most float64
-		for _, n := range m.Neighbours {
-			most = max(most, n.Later)
-		}
-		return most
-	case MeasureSeries:
-		return float64(m.scrapes().OfAPackage)
-	case MeasureScrapeBytes:
-		return float64(m.scrapes().Bytes)
-	case MeasureScrapeSeconds:
-		return m.scrapes().Median
+	case MeasureRssAnon:
+		return m.Memory.RssAnon
 	default:
-		return float64(m.Memory.RssAnon)
+		return m.Figures[measure]
 	}
-}
-
-func (m Measurement) scrapes() Scrapes {
-	if m.Scrapes == nil {
-		return Scrapes{}
-	}
-	return *m.Scrapes
 }
 
 // Exceeded returns the limits that a measurement is over.

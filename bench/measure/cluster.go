@@ -3,10 +3,16 @@ package measure
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,8 +38,7 @@ type Options struct {
 	// Rest is the length of the scenario Rest, and of the wait before the memory
 	// of History is read.
 	Rest time.Duration
-	// Profile is a folder for profiles of the manager during installs and upgrades,
-	// and for lists of its requests in every scenario; empty means none.
+	// Profile is a folder for profiles of the manager; empty means none.
 	Profile string
 	// MemoryLimit is GOMEMLIMIT of the manager; the default is that of config/manager.
 	MemoryLimit string
@@ -57,8 +62,6 @@ type Cluster struct {
 	images string
 	// pprof is the address of the manager's profiles.
 	pprof string
-	// metrics is the address of its metrics.
-	metrics string
 	// installed is the release that the packages are at; tag is the number of its images.
 	installed release
 	tag       int
@@ -73,39 +76,29 @@ type Measurement struct {
 	Count Count
 	// Span is the time from the cause to the effect.
 	Span time.Duration
-	// Served says which part of it was the API server's.
-	Served Served
 	// CPU is the processor time of the manager until it was quiet again.
 	CPU    time.Duration
 	Memory Memory
 	// Slices is how many slices there were: after an install, or before a delete.
 	Slices int
-	// Stored is what our own kinds took, of one package.
-	Stored *Stored
-	// Background is what the manager did after the effect, of the scenarios that
-	// leave work for later.
-	Background *Background
-	// Transitions is set by the scenario of that name.
-	Transitions *TransitionTimes
-	// Scrapes are set by the scenario Scrape.
-	Scrapes *Scrapes
-	// Bytes are set by the scenario Publish.
-	Bytes *Bytes
-	// Neighbours is set by the scenario Neighbour.
-	Neighbours []NeighbourTimes
-	// Profile is where the manager's processor time went, where that was asked for.
-	Profile []ProfileShare
+	// Background is what the manager did after the effect.
+	Background Background
+	// Figures are further values that limits are set on, by measure.
+	Figures map[string]float64
+	// Notes are further results in words.
+	Notes []string
 	// Entries are the requests of everyone.
 	Entries []sandbox.Entry
-
-	// began is when the cause was.
-	began time.Time
 }
+
+// Memory of a process in MiB: RssAnon is its own, Most the most that it had with the
+// pages of its binary since it started.
+type Memory struct{ RssAnon, Most float64 }
 
 // Background is work that no rollout waits for.
 type Background struct {
-	Requests int     `json:"requests"`
-	Seconds  float64 `json:"seconds"`
+	Requests int
+	Seconds  float64
 }
 
 // Start starts a sandbox and a manager, both for as long as the test lasts.
@@ -117,11 +110,7 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 	}
 	o.Report("starting a sandbox")
 	// The memory of the API server is never what bounds a workload.
-	parts := []sandbox.Option{sandbox.WithMemoryLimit("8GiB")}
-	if w.Kind != Deployments {
-		parts = append(parts, sandbox.WithoutNodes())
-	}
-	c := &Cluster{Env: harness.New(tb, parts...), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
+	c := &Cluster{Env: harness.New(tb, sandbox.WithMemoryLimit("8GiB"), sandbox.WithoutNodes()), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
 	var err error
 	c.audit, err = c.Audit()
 	must(tb, err)
@@ -160,8 +149,7 @@ func (c *Cluster) ownConnection() *rest.Config {
 }
 
 func (c *Cluster) startManager() {
-	c.metrics = harness.Address(c.tb)
-	args := []string{"--log-level", "info", "--cache-dir", c.images, "--metrics-bind-address", c.metrics}
+	args := []string{"--log-level", "info", "--cache-dir", c.images, "--metrics-bind-address", harness.Address(c.tb)}
 	if c.Kind == Offers { // an interval is a tenth of what it says
 		args = append(args, "--allow-local-sources", "--pace", "0.1")
 	}
@@ -195,25 +183,43 @@ func (c *Cluster) measure(act func() ([]sandbox.Entry, Span)) Measurement {
 	var before time.Duration
 	pid := c.manager.PID()
 	if !c.manager.Exited() {
-		before, err = readCPU(pid)
+		before, err = processorTime(pid)
 		must(c.tb, err)
 	}
 	entries, s := act()
 	if c.manager.PID() != pid {
 		before = 0
 	}
-	after, err := readCPU(c.manager.PID())
+	after, err := processorTime(c.manager.PID())
 	must(c.tb, err)
-	memory, err := readMemory(c.manager.PID())
+	memory, err := memoryOf(c.manager.PID())
 	must(c.tb, err)
 	return Measurement{
-		Count: Tally(entries, harness.ManagerUser()), Span: s.Took(), Served: served(entries, s), CPU: after - before, Memory: memory, Entries: entries,
-		Background: backgroundOf(entries, s), began: s.Start,
+		Count: Tally(entries, harness.ManagerUser()), Span: s.Took(), CPU: after - before, Memory: memory, Entries: entries, Background: backgroundOf(entries, s),
 	}
 }
 
+// processorTime is what a process took of the processors, for itself and for its requests of the system.
+func processorTime(pid int) (time.Duration, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	stat, err := process.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
+}
+
+func memoryOf(pid int) (Memory, error) {
+	process, err := procfs.NewProc(pid)
+	if err != nil {
+		return Memory{}, err
+	}
+	status, err := process.NewStatus()
+	return Memory{RssAnon: float64(status.RssAnon) / mebibyte, Most: float64(status.VmHWM) / mebibyte}, err
+}
+
 // backgroundOf is what the manager asked for after the effect.
-func backgroundOf(entries []sandbox.Entry, s Span) *Background {
+func backgroundOf(entries []sandbox.Entry, s Span) Background {
 	var b Background
 	for _, e := range entries {
 		if byManager(e) && ordinary(e) && e.Received.After(s.End) {
@@ -221,7 +227,46 @@ func backgroundOf(entries []sandbox.Entry, s Span) *Background {
 			b.Seconds = max(b.Seconds, e.Done.Sub(s.End).Seconds())
 		}
 	}
-	return &b
+	return b
+}
+
+// profile begins a profile of the manager's processor time, if Options name a folder, and
+// returns a function that waits for its end. Its length has to be said beforehand: it lasts
+// longer than the scenario.
+func (c *Cluster) profile(scenario string) (wait func()) {
+	c.tb.Helper()
+	if c.o.Profile == "" {
+		return func() {}
+	}
+	done := make(chan error, 1)
+	go func() { done <- c.fetchProfile(fmt.Sprintf("profile?seconds=%d", 5+c.Total()/200), scenario+".cpu") }()
+	time.Sleep(200 * time.Millisecond) // until it has begun
+	return func() { must(c.tb, <-done) }
+}
+
+// heap writes what the manager holds after a scenario. Memory was read before, without a collection.
+func (c *Cluster) heap(scenario string) {
+	c.tb.Helper()
+	if c.o.Profile != "" && !c.manager.Exited() {
+		must(c.tb, c.fetchProfile("heap?gc=1", scenario+".heap"))
+	}
+}
+
+// fetchProfile writes one of the manager's profiles to a file.
+func (c *Cluster) fetchProfile(what, name string) error {
+	resp, err := http.Get("http://" + c.pprof + "/debug/pprof/" + what)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	profile, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile %s: the manager answers %s: %w", what, resp.Status, err)
+	}
+	if err := os.MkdirAll(c.o.Profile, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(c.o.Profile, fmt.Sprintf("%dx%d-%s.pprof", c.Packages, c.Workload.Objects, name)), profile, 0o644)
 }
 
 // waitQuiescent waits until the manager is quiescent, as far as the running scenario goes.

@@ -8,24 +8,14 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Count is what one user asked of the API server. Every request is in exactly
-// one of Reads, Lists, DryRuns, Writes, Statuses and Events, the sum of which is
-// Requests, or in one of Watches and Leases, which are kept apart.
+// Count is what one user asked of the API server, without watches and its Lease.
+// Every request is in exactly one of Reads, Lists, DryRuns, Writes, Statuses and
+// Events, the sum of which is Requests.
 type Count struct {
-	Requests int `json:"requests"`
-
-	Reads    int `json:"reads"`
-	Lists    int `json:"lists"`
-	DryRuns  int `json:"dryRuns"`
-	Writes   int `json:"writes"`
-	Statuses int `json:"statuses"`
-	Events   int `json:"events"`
-
+	Requests                                        int
+	Reads, Lists, DryRuns, Writes, Statuses, Events int
 	// Refused of the requests were answered with 400 or more.
-	Refused int `json:"refused"`
-
-	Watches int `json:"watches"`
-	Leases  int `json:"leases"`
+	Refused int
 }
 
 // Changes is the number of requests that change something: writes, statuses and
@@ -36,16 +26,10 @@ func (c Count) Changes() int { return c.Writes + c.Statuses + c.Events }
 func Tally(entries []sandbox.Entry, user string) Count {
 	var c Count
 	for _, e := range entries {
-		if e.User != user {
+		if e.User != user || !ordinary(e) {
 			continue
 		}
 		switch {
-		case e.Verb == "watch":
-			c.Watches++
-			continue
-		case e.Object.Resource == "leases":
-			c.Leases++
-			continue
 		case e.Verb == "list":
 			c.Lists++
 		case e.DryRun:

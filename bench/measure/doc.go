@@ -4,16 +4,16 @@
 // against docs/design/budget.md.
 //
 //	c := measure.Start(tb, measure.Workload{Objects: 50, Phases: 5, Packages: 1}, measure.Options{})
-//	m := measure.Scenario(measure.Install).Run(c)
+//	m := c.Workload.Scenarios()[0].Run(c)
 //	over := measure.Exceeded(measure.Budget(measure.Install, c.Workload, c.Raw, m), m)
 //
 // The way of the data:
 //
-//	cause ─► manager ─► API server ─► audit log ─► Entries ─► Tally, Span, Served ─► Measurement ─► limits
+//	cause ─► manager ─► API server ─► audit log ─► Entries ─► Tally, Span ─► Measurement ─► limits
 //
 // Everything is counted in the API server's audit log, by the manager's user
-// name, never in the manager itself. Watches and the manager's Lease are counted
-// apart. A request is counted where it is dry, refused, a status or an event, too.
+// name, never in the manager itself. Watches and the manager's Lease are not
+// counted. A request is counted where it is dry, refused, a status or an event, too.
 // Times are those of the audit log as well: from the arrival of the request that
 // is the cause to the end of the one that is the effect. Only the receipt of an
 // event by a watcher, and the start of a process, are read from this process's
@@ -25,7 +25,8 @@
 //   - cluster.go starts a sandbox and a manager, and measures around an action;
 //   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go,
 //     transitions.go, neighbour.go and offers.go have the scenarios: each causes something,
-//     waits for the effect, and says which audit entries are the cause and the effect.
+//     waits for the effect, and says which audit entries are the cause and the effect;
+//   - tester.go lets a command use what the end-to-end tests share.
 //
 // docs/design/budget.md says what the figures mean.
 package measure

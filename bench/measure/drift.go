@@ -23,7 +23,7 @@ func (c *Cluster) recreate() Measurement {
 // as it was.
 func (c *Cluster) disturb(verb string, act func(name string)) Measurement {
 	c.tb.Helper()
-	name, resource := c.middle(0), c.kind().resource
+	name, resource := c.middle(0), objectResource
 	return c.observe(func() (cause, effect sandbox.Filter) {
 		act(name)
 		harness.Eventually(c.tb, c.timeout(), name+" to be as it was", func(ctx context.Context) error {

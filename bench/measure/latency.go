@@ -11,13 +11,11 @@ import (
 // TransitionTimes are the delays between phases. All begin with the arrival of
 // the request that makes the last object of a phase ready.
 type TransitionTimes struct {
-	Count int `json:"count"`
-	// Manager is the delay to the arrival of the first write of the next phase.
-	Manager Quantiles `json:"manager"`
-	// Watcher is the delay to the receipt of the event by an independent watcher.
-	Watcher Quantiles `json:"watcher"`
-	// Write is the time that the API server needed for the request itself.
-	Write Quantiles `json:"write"`
+	Count int
+	// Manager is the delay to the arrival of the first write of the next phase,
+	// Watcher to the receipt of the event by an independent watcher, Write to the
+	// answer to the request itself.
+	Manager, Watcher, Write Quantiles
 }
 
 // Ratio is the 99th percentile of the manager's delay by that of the watcher's.
@@ -28,9 +26,21 @@ func (t TransitionTimes) Ratio() float64 {
 	return t.Manager.P99 / t.Watcher.P99
 }
 
+// notes are the delays in words.
+func (t TransitionTimes) notes() []string {
+	notes := []string{fmt.Sprintf("%d transitions, from the arrival of the request that makes the last object of a phase ready; p99 is %.2f times the watcher's", t.Count, t.Ratio())}
+	for _, until := range []struct {
+		what string
+		q    Quantiles
+	}{{"the request is answered", t.Write}, {"an independent watcher has the event", t.Watcher}, {"the first write of the next phase arrives", t.Manager}} {
+		notes = append(notes, fmt.Sprintf("until %s: p50 %.1f, p90 %.1f, p99 %.1f, longest %.1f ms", until.what, until.q.P50, until.q.P90, until.q.P99, until.q.Max))
+	}
+	return notes
+}
+
 // transitionTimes returns the delays from the audit log, and from the times at
 // which the watcher saw each gate ready. A phase that nothing follows has none.
-func transitionTimes(entries []sandbox.Entry, seen map[string]time.Time) *TransitionTimes {
+func transitionTimes(entries []sandbox.Entry, seen map[string]time.Time) TransitionTimes {
 	opened, first := map[string]sandbox.Entry{}, map[string]time.Time{}
 	for _, e := range entries {
 		if !sandbox.Writes()(e) || !succeeded(e) {
@@ -61,9 +71,9 @@ func transitionTimes(entries []sandbox.Entry, seen map[string]time.Time) *Transi
 		write = append(write, e.Done.Sub(e.Received))
 	}
 	if len(manager) == 0 {
-		return &TransitionTimes{}
+		return TransitionTimes{}
 	}
-	return &TransitionTimes{Count: len(manager), Manager: quantilesOf(manager), Watcher: quantilesOf(watcher), Write: quantilesOf(write)}
+	return TransitionTimes{Count: len(manager), Manager: quantilesOf(manager), Watcher: quantilesOf(watcher), Write: quantilesOf(write)}
 }
 
 func phaseKey(pkg string, phase int) string { return fmt.Sprintf("%s/%d", pkg, phase) }

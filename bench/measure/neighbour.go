@@ -3,9 +3,10 @@ package measure
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,30 +27,12 @@ const (
 	begun = 20
 )
 
-// Rounds in which the small packages are installed.
-const (
-	roundWarm   = "for the first time"
-	roundAlone  = "alone"
-	roundDuring = "while the large one is applied"
-	roundBeside = "beside the large one, applied and not ready"
-)
-
-// NeighbourTimes are the times, from creation to Available, of the small packages
-// of one round.
-type NeighbourTimes struct {
-	Round string `json:"round"`
-	// Seconds of the median and of the last package.
-	Median float64 `json:"medianSeconds"`
-	Last   float64 `json:"lastSeconds"`
-	// Later is how much later the package that lost most was Available than the
-	// same package in the first round.
-	Later float64 `json:"laterSeconds"`
-	// Objects of the large package that were there when the round began and when
-	// it was over.
-	Before int `json:"largeObjectsBefore"`
-	After  int `json:"largeObjectsAfter"`
-
-	times map[string]time.Duration
+// round has the times, from creation to Available, of the small packages of one
+// round, and the objects of the large package that were there before and after.
+type round struct {
+	name          string
+	before, after int
+	times         map[string]time.Duration
 }
 
 // neighbour installs the small packages alone, while the large one is applied,
@@ -59,56 +42,57 @@ func (c *Cluster) neighbour() Measurement {
 	large := c.push(c.installed)
 	small := c.pushSmall()
 	c.Namespace(c.tb, smallNamespace)
-	var rounds []NeighbourTimes
+	var rounds []round
 	m := c.measure(func() ([]sandbox.Entry, Span) {
 		s := Span{Start: time.Now()}
-		c.round(roundWarm, small) // opens watches, loads schemas
-		rounds = append(rounds, c.round(roundAlone, small))
+		c.round("for the first time", small) // opens watches, loads schemas
+		rounds = append(rounds, c.round("alone", small))
 		c.create(namespace, c.names(), large)
 		c.waitLarge(c.Total() / begun)
-		rounds = append(rounds, c.round(roundDuring, small))
+		rounds = append(rounds, c.round("while the large one is applied", small))
 		c.waitLarge(c.Total())
 		c.waitQuiescent()
-		rounds = append(rounds, c.round(roundBeside, small))
+		rounds = append(rounds, c.round("beside the large one, applied and not ready", small))
 		s.End = time.Now()
 		return c.since(), s
 	})
-	for i := range rounds {
-		for name, took := range rounds[i].times {
-			rounds[i].Later = max(rounds[i].Later, (took - rounds[0].times[name]).Seconds())
+	most := 0.0
+	for _, r := range rounds {
+		latest := 0.0
+		for name, took := range r.times {
+			latest = max(latest, (took - rounds[0].times[name]).Seconds())
 		}
+		q := quantilesOf(slices.Collect(maps.Values(r.times)))
+		m.Notes = append(m.Notes, fmt.Sprintf("small packages %s: Available after %.2f s (median), %.2f s (last), at most %.2f s later than alone; the large one had %d objects before and %d after",
+			r.name, q.P50/1000, q.Max/1000, latest, r.before, r.after))
+		most = max(most, latest)
 	}
-	m.Neighbours = rounds
+	m.Figures = map[string]float64{MeasureLater: most}
 	return m
 }
 
 // round installs the small packages, and deletes them again.
-func (c *Cluster) round(name string, images []string) NeighbourTimes {
+func (c *Cluster) round(name string, images []string) round {
 	c.tb.Helper()
 	c.o.Report("small packages " + name)
-	t := NeighbourTimes{Round: name, Before: c.largeObjects(c.tb.Context())}
+	r := round{name: name, before: c.largeObjects(c.tb.Context()), times: map[string]time.Duration{}}
 	mark, err := c.audit.Mark(c.tb.Context())
 	must(c.tb, err)
 	seen := c.watch(smallNamespace, smallNames())
 	c.create(smallNamespace, smallNames(), images)
 	sightings := seen.wait(func(*corev1alpha1.Package) bool { return true })
-	t.After = c.largeObjects(c.tb.Context())
+	r.after = c.largeObjects(c.tb.Context())
 	entries, err := c.audit.Since(c.tb.Context(), mark, inNamespace(smallNamespace), sandbox.ByResource(packages))
 	must(c.tb, err)
-	t.times = map[string]time.Duration{}
-	var took []time.Duration
 	for _, small := range smallNames() {
 		s, err := span(entries, all(byAdmin, sandbox.ByVerb("create"), named(small, "")), writeOf(packages, statusOf, named(small, "status"), knownBy(sightings)))
 		must(c.tb, err)
-		t.times[small] = s.Took()
-		took = append(took, s.Took())
+		r.times[small] = s.Took()
 	}
-	q := quantilesOf(took)
-	t.Median, t.Last = q.P50/1000, q.Max/1000
 	gone := c.watch(smallNamespace, smallNames())
 	c.remove(smallNamespace, smallNames())
 	gone.waitGone()
-	return t
+	return r
 }
 
 // waitLarge waits until a number of the large package's objects is there.
@@ -125,10 +109,7 @@ func (c *Cluster) waitLarge(want int) {
 // largeObjects is how many objects of the large package are there. It asks for one of
 // them and how many more there are: a list of all would dominate the measurement.
 func (c *Cluster) largeObjects(ctx context.Context) int {
-	gvk := c.kind().gvk
-	gvk.Kind += "List"
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
+	list := objectList()
 	if err := c.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return 0
 	}

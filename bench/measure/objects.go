@@ -1,14 +1,13 @@
 package measure
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -33,7 +32,7 @@ func (c *Cluster) push(r release) []string {
 	c.tb.Helper()
 	c.tag++
 	images := make([]string, c.Packages)
-	must(c.tb, parallel(clients/4, c.Packages, func(_, i int) error {
+	must(c.tb, parallel(clients/4, c.Packages, func(i int) error {
 		images[i] = c.image(i)
 		ref, err := name.ParseReference(images[i], name.Insecure)
 		if err != nil {
@@ -53,7 +52,7 @@ func (c *Cluster) image(i int) string {
 // create creates packages, several at once.
 func (c *Cluster) create(namespace string, names, images []string) {
 	c.tb.Helper()
-	must(c.tb, parallel(clients, len(names), func(_, i int) error {
+	must(c.tb, parallel(clients, len(names), func(i int) error {
 		return c.Client.Create(c.tb.Context(), harness.Package(namespace, names[i], images[i]))
 	}))
 }
@@ -61,7 +60,7 @@ func (c *Cluster) create(namespace string, names, images []string) {
 // remove deletes packages, several at once.
 func (c *Cluster) remove(namespace string, names []string) {
 	c.tb.Helper()
-	must(c.tb, parallel(clients, len(names), func(_, i int) error {
+	must(c.tb, parallel(clients, len(names), func(i int) error {
 		return c.Client.Delete(c.tb.Context(), harness.Package(namespace, names[i], ""))
 	}))
 }
@@ -69,7 +68,7 @@ func (c *Cluster) remove(namespace string, names []string) {
 // setImages gives new images to the packages, several at once.
 func (c *Cluster) setImages(images []string) {
 	c.tb.Helper()
-	must(c.tb, parallel(clients, c.Packages, func(_, i int) error {
+	must(c.tb, parallel(clients, c.Packages, func(i int) error {
 		patch := fmt.Sprintf(`{"spec":{"image":%q}}`, images[i])
 		return c.Client.Patch(c.tb.Context(), harness.Package(namespace, packageName(i), ""), client.RawPatch(types.MergePatchType, []byte(patch)))
 	}))
@@ -87,23 +86,28 @@ func hasImage(images []string) func(*corev1alpha1.Package) bool {
 // object of a name, without its content.
 func (c *Cluster) object(name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
-	obj.SetGroupVersionKind(c.kind().gvk)
+	obj.SetAPIVersion("v1")
+	obj.SetKind(objectKind)
 	obj.SetNamespace(namespace)
 	obj.SetName(name)
 	return obj
 }
 
+// parallel calls f for 0 to n-1, a number of calls at once, and returns the first error.
+func parallel(atOnce, n int, f func(i int) error) error {
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(atOnce)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		group.Go(func() error { return f(i) })
+	}
+	return group.Wait()
+}
+
 // change sets the text of an object, as another client would.
 func (c *Cluster) change(name, value string) {
 	c.tb.Helper()
-	var patch any = value
-	path := c.kind().value
-	for i := range path {
-		patch = map[string]any{path[len(path)-1-i]: patch}
-	}
-	raw := &bytes.Buffer{}
-	must(c.tb, json.NewEncoder(raw).Encode(patch))
-	must(c.tb, c.Client.Patch(c.tb.Context(), c.object(name), client.RawPatch(types.MergePatchType, raw.Bytes())))
+	patch := fmt.Appendf(nil, `{"data":{"value":%q}}`, value)
+	must(c.tb, c.Client.Patch(c.tb.Context(), c.object(name), client.RawPatch(types.MergePatchType, patch)))
 }
 
 // hasValue compares the text of an object.
@@ -112,18 +116,20 @@ func (c *Cluster) hasValue(ctx context.Context, name, want string) error {
 	if err := c.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 		return err
 	}
-	if got, _, _ := unstructured.NestedString(obj.Object, c.kind().value...); got != want {
+	if got, _, _ := unstructured.NestedString(obj.Object, "data", "value"); got != want {
 		return fmt.Errorf("%s has the value %q, want %q", name, got, want)
 	}
 	return nil
 }
 
+// objectList is an empty list of the workload's objects without their content.
+func objectList() *metav1.PartialObjectMetadataList {
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: objectKind + "List"}}
+}
+
 // countObjects compares the number of the packages' objects.
 func (c *Cluster) countObjects(ctx context.Context, want int, more ...client.ListOption) error {
-	gvk := c.kind().gvk
-	gvk.Kind += "List"
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(gvk)
+	list := objectList()
 	if err := c.Client.List(ctx, list, append(more, client.InNamespace(namespace))...); err != nil {
 		return err
 	}
@@ -143,7 +149,7 @@ func (c *Cluster) countObjects(ctx context.Context, want int, more ...client.Lis
 // objects that the filters accept, refused ones included.
 func (c *Cluster) Objects(m Measurement, filters ...sandbox.Filter) map[string]int {
 	of := map[string]int{}
-	accepted := all(byManager, inNamespace(namespace), sandbox.ByResource(c.kind().resource), all(filters...))
+	accepted := all(byManager, inNamespace(namespace), sandbox.ByResource(objectResource), all(filters...))
 	for _, e := range m.Entries {
 		if accepted(e) {
 			of[e.Object.Name]++

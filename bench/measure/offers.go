@@ -29,12 +29,6 @@ const (
 	refreshes = 2
 )
 
-// Bytes of a repository, where it is fetched from and as it is published.
-type Bytes struct {
-	Fetched   int64 `json:"fetched"`
-	Published int64 `json:"published"`
-}
-
 // source is a web server with the archive of a repository.
 type source struct {
 	*httptest.Server
@@ -126,7 +120,7 @@ func (c *Cluster) publish() Measurement {
 		c.waitOffered(c.Total())
 		return all(byAdmin, sandbox.ByResource(repositories), sandbox.ByVerb("create")), writeOf(repositories, statusOf)
 	})
-	m.Bytes = c.bytes()
+	m.Notes = []string{c.bytes()}
 	return m
 }
 
@@ -186,15 +180,15 @@ func (c *Cluster) waitOffered(versions int) {
 }
 
 // bytes are those of the archive, and of the specs that are published.
-func (c *Cluster) bytes() *Bytes {
+func (c *Cluster) bytes() string {
 	c.tb.Helper()
-	b := &Bytes{Fetched: int64(len(c.source.archive))}
+	published := 0
 	list := &corev1alpha1.AvailablePackageList{}
 	must(c.tb, c.Client.List(c.tb.Context(), list, client.InNamespace(namespace)))
 	for i := range list.Items {
 		encoded, err := json.Marshal(list.Items[i].Spec)
 		must(c.tb, err)
-		b.Published += int64(len(encoded))
+		published += len(encoded)
 	}
-	return b
+	return fmt.Sprintf("%.1f MiB fetched, %.1f MiB published", float64(len(c.source.archive))/mebibyte, float64(published)/mebibyte)
 }

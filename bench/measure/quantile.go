@@ -7,10 +7,7 @@ import (
 
 // Quantiles of a number of times, in milliseconds.
 type Quantiles struct {
-	P50 float64 `json:"p50Milliseconds"`
-	P90 float64 `json:"p90Milliseconds"`
-	P99 float64 `json:"p99Milliseconds"`
-	Max float64 `json:"maxMilliseconds"`
+	P50, P90, P99, Max float64
 }
 
 // quantilesOf returns the quantiles of at least one time.

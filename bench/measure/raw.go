@@ -18,10 +18,8 @@ const rawNamespace = "raw"
 
 // RawTimes are the times that the bare API server needs, medians of Rounds.
 type RawTimes struct {
-	Clients       int     `json:"clients"`
-	Rounds        int     `json:"rounds"`
-	CreateSeconds float64 `json:"createSeconds"`
-	DeleteSeconds float64 `json:"deleteSeconds"`
+	Clients, Rounds              int
+	CreateSeconds, DeleteSeconds float64
 }
 
 // rawRounds is how often n objects are created and deleted: few requests vary
@@ -49,12 +47,12 @@ func (c *Cluster) measureRaw(n int) RawTimes {
 	}
 	var creates, deletes []time.Duration
 	for range rawRounds(n) {
-		creates = append(creates, c.timeRaw("create", n, func(client, i int) error {
-			_, err := connections[client].Create(c.tb.Context(), c.rawConfigMap(i), metav1.CreateOptions{})
+		creates = append(creates, c.timeRaw("create", n, func(i int) error {
+			_, err := connections[i%clients].Create(c.tb.Context(), c.rawConfigMap(i), metav1.CreateOptions{})
 			return err
 		}))
-		deletes = append(deletes, c.timeRaw("delete", n, func(client, i int) error {
-			return connections[client].Delete(c.tb.Context(), rawName(i), metav1.DeleteOptions{})
+		deletes = append(deletes, c.timeRaw("delete", n, func(i int) error {
+			return connections[i%clients].Delete(c.tb.Context(), rawName(i), metav1.DeleteOptions{})
 		}))
 	}
 	return RawTimes{Clients: clients, Rounds: len(creates), CreateSeconds: median(creates).Seconds(), DeleteSeconds: median(deletes).Seconds()}
@@ -72,7 +70,7 @@ func (w Workload) rawConfigMap(i int) *corev1.ConfigMap {
 
 // timeRaw returns the time from the arrival of the first to the end of the last
 // of n requests, from the audit log like every other time.
-func (c *Cluster) timeRaw(verb string, n int, request func(client, i int) error) time.Duration {
+func (c *Cluster) timeRaw(verb string, n int, request func(i int) error) time.Duration {
 	c.tb.Helper()
 	mark, err := c.audit.Mark(c.tb.Context())
 	must(c.tb, err)

@@ -70,11 +70,11 @@ func watchWork(pid int) *work {
 	go func() {
 		ticker := time.NewTicker(workWindow)
 		defer ticker.Stop()
-		before, _ := readCPU(pid)
+		before, _ := processorTime(pid)
 		for {
 			select {
 			case now := <-ticker.C:
-				used, err := readCPU(pid)
+				used, err := processorTime(pid)
 				if err == nil && used-before >= workShare {
 					w.seen.Store(&now)
 				}

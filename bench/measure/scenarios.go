@@ -8,8 +8,6 @@ const (
 	Install = "install"
 	// Rest is a while in which nothing happens.
 	Rest = "rest"
-	// Scrape is a rest in which the metrics are read once a second.
-	Scrape = "scrape"
 	// Drift is another's change of a field of one object.
 	Drift = "drift"
 	// Recreate is another's delete of one object.
@@ -38,8 +36,6 @@ const (
 	Refresh = "refresh"
 	// NewVersion is one version more of one package of the repository.
 	NewVersion = "new-version"
-	// Replay is the writes of the install from plain clients, without a manager.
-	Replay = "replay"
 )
 
 // Scenario is something that happens to packages.
@@ -53,9 +49,10 @@ type Scenario struct {
 // scenarios in the order in which they run.
 var scenarios = []Scenario{
 	{Install, "the packages are created", (*Cluster).install},
-	{Rest, "nothing happens for a while", (*Cluster).rest},
-	{Scrape, "the metrics are read once a second", (*Cluster).scrape},
 	{Publish, "a repository is added", (*Cluster).publish},
+	{Transitions, "another client opens one phase after the other", (*Cluster).transitions},
+	{Neighbour, "50 small packages are installed alone and beside a large one", (*Cluster).neighbour},
+	{Rest, "nothing happens for a while", (*Cluster).rest},
 	{Refresh, "the source of the repository is fetched again, and has nothing new", (*Cluster).refresh},
 	{NewVersion, "the repository has a new version of one package", (*Cluster).newVersion},
 	{Drift, "someone changes a field of one object", (*Cluster).drift},
@@ -67,28 +64,35 @@ var scenarios = []Scenario{
 	{History, "ten more revisions, as upgrade", (*Cluster).history},
 	{Restart, "the manager stops gracefully and a new one starts", (*Cluster).restart},
 	{Delete, "the packages are deleted", (*Cluster).delete},
-	{Transitions, "another client opens one phase after the other", (*Cluster).transitions},
-	{Neighbour, "50 small packages are installed alone and beside a large one", (*Cluster).neighbour},
-	{Replay, "the writes of the install are sent by plain clients, without a manager", (*Cluster).replay},
+}
+
+// special are the scenarios of workloads of special kinds.
+var special = map[string][]string{
+	Gates: {Transitions}, Unready: {Neighbour}, Offers: {Publish, Refresh, NewVersion, Restart},
+}
+
+// Scenarios returns all scenarios in the order in which they run.
+func Scenarios() []Scenario { return slices.Clone(scenarios) }
+
+// Scenarios returns those that the workload can be measured in, in their order.
+// The first one starts from nothing; every other one works on what that made.
+func (w Workload) Scenarios() []Scenario {
+	own := special[w.Kind]
+	return slices.DeleteFunc(Scenarios(), func(s Scenario) bool {
+		if own != nil {
+			return !slices.Contains(own, s.Name)
+		}
+		return slices.Contains([]string{Publish, Transitions, Neighbour, Refresh, NewVersion}, s.Name)
+	})
 }
 
 // Run plays the scenario and measures it.
 func (s Scenario) Run(c *Cluster) Measurement {
 	c.tb.Helper()
 	m := s.run(c)
-	c.trace(s.Name, m)
 	c.heap(s.Name)
 	return m
 }
-
-// Installs reports whether the scenario starts from nothing; every other one works
-// on what Install made.
-func (s Scenario) Installs() bool {
-	return slices.Contains([]string{Install, Publish, Transitions, Neighbour}, s.Name)
-}
-
-// Scenarios returns all scenarios in the order in which they run.
-func Scenarios() []Scenario { return slices.Clone(scenarios) }
 
 // ByName returns a scenario.
 func ByName(name string) (Scenario, bool) {

@@ -43,62 +43,8 @@ func span(entries []sandbox.Entry, cause, effect sandbox.Filter) (Span, error) {
 	return s, nil
 }
 
-// Served says how a time was spent by the API server.
-type Served struct {
-	// Share of the time in which at least one request of the manager was being
-	// served; in the rest the manager was at work, or waited for something else.
-	Share float64 `json:"share"`
-	// InFlight is how many of them were being served at once, on average over that
-	// share of the time.
-	InFlight float64 `json:"inFlight"`
-}
-
-// served returns how much of a span the manager's requests were being served.
-func served(entries []sandbox.Entry, s Span) Served {
-	var busy []Span
-	var sum time.Duration
-	for _, e := range entries {
-		if !byManager(e) || !ordinary(e) {
-			continue
-		}
-		clipped := Span{Start: later(e.Received, s.Start), End: earlier(e.Done, s.End)}
-		if clipped.Took() > 0 {
-			busy = append(busy, clipped)
-			sum += clipped.Took()
-		}
-	}
-	if len(busy) == 0 || s.Took() <= 0 {
-		return Served{}
-	}
-	union := unionOf(busy)
-	return Served{Share: union.Seconds() / s.Took().Seconds(), InFlight: sum.Seconds() / union.Seconds()}
-}
-
-// unionOf returns the time that is in at least one of the spans.
-func unionOf(spans []Span) time.Duration {
-	slices.SortFunc(spans, func(a, b Span) int { return a.Start.Compare(b.Start) })
-	var union time.Duration
-	current := spans[0]
-	for _, s := range spans[1:] {
-		if s.Start.After(current.End) {
-			union += current.Took()
-			current = s
-			continue
-		}
-		current.End = later(current.End, s.End)
-	}
-	return union + current.Took()
-}
-
 func later(a, b time.Time) time.Time {
 	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
 		return a
 	}
 	return b

@@ -2,56 +2,54 @@ package measure
 
 import (
 	"encoding/json"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Stored is what the objects of our own kinds take.
-type Stored struct {
-	// Largest names the largest one, and LargestBytes is its size as JSON.
-	Largest      string `json:"largest"`
-	LargestBytes int64  `json:"largestBytes"`
-	// SlicesWritten in the scenario.
-	SlicesWritten int `json:"slicesWritten"`
+var ownKinds = []schema.GroupVersionResource{
+	own("packages"), own("objectdeployments"), own("objectsets"), own("objectslices"),
 }
 
-func (m Measurement) stored() Stored {
-	if m.Stored == nil {
-		return Stored{}
-	}
-	return *m.Stored
+func own(resource string) schema.GroupVersionResource {
+	return corev1alpha1.GroupVersion.WithResource(resource)
 }
 
-// withStored adds what one package takes to a measurement.
+// withStored adds to a measurement the largest object of our own kinds, as JSON, and the slices written, of one package.
 func (c *Cluster) withStored(m Measurement) Measurement {
 	c.tb.Helper()
 	if c.Packages > 1 {
 		return m
 	}
 	m.Slices = c.Slices()
-	m.Stored = &Stored{}
 	client, err := dynamic.NewForConfig(c.Config())
 	must(c.tb, err)
-	for _, resource := range []schema.GroupVersionResource{ownPackages, ownDeployments, ownSlices, ownRevisions} {
+	name, largest, written := "", 0, 0
+	for _, resource := range ownKinds {
 		list, err := client.Resource(resource).Namespace(namespace).List(c.tb.Context(), metav1.ListOptions{})
 		must(c.tb, err)
 		for i := range list.Items {
 			raw, err := json.Marshal(&list.Items[i])
 			must(c.tb, err)
-			if size := int64(len(raw)); size > m.Stored.LargestBytes {
-				m.Stored.Largest, m.Stored.LargestBytes = list.Items[i].GetKind()+" "+list.Items[i].GetName(), size
+			if len(raw) > largest {
+				name, largest = list.Items[i].GetKind()+" "+list.Items[i].GetName(), len(raw)
 			}
 		}
 	}
-	slice := all(byManager, sandbox.ByVerb("create"), sandbox.ByResource(ownSlices.GroupResource().String()))
+	slice := all(byManager, sandbox.ByVerb("create"), sandbox.ByResource(own("objectslices").GroupResource().String()))
 	for _, e := range m.Entries {
 		if slice(e) {
-			m.Stored.SlicesWritten++
+			written++
 		}
+	}
+	m.Figures = map[string]float64{MeasureLargest: float64(largest) / kibibyte, MeasureSlices: float64(written)}
+	if m.Slices > 0 {
+		m.Notes = append(m.Notes, fmt.Sprintf("%d slices, %d of them written; the largest object is %s with %.1f KiB", m.Slices, written, name, float64(largest)/kibibyte))
 	}
 	return m
 }

@@ -19,7 +19,7 @@ func (c *Cluster) delete() Measurement {
 		times := seen.waitGone()
 		harness.Eventually(c.tb, c.timeout(), "the objects to be gone", func(ctx context.Context) error { return c.countObjects(ctx, 0) })
 		finalizer := writeOf(packages, func(e sandbox.Entry) bool { return e.Object.Subresource == "" }, knownBy(times))
-		object := writeOf(c.kind().resource, sandbox.ByVerb("delete"))
+		object := writeOf(objectResource, sandbox.ByVerb("delete"))
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("delete")),
 			func(e sandbox.Entry) bool { return finalizer(e) || object(e) }
 	})

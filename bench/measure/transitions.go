@@ -41,10 +41,12 @@ func (c *Cluster) transitions() Measurement {
 // transitionsOf adds what the audit log and the watcher say of the transitions.
 func (c *Cluster) transitionsOf(g *gateWatch, m Measurement) Measurement {
 	c.tb.Helper()
-	m.Transitions = transitionTimes(m.Entries, g.ready())
-	if want := c.Packages * (c.Phases - 1); m.Transitions.Count != want {
-		c.tb.Fatalf("%d transitions were seen, want %d", m.Transitions.Count, want)
+	t := transitionTimes(m.Entries, g.ready())
+	if want := c.Packages * (c.Phases - 1); t.Count != want {
+		c.tb.Fatalf("%d transitions were seen, want %d", t.Count, want)
 	}
+	m.Figures = map[string]float64{MeasureP50: t.Manager.P50, MeasureP99Ratio: t.Ratio()}
+	m.Notes = t.notes()
 	return m
 }
 

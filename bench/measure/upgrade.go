@@ -67,7 +67,7 @@ func (c *Cluster) roll(scenario string, r release) Measurement {
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("patch")),
 			writeOf(packages, statusOf, knownBy(times))
 	})
-	m.Profile = profiled()
+	profiled()
 	return c.withStored(m)
 }
 

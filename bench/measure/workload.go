@@ -6,23 +6,17 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Kinds of objects that a workload may consist of.
+// Special kinds of workloads; others are ConfigMaps of about 300 bytes, without probes.
 const (
-	// ConfigMaps of about 300 bytes, without probes.
-	ConfigMaps = "ConfigMap"
-	// Deployments of one simulated pod, gated by the condition Available.
-	Deployments = "Deployment"
 	// Unready is ConfigMaps with a probe that stays false.
 	Unready = "unready ConfigMap"
 	// Gates are custom resources, one in each phase beside ConfigMaps, that
 	// another client makes ready.
-	Gates = "Gate"
+	Gates = "gated object"
 	// Offers are versions of packages that one repository offers; nothing is installed.
 	Offers = "offered version"
 )
@@ -30,13 +24,11 @@ const (
 // Workload is the packages to install, of a number of objects each.
 type Workload struct {
 	// Objects of one package, in Phases of equal size.
-	Objects  int `json:"objects"`
-	Phases   int `json:"phases"`
-	Packages int `json:"packages"`
+	Objects, Phases, Packages int
 	// Bytes of further data that each ConfigMap has.
-	Bytes int `json:"bytes,omitempty"`
-	// Kind of the objects; empty means ConfigMaps.
-	Kind string `json:"kind,omitempty"`
+	Bytes int
+	// Kind is empty or a special one.
+	Kind string
 }
 
 // Total is the number of objects of all packages.
@@ -54,95 +46,47 @@ func (w Workload) slices() int {
 
 // String describes the workload in a few words.
 func (w Workload) String() string {
-	kind := w.kind().plural
-	if w.Kind == Gates {
-		kind = "objects"
-	}
 	if w.Kind == Offers {
 		return fmt.Sprintf("%d packages of %d versions in one repository", w.Packages, w.Objects)
 	}
-	phases := "1 phase"
-	if w.Phases != 1 {
-		phases = fmt.Sprintf("%d phases", w.Phases)
+	objects := "ConfigMaps"
+	switch {
+	case w.Kind != "":
+		objects = w.Kind + "s"
+	case w.Bytes > 0:
+		objects += fmt.Sprintf(" with %d bytes more each", w.Bytes)
 	}
-	if w.Bytes > 0 {
-		kind += fmt.Sprintf(" with %d bytes more each", w.Bytes)
-	}
-	packages := "1 package"
-	if w.Packages != 1 {
-		packages = fmt.Sprintf("%d packages", w.Packages)
-	}
-	return fmt.Sprintf("%s of %d %s in %s", packages, w.Objects, kind, phases)
+	return fmt.Sprintf("%s of %d %s in %s", counted(w.Packages, "package"), w.Objects, objects, counted(w.Phases, "phase"))
 }
 
-// kind is how objects of one kind are made and read.
-type kind struct {
-	gvk schema.GroupVersionKind
-	// resource as the audit log has it, and plural in words.
-	resource, plural string
-	// value is the path of the text that differs between revisions.
-	value []string
-	// yaml of an object in a phase, with the text.
-	yaml func(name, phase, value string) string
-	// probes is further YAML of the manifest.
-	probes string
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-var configMap = kind{
-	gvk:      schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
-	resource: "configmaps", plural: "ConfigMaps", value: []string{"data", "value"}, yaml: harness.ConfigMap,
-}
+// The workload's objects, as the API and the audit log name them.
+const (
+	objectKind     = "ConfigMap"
+	objectResource = "configmaps"
+)
 
-func (w Workload) kind() kind {
+// probes is the YAML of the manifest that the kind needs.
+func (w Workload) probes() string {
 	switch w.Kind {
-	case Deployments:
-		return kind{
-			gvk:      schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
-			resource: "deployments.apps", plural: "Deployments",
-			value: []string{"spec", "template", "metadata", "annotations", "value"},
-			yaml:  func(name, phase, value string) string { return fmt.Sprintf(deployment, name, phase, name, name, value) },
-			probes: `  availabilityProbes:
-  - selector: {kind: {group: apps, kind: Deployment}}
-    probes:
-    - condition: {type: Available, status: "True"}
-`,
-		}
 	case Unready:
-		unready := configMap
-		unready.plural = "ConfigMaps that fail to become ready"
-		unready.probes = `  availabilityProbes:
+		return `  availabilityProbes:
   - selector: {kind: {group: "", kind: ConfigMap}}
     probes:
     - cel: {rule: 'has(self.data.ready)', message: "not ready"}
 `
-		return unready
 	case Gates:
-		gated := configMap
-		gated.probes = gateProbes
-		return gated
+		return gateProbes
 	default:
-		return configMap
+		return ""
 	}
 }
-
-const deployment = `apiVersion: apps/v1
-kind: Deployment
-metadata:
-  name: %s
-  annotations:
-    package-operator.run/phase: %s
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: %s}}
-  template:
-    metadata:
-      labels: {app: %s}
-      annotations: {value: %q}
-    spec:
-      containers:
-      - name: main
-        image: example.invalid/none:v1
-`
 
 // release is what of a package differs from one revision to the next.
 type release struct {
@@ -156,7 +100,7 @@ var firstRelease = release{version: "1.0.0", value: "v1", middle: "v1"}
 
 // files returns the package of number i.
 func (w Workload) files(i int, r release) harness.Files {
-	k, files := w.kind(), harness.Files{}
+	files := harness.Files{}
 	var names []string
 	perPhase := w.Objects / w.Phases
 	for p := range w.Phases {
@@ -168,14 +112,14 @@ func (w Workload) files(i int, r release) harness.Files {
 			if name == w.middle(i) {
 				value = r.middle
 			}
-			docs[n] = k.yaml(name, phase, value) + w.more(name)
+			docs[n] = harness.ConfigMap(name, phase, value) + w.more(name)
 		}
 		if w.Kind == Gates {
 			docs[0] = gate(objectName(i, p, 0), phase)
 		}
 		files[phase+".yaml"] = strings.Join(docs, "---\n")
 	}
-	files["manifest.yaml"] = harness.Manifest(packageName(i), names, k.probes+"  version: "+r.version+"\n")
+	files["manifest.yaml"] = harness.Manifest(packageName(i), names, w.probes()+"  version: "+r.version+"\n")
 	return files
 }
 

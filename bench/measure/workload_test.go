@@ -15,11 +15,10 @@ import (
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	tests := map[string]Workload{
-		"ConfigMaps":  {Objects: 12, Phases: 3, Packages: 2},
-		"Deployments": {Objects: 12, Phases: 3, Packages: 2, Kind: Deployments},
-		"large":       {Objects: 12, Phases: 3, Packages: 2, Bytes: 800},
-		"unready":     {Objects: 12, Phases: 1, Packages: 2, Kind: Unready},
-		"gates":       {Objects: 12, Phases: 3, Packages: 2, Kind: Gates},
+		"ConfigMaps": {Objects: 12, Phases: 3, Packages: 2},
+		"large":      {Objects: 12, Phases: 3, Packages: 2, Bytes: 800},
+		"unready":    {Objects: 12, Phases: 1, Packages: 2, Kind: Unready},
+		"gates":      {Objects: 12, Phases: 3, Packages: 2, Kind: Gates},
 	}
 	for name, w := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ func TestTesterTurnsFailuresIntoAnError(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := withTester(t.Context(), "bench", t.Output(), test.f)
+			err := WithTester(t.Context(), "bench", t.Output(), test.f)
 			got := ""
 			if err != nil {
 				got = err.Error()
@@ -40,7 +40,7 @@ func TestTesterCleansUp(t *testing.T) {
 	t.Parallel()
 	var order []string
 	var dir string
-	err := withTester(t.Context(), "bench", t.Output(), func(tb testing.TB) {
+	err := WithTester(t.Context(), "bench", t.Output(), func(tb testing.TB) {
 		dir = tb.TempDir()
 		tb.Cleanup(func() {
 			order = append(order, "first")
@@ -67,7 +67,7 @@ func TestTesterCleansUpAfterAPanic(t *testing.T) {
 			t.Errorf("want the panic to go on, after the clean-ups (cleaned: %t)", cleaned)
 		}
 	}()
-	_ = withTester(t.Context(), "bench", t.Output(), func(tb testing.TB) {
+	_ = WithTester(t.Context(), "bench", t.Output(), func(tb testing.TB) {
 		tb.Cleanup(func() { cleaned = true })
 		panic("a defect")
 	})

@@ -1,4 +1,4 @@
-package main
+package measure
 
 import (
 	"context"
@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // tester lets a command use what takes a testing.TB. It overrides the methods
@@ -25,9 +28,9 @@ type tester struct {
 // fatal is what Fatal panics with.
 type fatal struct{}
 
-// withTester calls f, then the clean-ups that f registered, and returns f's
+// WithTester calls f, then the clean-ups that f registered, and returns f's
 // failures. They run also when f panics.
-func withTester(ctx context.Context, name string, log io.Writer, f func(testing.TB)) (err error) {
+func WithTester(ctx context.Context, name string, log io.Writer, f func(testing.TB)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &tester{name: name, log: log, ctx: ctx}
 	defer func() {
@@ -39,6 +42,20 @@ func withTester(ctx context.Context, name string, log io.Writer, f func(testing.
 	defer cancel()
 	t.guard(func() { f(t) })
 	return nil
+}
+
+// BuildManager builds the manager before anything is measured; remove removes it.
+func BuildManager(ctx context.Context, progress io.Writer) (remove func(), err error) {
+	binary := ""
+	err = WithTester(ctx, "build", progress, func(tb testing.TB) {
+		fmt.Fprintln(progress, "building the manager")
+		binary = harness.Binary(tb, "lockstep-manager")
+	})
+	return func() {
+		if binary != "" {
+			_ = os.RemoveAll(filepath.Dir(binary)) // the harness keeps it in a folder of its own for the whole process
+		}
+	}, err
 }
 
 // guard calls f and returns when it is done or has called Fatal.
