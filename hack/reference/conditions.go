@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -17,31 +19,25 @@ var (
 	first = regexp.MustCompile(`^(Condition|Reason)\w+ (is that |is |says )`)
 )
 
-// conditions returns the page of conditions and reasons: a table for each group of constants of a file.
-func conditions(path string) (string, error) {
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+// conditions returns the page of conditions and reasons: a table for each group of constants of the files.
+func conditions(folder string) (string, error) {
+	decls, comments, err := read(folder)
 	if err != nil {
 		return "", err
 	}
 	values := map[string]string{}
-	for _, decl := range file.Decls {
-		for name, value := range named(decl) {
-			values[name] = value
-		}
+	for _, decl := range decls {
+		maps.Copy(values, named(decl))
 	}
 	var b strings.Builder
-	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1/conditions.go and hack/reference/kinds.yaml"))
+	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1 and hack/reference/kinds.yaml"))
 	b.WriteString("A condition says something about the present spec where its `observedGeneration` equals `metadata.generation`. What to do about a message is in [messages](messages.md), how `Available` behaves during an upgrade in [concepts](../concepts.md#availability-during-an-upgrade). `Invalid` has the reasons of `Unpacked` as well.\n")
-	var comments strings.Builder
-	for _, group := range file.Comments {
-		comments.WriteString(group.Text())
-	}
-	tables, err := byKind(values, comments.String())
+	tables, err := byKind(values, comments)
 	if err != nil {
 		return "", err
 	}
 	b.WriteString(tables)
-	for _, decl := range file.Decls {
+	for _, decl := range decls {
 		group, ok := decl.(*ast.GenDecl)
 		if !ok || group.Tok != token.CONST || group.Doc == nil {
 			continue
@@ -68,6 +64,25 @@ func conditions(path string) (string, error) {
 		}
 	}
 	return b.String(), nil
+}
+
+// read returns the declarations and comments of the files with conditions and reasons.
+func read(folder string) (decls []ast.Decl, comments string, err error) {
+	reasons, err := filepath.Glob(filepath.Join(folder, "reasons_*.go"))
+	if err != nil {
+		return nil, "", err
+	}
+	for _, path := range append([]string{filepath.Join(folder, "conditions.go")}, reasons...) {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+		if err != nil {
+			return nil, "", err
+		}
+		decls = append(decls, file.Decls...)
+		for _, group := range file.Comments {
+			comments += group.Text()
+		}
+	}
+	return decls, comments, nil
 }
 
 // named returns the constants of a declaration by their names.

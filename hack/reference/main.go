@@ -26,7 +26,7 @@ func main() {
 
 // pages returns the text of each page by its name.
 func pages(root string) (map[string]string, error) {
-	conditions, err := conditions(filepath.Join(root, "apis/core/v1alpha1/conditions.go"))
+	conditions, err := conditions(filepath.Join(root, "apis/core/v1alpha1"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the conditions: %w", err)
 	}
