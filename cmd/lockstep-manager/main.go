@@ -10,8 +10,8 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // where there are none on disk, as in the image
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/manager"
-	"lockstep.run/lockstep/internal/version"
 )
 
 func main() {

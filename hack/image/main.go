@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 // build compiles the manager for an architecture, statically linked and the
 // same on every machine.
 func build(ctx context.Context, arch, version, program string) error {
-	ldflags := "-s -w -buildid= -X lockstep.run/lockstep/internal/version.Version=" + version
+	ldflags := "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version=" + version
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ldflags,
 		"-o", program, command)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch, "GOFLAGS=-mod=readonly")

@@ -85,7 +85,7 @@ func (r *release) buildPlugins(ctx context.Context, scratch string) error {
 		fmt.Fprintf(os.Stderr, "building the plugin for %s\n", p)
 		program := filepath.Join(scratch, r.archive(p))
 		_, err := command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=-mod=readonly"}, "go", "build",
-			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/version.Version="+r.version,
+			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
 			"-o", program, "./cmd/kubectl-package")
 		if err != nil {
 			return err
@@ -134,7 +134,7 @@ func (r *release) listModules(ctx context.Context, scratch string) error {
 	for _, name := range []string{"kubectl-package", "lockstep-manager"} {
 		program := filepath.Join(scratch, name)
 		_, err := command(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=-mod=readonly"}, "go", "build",
-			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/version.Version="+r.version,
+			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
 			"-o", program, "./cmd/"+name)
 		if err != nil {
 			return err

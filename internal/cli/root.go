@@ -26,8 +26,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/ui"
-	"lockstep.run/lockstep/internal/version"
 )
 
 // Main returns the exit code. A second interrupt ends the process.

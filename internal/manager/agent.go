@@ -28,8 +28,8 @@ import (
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/panics"
+	buildversion "lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
-	buildversion "lockstep.run/lockstep/internal/version"
 )
 
 // agentFlags adds the flags of an agent.

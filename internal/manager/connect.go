@@ -40,12 +40,12 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
+	buildversion "lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/permissions"
-	buildversion "lockstep.run/lockstep/internal/version"
 )
 
 const (

@@ -24,8 +24,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/version"
 )
 
 // stopTimeout is how long reconciles have to end at a stop. The pod has 30 s.

@@ -20,8 +20,8 @@ import (
 
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/metrics"
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/version"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"lockstep.run/lockstep/internal/version"
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/test/metricstest"
 )
 

@@ -6,8 +6,8 @@ import (
 	"github.com/go-logr/logr"
 
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/version"
 )
 
 func newPuller(c *Config, account *quota.Memory, log logr.Logger) (*registry.Puller, error) {

@@ -30,8 +30,8 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/panics"
+	buildversion "lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
-	buildversion "lockstep.run/lockstep/internal/version"
 )
 
 const (

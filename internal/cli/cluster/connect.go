@@ -26,7 +26,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/version"
+	"lockstep.run/lockstep/internal/kube/version"
 )
 
 // defaultHost is the address that client-go uses without a kubeconfig.

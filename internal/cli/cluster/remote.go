@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/version"
+	"lockstep.run/lockstep/internal/kube/version"
 )
 
 // Remote is the cluster that a targetRef leads to.

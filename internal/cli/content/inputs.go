@@ -16,8 +16,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/version"
 )
 
 // Input is a file of objects; messages use its name.

@@ -19,9 +19,9 @@ import (
 
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/version"
 )
 
 // RegistryFlags say how registries are connected to.

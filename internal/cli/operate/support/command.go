@@ -30,7 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/version"
+	"lockstep.run/lockstep/internal/kube/version"
 )
 
 const (

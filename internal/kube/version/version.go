@@ -10,7 +10,7 @@ import (
 
 // Version of this build, such as v0.1.0. The linker sets it:
 //
-//	-ldflags "-X lockstep.run/lockstep/internal/version.Version=v0.1.0"
+//	-ldflags "-X lockstep.run/lockstep/internal/kube/version.Version=v0.1.0"
 var Version string
 
 // Get returns Version, else the version of the module, else the commit (-dirty with local
