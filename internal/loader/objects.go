@@ -135,7 +135,11 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 			into.defect = panics.Of(cause, "reading "+p)
 		}
 	}()
-	problems := document.EachWithDoubts(p, data, func(d *document.Document) {
+	each := document.EachTrimmed
+	if r.strict {
+		each = document.EachWithDoubts
+	}
+	problems := each(p, data, func(d *document.Document) {
 		queueing.Yield(ctx)
 		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return

@@ -2,9 +2,12 @@ package document
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"sync"
+	"unicode"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -23,12 +26,14 @@ type Document struct {
 	Value any
 	// Warnings name keys that YAML 1.1 reads as booleans.
 	Warnings violation.Violations
-	// Doubts are invalid YAML that Package Operator accepts: duplicate keys, unknown tags.
+	// Doubts are invalid YAML that Package Operator accepts: duplicate keys, unknown tags, text after the end.
 	Doubts violation.Violations
 
 	root *yaml.Node
 	line int
 	span Span
+	// more reports text after the end of the document.
+	more bool
 }
 
 // Span is the position of a document in its file, in bytes after a byte order mark, with the separator before it.
@@ -44,15 +49,25 @@ func (d *Document) At(reason violation.Reason, field string) violation.Violation
 
 // Each calls use for every document that is not empty, and returns problems and doubts of the others.
 func Each(path string, data []byte, use func(*Document)) violation.Violations {
-	return each(path, data, false, use)
+	return each(path, data, reading{}, use)
 }
 
 // EachWithDoubts is Each for packages of Package Operator: documents with doubts are used, too.
 func EachWithDoubts(path string, data []byte, use func(*Document)) violation.Violations {
-	return each(path, data, true, use)
+	return each(path, data, reading{doubtful: true}, use)
 }
 
-func each(path string, data []byte, doubtful bool, use func(*Document)) violation.Violations {
+// EachTrimmed is EachWithDoubts with documents cut as Package Operator cuts them: without white space at the end. A block
+// scalar at the end of a document has no final newline then. Packages that move in depend on it: their ConfigMaps would
+// change otherwise.
+func EachTrimmed(path string, data []byte, use func(*Document)) violation.Violations {
+	return each(path, data, reading{doubtful: true, trimmed: true}, use)
+}
+
+// reading says how documents are read.
+type reading struct{ doubtful, trimmed bool }
+
+func each(path string, data []byte, how reading, use func(*Document)) violation.Violations {
 	whole := violation.Violation{Reason: violation.ReasonInvalidYAML, Path: path}
 	if !utf8.Valid(data) {
 		return violation.Violations{whole.Because("Save it as UTF-8.", "the file is not UTF-8 text")}
@@ -66,7 +81,7 @@ func each(path string, data []byte, doubtful bool, use func(*Document)) violatio
 	var problems violation.Violations
 	index := 0
 	for _, p := range parts {
-		found, some := one(path, p, index+1, doubtful, use)
+		found, some := one(path, p, index+1, how, use)
 		if some {
 			index++
 		}
@@ -85,12 +100,12 @@ func isLarge(text []byte) bool {
 }
 
 // one reads one document; some is false where there is none.
-func one(path string, p part, index int, doubtful bool, use func(*Document)) (problems violation.Violations, some bool) {
+func one(path string, p part, index int, how reading, use func(*Document)) (problems violation.Violations, some bool) {
 	if isLarge(p.text) {
 		large.Lock()
 		defer large.Unlock()
 	}
-	d, problem := parse(path, p, index)
+	d, problem := parse(path, p, index, how)
 	switch {
 	case problem != nil:
 		return violation.Violations{*problem}, true
@@ -99,7 +114,11 @@ func one(path string, p part, index int, doubtful bool, use func(*Document)) (pr
 	}
 	c := converter{doc: d, active: map[*yaml.Node]bool{}}
 	d.Value = c.value(d.root, 0)
-	if !doubtful {
+	if d.more {
+		c.doubt(c.at(d.root, violation.ReasonInvalidYAML).Because("Separate objects by a line with three dashes.",
+			"the file goes on after the end of the object"))
+	}
+	if !how.doubtful {
 		c.problems = append(c.problems, c.doubts...)
 	}
 	if len(c.problems) > 0 {
@@ -110,7 +129,7 @@ func one(path string, p part, index int, doubtful bool, use func(*Document)) (pr
 	return nil, true
 }
 
-func parse(path string, p part, index int) (doc *Document, problem *violation.Violation) {
+func parse(path string, p part, index int, how reading) (doc *Document, problem *violation.Violation) {
 	fail := func(reason violation.Reason, line int, remedy, format string, args ...any) *violation.Violation {
 		v := violation.Violation{Reason: reason, Path: path, Document: index, Line: p.line + line}.Because(remedy, format, args...)
 		return &v
@@ -130,15 +149,23 @@ func parse(path string, p part, index int) (doc *Document, problem *violation.Vi
 			doc, problem = nil, fail(violation.ReasonInvalidYAML, 1, "Check its syntax with another tool.", "the document cannot be parsed")
 		}
 	}()
-	var n yaml.Node
-	if err := yaml.Unmarshal(p.text, &n); err != nil {
+	text := p.text
+	if how.trimmed {
+		text = bytes.TrimRightFunc(text, unicode.IsSpace)
+	}
+	var n, next yaml.Node
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	if err := decoder.Decode(&n); err != nil && !errors.Is(err, io.EOF) {
 		line, text := syntaxError(err)
 		return nil, fail(violation.ReasonInvalidYAML, line, "", "%s", text)
 	}
 	if n.Kind != yaml.DocumentNode || len(n.Content) == 0 || isNull(n.Content[0]) {
 		return nil, nil
 	}
-	return &Document{Path: path, Index: index, root: n.Content[0], line: p.line, span: Span{p.start, p.start + len(p.text)}}, nil
+	return &Document{
+		Path: path, Index: index, root: n.Content[0], line: p.line, span: Span{p.start, p.start + len(p.text)},
+		more: !errors.Is(decoder.Decode(&next), io.EOF),
+	}, nil
 }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }

@@ -38,12 +38,47 @@ func TestEachSplits(t *testing.T) {
 		{"a document may end explicitly", "a: 1\n...\n---\nb: 2\n...\n", []any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}},
 		{"directives belong to the next document", "%YAML 1.1\n---\na: 1\n", []any{map[string]any{"a": int64(1)}}},
 		{"a byte order mark is no content", "\ufeffa: 1\n", []any{map[string]any{"a": int64(1)}}},
+		{"JSON objects that follow each other, as kubectl reads them", "{\"a\": 1}\n{\"b\": 2} {\"c\": \"}\"}\n---\n{\"d\": {}}\n",
+			[]any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}, map[string]any{"c": "}"}, map[string]any{"d": map[string]any{}}}},
+		{"a mapping of YAML in braces", "{a: 1,\n b: 2}\n", []any{map[string]any{"a": int64(1), "b": int64(2)}}},
 		{"nothing at all", "", nil},
 	} {
 		values, problems := read(t, test.data)
 		if diff := cmp.Diff(test.want, values); diff != "" || problems != nil {
 			t.Errorf("%s: %s%v", test.reason, diff, problems)
 		}
+	}
+}
+
+func TestTextAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	const text = "{a: 1}\n{b: 2}\n"
+	if values, problems := read(t, text); len(values) > 0 || len(problems) != 1 || problems[0].Line != 1 {
+		t.Errorf("got %v, %v", values, problems)
+	}
+	doubts := 0
+	if problems := EachWithDoubts("f.yaml", []byte(text), func(d *Document) { doubts += len(d.Doubts) }); problems != nil || doubts != 1 {
+		t.Errorf("got %v, %d doubts", problems, doubts)
+	}
+}
+
+func TestLinesOfJSONObjects(t *testing.T) {
+	t.Parallel()
+	var lines []int
+	Each("f.yaml", []byte("# two\n---\n{\"a\": 1}\n\n{\"b\":\n 2}\n"), func(d *Document) {
+		lines = append(lines, d.Line("a"), d.Line("b"))
+	})
+	if diff := cmp.Diff([]int{3, 3, 5, 5}, lines); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEachTrimmed(t *testing.T) {
+	t.Parallel()
+	var texts []any
+	EachTrimmed("f.yaml", []byte("a: |\n  x\n\n---\na: |\n  y\n"), func(d *Document) { texts = append(texts, d.Value.(map[string]any)["a"]) })
+	if diff := cmp.Diff([]any{"x", "y"}, texts); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -287,17 +287,17 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 	return s.p.unpack(ctx, manifest.Layers, layers)
 }
 
-// imageManifest returns the manifest with a digest or, if that is an index, of one image in it.
+// imageManifest returns the manifest with a digest or, if that is an index, of one image in it. An index can lead to another
+// one, as BuildKit writes them, but no further.
 func (s *session) imageManifest(ctx context.Context, digest v1.Hash) (*content, error) {
-	c, err := s.storedManifest(ctx, digest)
-	if err != nil || len(c.Manifests) == 0 {
-		return c, err
+	for range 3 {
+		c, err := s.storedManifest(ctx, digest)
+		if err != nil || len(c.Manifests) == 0 {
+			return c, err
+		}
+		digest = c.choose().Digest
 	}
-	c, err = s.storedManifest(ctx, c.choose().Digest)
-	if err == nil && len(c.Manifests) > 0 {
-		return nil, failf(ReasonInvalidImage, "", "the index leads to another index")
-	}
-	return c, err
+	return nil, failf(ReasonInvalidImage, "Push the image again with another tool.", "the index leads to an index that leads to a third one")
 }
 
 func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content, error) {

@@ -270,6 +270,9 @@ func TestIndex(t *testing.T) {
 	add := func(platform *v1.Platform, body string) mutate.IndexAddendum {
 		return mutate.IndexAddendum{Add: image(body), Descriptor: v1.Descriptor{Platform: platform}}
 	}
+	within := func(inner v1.ImageIndex) v1.ImageIndex {
+		return mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: inner})
+	}
 	for _, test := range []struct {
 		reason string
 		index  v1.ImageIndex
@@ -281,6 +284,7 @@ func TestIndex(t *testing.T) {
 			add(&v1.Platform{OS: "linux", Architecture: "s390x"}, "s390x"), add(&v1.Platform{OS: "linux", Architecture: "arm64"}, "arm")), "s390x"},
 		{"attestations are no image", mutate.AppendManifests(empty.Index,
 			add(&v1.Platform{OS: "unknown", Architecture: "unknown"}, "attestation"), add(&v1.Platform{OS: "linux", Architecture: "arm64"}, "arm")), "arm"},
+		{"an index within an index", within(mutate.AppendManifests(empty.Index, add(nil, "inner"))), "inner"},
 	} {
 		s := serve(t, httptest.NewServer)
 		ref, digest := s.push(t, test.index)
@@ -292,11 +296,11 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	}
-	nested := mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: mutate.AppendManifests(empty.Index, add(nil, "x"))})
+	nested := within(within(mutate.AppendManifests(empty.Index, add(nil, "x"))))
 	s := serve(t, httptest.NewServer)
 	ref, _ := s.push(t, nested)
 	_, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
 	if reason, _ := reasonOf(err); reason != ReasonInvalidImage {
-		t.Error("an index within an index", err)
+		t.Error("three indexes", err)
 	}
 }
