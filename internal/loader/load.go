@@ -185,7 +185,7 @@ func (l *load) context(values map[string]any) (map[string]any, bool) {
 	images, dependencies, problems := l.images()
 	l.add(problems...)
 	l.locked = l.lockedImages(images)
-	out, err := render.Context(l.opts.Package, l.opts.environment(), values, images, dependencies)
+	out, err := render.Context(l.opts.visiblePackage(), l.opts.environment(), values, images, dependencies)
 	if err != nil {
 		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Details: err.Error()})
 	}
@@ -243,7 +243,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
 	if l.opts.keep != nil {
-		*l.opts.keep = fixtures(out, read.left)
+		*l.opts.keep = *fixturesOf(out, read.left)
 	}
 	if len(read.problems) == 0 {
 		l.unusedPatches(patches)

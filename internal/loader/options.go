@@ -2,6 +2,7 @@ package loader
 
 import (
 	"cmp"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -68,10 +69,12 @@ type Options struct {
 	// Bytes is how many bytes of JSON the objects may have. 0 means limits.PackageBytes.
 	Bytes int64
 
-	// anyNamespace is set where the namespace is only an example.
+	// anyNamespace is set if the namespace is only an example.
 	anyNamespace bool
-	// keep, where it is not nil, is filled with what templates render to.
-	keep *Files
+	// seen, if not nil, is the Package that templates see: the one of a test case as its author wrote it.
+	seen *manifestsv1alpha1.TemplateContextPackage
+	// keep, if not nil, is filled with the files that fixtures are compared with.
+	keep *fixtures
 	// testEnvironment is what templates see where there is no cluster.
 	testEnvironment *manifestsv1alpha1.PackageEnvironment
 }
@@ -93,9 +96,19 @@ func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
 	return manifestsv1alpha1.PackageEnvironment{}
 }
 
-// WithTestCase returns the options for a test case of a manifest.
-func (o Options) WithTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTemplate) Options {
-	o.Package = tc.Context.Package
+// visiblePackage returns the Package that templates see.
+func (o *Options) visiblePackage() manifestsv1alpha1.TemplateContextPackage {
+	if o.seen != nil {
+		return *o.seen
+	}
+	return o.Package
+}
+
+// withTestCase returns the options for a test case of a manifest. Its package has values for templates. They do not say
+// how the package is installed: real test cases of ClusterPackages have a namespace, and some have no name.
+func (o Options) withTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTemplate) Options {
+	o.Package, o.seen = tc.Context.Package, &tc.Context.Package
+	o.Package.Metadata.Name = cmp.Or(o.Package.Metadata.Name, exampleName)
 	o.Config = nil
 	if tc.Context.Config != nil {
 		o.Config = tc.Context.Config.Raw
@@ -104,5 +117,18 @@ func (o Options) WithTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTempl
 	env := tc.Context.Environment
 	o.testEnvironment = &env
 	o.StaticImages = true
+	return o
+}
+
+// withScopes returns options for the scope of a package that has only one.
+func (o Options) withScopes(scopes []manifestsv1alpha1.PackageManifestScope) Options {
+	namespaced := slices.Contains(scopes, manifestsv1alpha1.PackageManifestScopeNamespaced)
+	cluster := slices.Contains(scopes, manifestsv1alpha1.PackageManifestScopeCluster)
+	switch {
+	case cluster && !namespaced:
+		o.Package.Metadata.Namespace = ""
+	case namespaced && !cluster && o.Package.Metadata.Namespace == "":
+		o.Package.Metadata.Namespace, o.anyNamespace = exampleNamespace, true
+	}
 	return o
 }

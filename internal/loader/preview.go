@@ -36,18 +36,19 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 			return nil, load.Package, err
 		}
 		if tc != nil {
-			load = load.WithTestCase(tc)
+			load = load.withTestCase(tc)
 			load.anyNamespace = false
 		}
+		load = load.withScopes(u.result.Manifest.Spec.Scopes)
 	}
 	if opts.Config != nil {
 		load.Config = opts.Config
 	}
 	switch {
 	case opts.Cluster:
-		load.Package.Metadata.Namespace = ""
+		load.Package.Metadata.Namespace, load.seen = "", nil
 	case opts.Namespace != "":
-		load.Package.Metadata.Namespace, load.anyNamespace = opts.Namespace, false
+		load.Package.Metadata.Namespace, load.anyNamespace, load.seen = opts.Namespace, false, nil
 	}
 	load.ImageOverride, load.Rewrite = opts.ImageOverride, opts.Rewrite
 	load.StaticImages = !opts.LockedImages || u.result == nil || u.result.Lock == nil

@@ -3,10 +3,14 @@ package loader
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -27,19 +31,27 @@ type Case struct {
 	Name      string
 	For       manifestsv1alpha1.TemplateContextPackage
 	Package   *Package
-	// Rendered is the output of templates by path that fixtures are compared with.
-	Rendered Files
+	// Rendered is the output of templates by path, and Static has the files of objects that are no templates, both without
+	// the documents that conditions leave out. Fixtures are compared with them.
+	Rendered, Static Files
 }
 
-// fixtures returns the output of templates as Case.Rendered shows it.
-func fixtures(out *render.Output, left map[string][]document.Span) Files {
-	files := Files{}
-	for p := range out.Rendered {
-		if text := document.Without(out.Files[p], left[p]); len(bytes.TrimSpace(text)) > 0 {
-			files[p] = text
+// fixtures are the files of a test case that fixtures are compared with.
+type fixtures struct{ rendered, static Files }
+
+func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
+	f := &fixtures{Files{}, Files{}}
+	for p, data := range out.Files {
+		text := document.Without(data, left[p])
+		switch {
+		case len(bytes.TrimSpace(text)) == 0:
+		case out.Rendered[p]:
+			f.rendered[p] = text
+		case isObjectFile(p):
+			f.static[p] = text
 		}
 	}
-	return files
+	return f
 }
 
 // Inspect is Validate that calls visit for each case without problems.
@@ -73,18 +85,18 @@ func (v *validator) try(opts Options, name string) violation.Violations {
 
 // render is try, and reports whether the templates could be executed.
 func (v *validator) render(opts Options, name string) (problems violation.Violations, executed bool) {
-	var rendered Files
-	opts.keep = &rendered
+	var files fixtures
+	opts.keep = &files
 	pkg, err := Load(v.ctx, v.files, opts)
 	if err == nil {
 		v.warnings = append(v.warnings, pkg.Warnings...)
 		if v.visit != nil {
-			v.visit(Case{Component: opts.Component, Name: name, For: opts.Package, Package: pkg, Rendered: rendered})
+			v.visit(Case{Component: opts.Component, Name: name, For: opts.Package, Package: pkg, Rendered: files.rendered, Static: files.static})
 		}
 	} else {
 		errors.As(err, &problems)
 	}
-	return problems, rendered != nil
+	return problems, files.rendered != nil
 }
 
 func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
@@ -93,6 +105,7 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 		v.problems = append(v.problems, v.try(exampleOptions(component, false), "")...)
 		return nil
 	}
+	v.warnings = append(v.warnings, unreadObjects(u)...)
 	m := u.result.Manifest
 	if len(m.Test.Template) == 0 {
 		v.withoutTests(u)
@@ -104,24 +117,31 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	return m
 }
 
+// unreadObjects warns of JSON files that look like objects: only files with the ending of YAML are read.
+func unreadObjects(u *unit) (warnings violation.Violations) {
+	for _, p := range u.files.Paths() {
+		var object metav1.TypeMeta
+		if path.Ext(p) != ".json" || json.Unmarshal(u.files[p], &object) != nil || object.APIVersion == "" || object.Kind == "" {
+			continue
+		}
+		warnings = append(warnings, violation.Violation{Reason: violation.ReasonUnsupported, Path: p, Component: u.component}.
+			Because("Rename it to "+strings.TrimSuffix(p, ".json")+".yaml: JSON is YAML, too.", "the object in a .json file is not installed"))
+	}
+	return warnings
+}
+
 func (v *validator) testCase(u *unit, i int) {
 	tc := &u.result.Manifest.Test.Template[i]
-	opts := Options{Component: u.component}.WithTestCase(tc)
-	if opts.scope() == corev1alpha1.ScopeCluster && !slices.Contains(u.result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeNamespaced) {
+	scopes := u.result.Manifest.Spec.Scopes
+	opts := Options{Component: u.component}.withTestCase(tc).withScopes(scopes)
+	if opts.scope() == corev1alpha1.ScopeCluster && !slices.Contains(scopes, manifestsv1alpha1.PackageManifestScopeNamespaced) {
 		opts.DefaultNamespace, opts.anyNamespace = exampleNamespace, true
 	}
-	if opts.Package.Metadata.Name == "" {
-		opts.Package.Metadata.Name = exampleName
-	}
 	for _, p := range v.try(opts, tc.Name) {
-		switch p.Reason {
-		case violation.ReasonConfigInvalid:
+		if p.Reason == violation.ReasonConfigInvalid {
 			at := u.result.At(p.Reason, strings.Replace(p.Field, "spec.config", fmt.Sprintf("test.template[%d].context.config", i), 1))
 			at.Component, at.Details, at.Remedy = p.Component, p.Details, p.Remedy
 			p = at
-		case violation.ReasonUnsupportedScope:
-			p.Details = fmt.Sprintf("test case %q: %s", tc.Name, p.Details)
-			p.Remedy = "Set or remove context.package.metadata.namespace of the test case."
 		}
 		v.problems = append(v.problems, p)
 	}

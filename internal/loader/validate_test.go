@@ -63,13 +63,17 @@ func TestValidate(t *testing.T) {
 			pkg("manifest.yaml", namespacedOnly+required+tests("{name: good, context: {package: {metadata: {name: x, namespace: ns}}, config: {image: z}}}"), "a.yaml.gotmpl", image), nil, nil,
 		},
 		{
-			"each test case",
-			pkg("manifest.yaml", namespacedOnly+required+"  version: 1.0.0\n"+tests("{name: cluster, context: {config: {image: z}}}, {name: bad, context: {package: {metadata: {namespace: ns}}, config: {imag: z}}}"), "a.yaml.gotmpl", image),
+			"each test case; the only scope of the package counts, and not the namespace that templates see",
+			pkg("manifest.yaml", namespacedOnly+required+"  version: 1.0.0\n"+tests("{name: bare, context: {config: {image: z}}}, {name: bad, context: {package: {metadata: {namespace: ns}}, config: {imag: z}}}"), "a.yaml.gotmpl", image),
 			[]string{
-				`Package unsupported scope in manifest.yaml idx 0 line 5: spec.scopes: test case "cluster"`,
 				`Config invalid in manifest.yaml idx 0 line 9: test.template[1].context.config.imag: unknown key. Did you mean "image"?`,
-				"test.template[1].context.config.image: Required value", "ConfigMap is namespaced",
+				"test.template[1].context.config.image: Required value",
 			}, nil,
+		},
+		{
+			"an object in a JSON file is named, other JSON is not",
+			pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", ""), "b.json", `{"apiVersion":"v1","kind":"ConfigMap"}`, "dashboard.json", `{"kind":"x"}`), nil,
+			[]string{"Not supported by this version in b.json: the object in a .json file is not installed. Rename it to b.yaml"},
 		},
 		{
 			"images of test cases are not those of the lock",

@@ -22,7 +22,6 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // previewFlags describe an installation without a cluster.
@@ -102,31 +101,7 @@ func (p *previewFlags) preview(
 	if p.pkg != "" {
 		return p.loadFor(ctx, files, streams.In)
 	}
-	pkg, object, err := loader.Preview(ctx, files, opts)
-	if onlyScope(err) && p.namespace == "" {
-		// It can be a ClusterPackage alone.
-		opts.Cluster = true
-		return loader.Preview(ctx, files, opts)
-	}
-	return pkg, object, err
-}
-
-func onlyScope(err error) bool {
-	var wrong violation.Violations
-	if !errors.As(err, &wrong) {
-		return false
-	}
-	unsupported := false
-	for _, v := range wrong {
-		switch v.Reason {
-		case violation.ReasonUnsupportedScope:
-			unsupported = true
-		case violation.ReasonObjectScope:
-		default:
-			return false
-		}
-	}
-	return unsupported
+	return loader.Preview(ctx, files, opts)
 }
 
 // completeFrom completes a flag with names in the folder of the first argument.

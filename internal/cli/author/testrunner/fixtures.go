@@ -74,6 +74,20 @@ func readFixtures(folder, relative string) (loader.Files, error) {
 	return files, nil
 }
 
+// expectedFixtures returns the fixtures that a test case has to have: the output of its templates. If a file without a
+// template has a fixture, all of them need one: Package Operator writes and wants such sets, and both programs can check
+// one folder.
+func expectedFixtures(of loader.Case, present loader.Files) loader.Files {
+	expected := maps.Clone(of.Rendered)
+	for p := range of.Static {
+		if _, exists := present[p]; exists {
+			maps.Copy(expected, of.Static)
+			break
+		}
+	}
+	return expected
+}
+
 // compare returns how rendered files differ from their fixtures.
 func compare(relative string, fixtures, rendered loader.Files) []FileDiff {
 	all := maps.Clone(fixtures)

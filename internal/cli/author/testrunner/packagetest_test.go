@@ -79,6 +79,47 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestFixturesOfPackageOperator(t *testing.T) {
+	t.Parallel()
+	static := []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {package-operator.run/phase: one}}\n")
+	for _, test := range []struct {
+		reason   string
+		fixtures map[string]string
+		want     Outcome
+		updated  []string
+	}{
+		{"files without templates, too", map[string]string{"folder/a.yaml": want, "b.yaml": string(static), "c.yaml": string(static)}, Passed, nil},
+		{"templates alone", map[string]string{"folder/a.yaml": want}, Passed, nil},
+		{"one of them differs", map[string]string{"folder/a.yaml": want, "b.yaml": "x: y\n", "c.yaml": string(static)}, Failed, []string{"b.yaml", "c.yaml", "folder/a.yaml"}},
+		{"one of them is missing", map[string]string{"folder/a.yaml": want, "b.yaml": string(static)}, Failed, []string{"b.yaml", "c.yaml", "folder/a.yaml"}},
+		{"templates alone, and updated", map[string]string{"folder/a.yaml": "x: y\n"}, Failed, []string{"folder/a.yaml"}},
+	} {
+		dir, files := t.TempDir(), packageFiles()
+		files["b.yaml"], files["c.yaml"] = static, []byte(strings.Replace(string(static), "name: b", "name: c", 1))
+		for p, text := range test.fixtures {
+			if p == "c.yaml" {
+				text = string(files[p])
+			}
+			write(t, dir, ".test-fixtures/first/"+p, text)
+		}
+		result, err := Run(context.Background(), files, Options{Folder: dir})
+		if err != nil || len(result.Cases) != 1 || result.Cases[0].Outcome != test.want {
+			t.Errorf("%s: %+v, %v", test.reason, result, err)
+			continue
+		}
+		if test.updated == nil {
+			continue
+		}
+		if _, err := Run(context.Background(), files, Options{Folder: dir, Update: true}); err != nil {
+			t.Fatal(err)
+		}
+		written, err := loader.ReadFolder(filepath.Join(dir, ".test-fixtures/first"))
+		if diff := cmp.Diff(test.updated, written.Paths()); err != nil || diff != "" {
+			t.Errorf("%s: %s%v", test.reason, diff, err)
+		}
+	}
+}
+
 func texts(changes []Change) []string {
 	var out []string
 	for _, c := range changes {

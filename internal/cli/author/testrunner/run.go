@@ -151,12 +151,13 @@ func (r *run) fixtures(of loader.Case) error {
 	if err != nil {
 		return err
 	}
-	c.Files = compare(c.Fixtures, present, of.Rendered)
+	expected := expectedFixtures(of, present)
+	c.Files = compare(c.Fixtures, present, expected)
 	switch {
-	case len(c.Files) == 0 && (present != nil || len(of.Rendered) == 0):
+	case len(c.Files) == 0 && (present != nil || len(expected) == 0):
 		// Version control keeps no empty folder.
 	case r.opts.Update:
-		if err := writeFixtures(r.opts.Folder, c.Fixtures, of.Rendered, present); err != nil {
+		if err := writeFixtures(r.opts.Folder, c.Fixtures, expected, present); err != nil {
 			return err
 		}
 		c.Outcome = Updated
