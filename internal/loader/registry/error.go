@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
@@ -47,6 +48,8 @@ type PullError struct {
 	Remedy  string
 	// Temporary is set if the same pull may succeed later without a change.
 	Temporary bool
+	// RetryAfter is how long the registry wants no request; 0 if it did not say so.
+	RetryAfter time.Duration
 	// Err is the cause if it is of package archive; the text of others may contain credentials.
 	Err error
 }
@@ -67,6 +70,7 @@ type failure struct {
 	reason          Reason
 	details, remedy string
 	temporary       bool
+	after           time.Duration
 }
 
 func (f *failure) Error() string { return f.details }
@@ -99,7 +103,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
 		e.Remedy = p.opts.certificateAdvice(p.registryOf(ref), err)
 	case errors.As(err, &own):
-		e.Reason, e.Details, e.Remedy, e.Temporary = own.reason, own.details, own.remedy, own.temporary
+		e.Reason, e.Details, e.Remedy, e.Temporary, e.RetryAfter = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
 			e.Remedy = "Ask whoever runs the registry why it answers like that."
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -277,5 +278,36 @@ func TestReferences(t *testing.T) {
 	}
 	if got, err := p.Resolve(context.Background(), "ubuntu@sha256:"+strings.Repeat("a", 64)); err != nil || got != "sha256:"+strings.Repeat("a", 64) {
 		t.Error(got, err)
+	}
+}
+
+// A registry that limits the rate of requests has a pull wait, and the pull goes on where it was.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httptest.NewServer)
+	ref, _ := s.push(t, imageOf(t, testFiles))
+	var answered sync.Map
+	wait := "1"
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		if _, before := answered.LoadOrStore(r.URL.Path, true); before || kindOf(r.URL.Path) != "blobs" {
+			return false
+		}
+		w.Header().Set("Retry-After", wait)
+		w.WriteHeader(http.StatusTooManyRequests)
+		return true
+	})
+	started := time.Now()
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+	if _, err := p.Pull(context.Background(), ref); err != nil || time.Since(started) < time.Second {
+		t.Errorf("after %v: %v", time.Since(started), err)
+	}
+
+	answered.Clear()
+	wait = "600"
+	_, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
+	var failed *PullError
+	if !errors.As(err, &failed) || failed.Reason != ReasonUnavailable || !failed.Temporary || failed.RetryAfter != 10*time.Minute ||
+		!strings.Contains(failed.Details, "429 Too Many Requests and wants none for 10m0s") {
+		t.Errorf("%v: %+v", err, failed)
 	}
 }

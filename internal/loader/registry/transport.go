@@ -76,7 +76,9 @@ func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
 }
 
 // RoundTrip implements http.RoundTripper.
-func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
+func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) { return throttled(r, g.send) }
+
+func (g *guard) send(r *http.Request) (*http.Response, error) {
 	insecure := g.p.insecure[r.URL.Host]
 	switch {
 	case r.URL.Scheme != "https" && r.URL.Scheme != "http":
