@@ -131,7 +131,7 @@ func (x *run) explain(s phases.Step, err error) string {
 	if text, sensitive := x.rollout.Reduced(s.Key, err); sensitive {
 		return text
 	}
-	return strings.TrimSpace(err.Error())
+	return apply.WithoutDumps(strings.TrimSpace(err.Error()))
 }
 
 // reduced is the text of an error about an object of a revision with sensitive

@@ -48,11 +48,14 @@ func (r GroupedMessage) Names() string {
 func (r GroupedMessage) String() string { return Truncate(r.Names() + ": " + r.Text) }
 
 // Truncate shortens a text to [limits.LineRunes].
-func Truncate(text string) string {
-	if utf8.RuneCountInString(text) <= limits.LineRunes {
+func Truncate(text string) string { return TruncateTo(text, limits.LineRunes) }
+
+// TruncateTo shortens a text to a number of runes.
+func TruncateTo(text string, runes int) string {
+	if utf8.RuneCountInString(text) <= runes {
 		return text
 	}
-	return string([]rune(text)[:limits.LineRunes-1]) + "…"
+	return string([]rune(text)[:runes-1]) + "…"
 }
 
 // requests are how errors of package apply begin.

@@ -136,7 +136,8 @@ func TestDescribe(t *testing.T) {
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b, ConfigMap n/c and 7 more: exists already`:            blocked("exists already", all...),
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: exists already, ConfigMap n/c: no quota`:             slices.Concat(blocked("exists already", "a", "b"), blocked("no quota", "c")),
 		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 200) + `, ConfigMap n/b: short, and 2 more`: slices.Concat(blocked(strings.Repeat("x", 200), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 244) + "…":                                  blocked(strings.Repeat("x", 300), "a"),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 228) + "…":                                  blocked(strings.Repeat("x", 300), "a"),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 228) + "…, and 3 more":                      slices.Concat(blocked(strings.Repeat("x", 300), "a"), blocked("no quota", "b", "c", "d")),
 	} {
 		if got := phases.Describe(blocking); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

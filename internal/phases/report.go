@@ -113,23 +113,24 @@ func Describe(blocking []Blocker) string {
 			messages = append(messages, objects.Message{Object: b.Key.String(), Text: b.Message})
 		}
 	}
+	// The number of the objects that do not fit is never cut away by a long text before it.
+	const room = limits.LineRunes - len(", and 10000 more")
 	text, more := fmt.Sprintf("Phase %q failed: ", blocking[0].Phase), 0
 	for i, group := range objects.GroupMessages(messages) {
 		line := group.Names() + ": " + group.Text
 		switch {
 		case i == 0:
-			text += line
-		case more > 0 || utf8.RuneCountInString(text+line) > limits.LineRunes-len(", , and 10000 more"):
+			text = objects.TruncateTo(text+line, room)
+		case more > 0 || utf8.RuneCountInString(text+line) > room:
 			more += len(group.Objects)
 		default:
 			text += ", " + line
 		}
 	}
 	if more == 0 {
-		return objects.Truncate(text)
+		return text
 	}
-	counted := fmt.Sprintf(", and %d more", more)
-	return objects.Truncate(text + counted)
+	return fmt.Sprintf("%s, and %d more", text, more)
 }
 
 // DescribeDrift names the objects that others changed; a long list is

@@ -1,0 +1,35 @@
+package apply
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// shortValue is the length up to which a value stays in a message.
+const shortValue = 80
+
+// WithoutDumps removes the values that the API server quotes before it says what is wrong with a field, if they are long:
+// the whole pod template of a Job stands before "field is immutable", and a message that is cut never gets there.
+func WithoutDumps(text string) string {
+	const before = "Invalid value: "
+	var out strings.Builder
+	for {
+		head, rest, found := strings.Cut(text, before)
+		out.WriteString(head)
+		if !found {
+			return out.String()
+		}
+		decoder := json.NewDecoder(strings.NewReader(rest))
+		var value json.RawMessage
+		after := ""
+		if decoder.Decode(&value) == nil {
+			after = rest[decoder.InputOffset():]
+		}
+		if reason, known := strings.CutPrefix(after, ": "); known && len(value) > shortValue {
+			rest = reason
+		} else {
+			out.WriteString(before)
+		}
+		text = rest
+	}
+}
