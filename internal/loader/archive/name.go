@@ -32,13 +32,13 @@ func locate(layer int, name, folder string) (place, error) {
 			clean = append(clean, s)
 		}
 	}
-	if strings.HasPrefix(name, "/") && len(clean) > 0 {
-		return place{}, entryError(layer, name, "Store paths relative to the root of the image.", "the path is absolute")
-	}
 	p := place{path: strings.Join(clean, "/")}
 	p.inside = len(clean) > 0 && clean[0] == folder
-	if !p.inside {
+	switch {
+	case !p.inside:
 		return p, nil
+	case strings.HasPrefix(name, "/"):
+		return place{}, entryError(layer, name, "Store paths relative to the root of the image.", "the path is absolute")
 	}
 	return p, checkName(layer, name, clean)
 }

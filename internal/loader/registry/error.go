@@ -123,7 +123,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		e.Reason, e.Details, e.Temporary = ReasonTimeout, p.timeoutText(err), true
 	case errors.Is(err, http.ErrSchemeMismatch):
 		e.Reason, e.Details = ReasonInsecure, "the registry answers by plain HTTP only"
-		e.Remedy = "Serve it by HTTPS, or name this host as an insecure registry."
+		e.Remedy = "Serve it by HTTPS, or name this host by --insecure-registry."
 	case isLocal(err):
 		e.Reason, e.Details, e.Temporary = ReasonLocal, err.Error(), true
 	default:

@@ -84,7 +84,7 @@ func (g *guard) send(r *http.Request) (*http.Response, error) {
 	case r.URL.Scheme != "https" && r.URL.Scheme != "http":
 		return nil, failf(ReasonForbiddenAddress, "", "the scheme %q is not HTTPS", r.URL.Scheme)
 	case r.URL.Scheme == "http" && !insecure:
-		return nil, failf(ReasonInsecure, "Serve it by HTTPS, or name this host as an insecure registry.",
+		return nil, failf(ReasonInsecure, "Serve it by HTTPS, or name this host by --insecure-registry.",
 			"%s would be reached by plain HTTP", r.URL.Host)
 	}
 	transport := http.RoundTripper(g.verified)

@@ -40,7 +40,7 @@ func TestTransportSecurity(t *testing.T) {
 		want   Reason
 		text   string
 	}{
-		{"plain HTTP has to be named, also on loopback", Options{}, plainRef, ReasonInsecure, "name this host as an insecure registry"},
+		{"plain HTTP has to be named, also on loopback", Options{}, plainRef, ReasonInsecure, "name this host by --insecure-registry"},
 		{"another port is another host", Options{InsecureRegistries: []string{"127.0.0.1"}}, plainRef, ReasonInsecure, ""},
 		{"plain HTTP, named", Options{InsecureRegistries: []string{plain.host}}, plainRef, "", ""},
 		{"unknown authority", Options{}, encryptedRef, ReasonUnreachable, "Give its certificate authority: --registry-ca " + encrypted.host + "=FILE."},
