@@ -43,7 +43,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	openPages(t, env, "packages", "packages/default/shop-0", "graph", "catalogue")
+	openPages(t, env, "packages", "packages/default/shop-0")
 	if _, err := audit.Settled(t.Context(), 0, 3*time.Second, byPlugin, notWatchOrLease); err != nil {
 		t.Fatal(err)
 	}

@@ -18,8 +18,6 @@ type uiCommand struct {
 	command.Command
 	port      int
 	noBrowser bool
-	// allowChanges adds forms that pause and retry packages.
-	allowChanges bool
 	// open shows a file in the browser of the user.
 	open func(ctx context.Context, file string) error
 }
@@ -30,8 +28,8 @@ func Commands(on command.Command) []*cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show what is installed, and what it waits for, as a page in the browser",
-		Long: `Show packages, what they wait for and why, their revisions, dependencies and the catalogue as a page in the
-browser. It follows the cluster with your rights, and changes nothing without --allow-changes.
+		Long: `Show packages, what they wait for and why, and their revisions as a page in the browser. It follows the
+cluster with your rights, and changes nothing.
 
 The page is served on this machine alone, to one browser, until the command ends. More: docs/ui.md`,
 		Example: `  kubectl package ui
@@ -47,8 +45,7 @@ The page is served on this machine alone, to one browser, until the command ends
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().IntVar(&c.port, "port", 0, "the `port` on the loopback address; a free one where it is not given")
-	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address, and open no browser")
-	cmd.Flags().BoolVar(&c.allowChanges, "allow-changes", false, "let the page pause packages, let them go on, retry what has failed, activate revisions, and upgrade to a plan that it shows")
+	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address instead of opening a browser")
 	return []*cobra.Command{cmd}
 }
 
@@ -64,9 +61,9 @@ func (c *uiCommand) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	host := listener.Addr().String()
-	s := newServer(ctx, cl, host, c.allowChanges, func() {
+	s := newServer(ctx, cl, host, func() {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so that it accepts none any more. Another user or program of this machine tries it: "+
-			"look who that is, and start this command again")
+			"find out which program it is, and start this command again")
 	})
 	s.notes = notesOf(ptr.Deref(c.Flags.Context, ""), ptr.Deref(c.Flags.KubeConfig, ""))
 	c.WarnOfSilence(ctx, cl)

@@ -91,7 +91,7 @@ func TestCommandsAreOfTheCluster(t *testing.T) {
 	if notes := notesOf("prod", "/k"); len(notes) != 1 || !strings.HasSuffix(notes[0], ": --context=prod --kubeconfig=/k") {
 		t.Errorf("%q", notes)
 	}
-	s := newServer(t.Context(), clustertest.FakeCluster(t), "127.0.0.1:1", false, func() {})
+	s := newServer(t.Context(), clustertest.FakeCluster(t), "127.0.0.1:1", func() {})
 	s.notes = notesOf("prod", "")
 	if notes := s.frame().Notes; len(notes) == 0 || !strings.Contains(notes[0], "--context=prod") {
 		t.Errorf("the page notes %q", notes)

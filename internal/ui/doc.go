@@ -3,5 +3,5 @@
 //
 //	cluster ─► watches (rights of the user) ─► page (pure: observed state → HTML) ─► guard (one browser) ─► browser
 //
-// It lives as long as the command. Nothing is written but by --allow-changes.
+// It lives as long as the command, and changes nothing in the cluster.
 package ui

@@ -14,11 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
-const (
-	pageReadTimeout = 10 * time.Second // of a request
-	pagePlan        = 25 * time.Second // of a plan, which dry runs each object: less than the answer may take
-	pageOfferTime   = 20 * time.Second // for the versions of one package: less than the answer may take
-)
+const pageReadTimeout = 10 * time.Second // of a request
 
 // view is what a page shows, and when that changes.
 type view struct {
@@ -40,21 +36,13 @@ func (s *server) routes() http.Handler {
 		http.Redirect(w, r, s.guard.Base()+"packages", http.StatusSeeOther)
 	})
 	for path, make := range map[string]func(*http.Request) (view, error){
-		"/packages": s.list, "/packages/{namespace}/{name}": s.one, "/clusterpackages/{name}": s.one, "/graph": s.graph,
-		"/catalogue": s.catalogue,
+		"/packages": s.list, "/packages/{namespace}/{name}": s.one, "/clusterpackages/{name}": s.one,
 	} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pageReadTimeout, make) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, make) })
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
-	mux.HandleFunc("GET /catalogue/package", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pageOfferTime, s.offer) })
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
-		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pageReadTimeout, s.diff) })
-		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, pagePlan, s.plan) })
-		for action, change := range actions {
-			if s.changes {
-				mux.HandleFunc("POST "+path+"/"+action, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, change) })
-			}
-		}
+		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, s.diff) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, notFound("There is no page of this address."))
@@ -63,14 +51,14 @@ func (s *server) routes() http.Handler {
 }
 
 func (s *server) frame() page.Frame {
-	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: time.Now(), Changes: s.changes}
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: time.Now()}
 }
 
-// show answers with a document, within some time.
-func (s *server) show(w http.ResponseWriter, r *http.Request, within time.Duration, open func(*http.Request) (view, error)) {
+// show answers with a document.
+func (s *server) show(w http.ResponseWriter, r *http.Request, open func(*http.Request) (view, error)) {
 	// The request was read: its deadline would end what takes longer.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
-	ctx, cancel := context.WithTimeout(r.Context(), within)
+	ctx, cancel := context.WithTimeout(r.Context(), pageReadTimeout)
 	defer cancel()
 	s.board.Synced(ctx)
 	v, err := open(r.WithContext(ctx))

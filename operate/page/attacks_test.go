@@ -121,7 +121,7 @@ func TestOtherSites(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
 	browser := newBrowser(t, chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"), chromedp.Flag("no-proxy-server", true))
-	w := openIn(browser, t, s, "--allow-changes")
+	w := openIn(browser, t, s)
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		_, _ = w.Write([]byte("<!doctype html><title>Other</title><body>"))

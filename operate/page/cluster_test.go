@@ -122,16 +122,6 @@ func dependsOn(name, namespace, to, wants string, satisfied bool) option {
 	}
 }
 
-// follows makes a package one of the catalogue.
-func follows(constraint string) option {
-	return func(o object) {
-		name, resolved := metaOf(o)["name"].(string), statusOf(o)["resolved"].(object)
-		o["spec"] = object{"packageRef": object{"name": name + ".example.com", "version": constraint}}
-		resolved["repository"], resolved["catalogName"] = "ClusterPackageRepository/stable", name+".example.com"
-		statusOf(o)["lastAttempted"] = object{"version": resolved["version"], "image": resolved["image"]}
-	}
-}
-
 // rolling is a rollout in progress, broken an upgrade that is stuck.
 func rolling(o object) {
 	phases(o, "namespace 1/1", "crds 2/2", "deploy 1/3", "publish 0/1")
@@ -277,12 +267,12 @@ func shop() (all []object) {
 	lease["spec"] = object{"holderIdentity": "lockstep-manager-0", "leaseDurationSeconds": 15, "renewTime": began.Add(time.Hour).Format("2006-01-02T15:04:05.000000Z07:00")}
 	all = append(all, lease)
 	add := func(more ...object) { all = append(all, more...) }
-	add(pkg("", "cert-operator", "1.15.2", follows(">=1.14")))
-	add(pkg("", "postgres-operator", "1.4.0", follows("^1")))
-	add(pkg("", "observability", "3.2.1", follows("~3.2"), dependsOn("certificates", "", "cert-operator", ">=1.14", true)))
-	add(pkg("", "ingress", "2.0.0", follows("^2"), dependsOn("certificates", "", "cert-operator", ">=1.10, <2", true)))
+	add(pkg("", "cert-operator", "1.15.2"))
+	add(pkg("", "postgres-operator", "1.4.0"))
+	add(pkg("", "observability", "3.2.1", dependsOn("certificates", "", "cert-operator", ">=1.14", true)))
+	add(pkg("", "ingress", "2.0.0", dependsOn("certificates", "", "cert-operator", ">=1.10, <2", true)))
 	add(revisions(pkg("shop", "web", "4.0.0", rolling, dependsOn("database", "shop", "orders-db", ">=5", true), dependsOn("ingress", "", "ingress", "^2", true)), 2, "3.8.0", "3.9.2", "4.0.0")...)
-	add(pkg("shop", "orders-db", "5.1.0", follows(">=5, <6"), dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
+	add(pkg("shop", "orders-db", "5.1.0", dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
 	add(pkg("shop", "search", "0.9.4", condition("Paused", "True", "Paused", "Paused by its spec."), func(o object) {
 		metaOf(o)["annotations"] = object{"package-operator.run/pause-message": "index is rebuilt until Friday"}
 		o["spec"].(object)["paused"] = true
@@ -290,53 +280,13 @@ func shop() (all []object) {
 	add(revisions(pkg("payments", "api", "8.0.0", broken, dependsOn("database", "payments", "ledger-db", ">=5", true), dependsOn("ingress", "", "ingress", "^2", true)), 6, "7.4.0", "7.5.1", "8.0.0")...)
 	add(ready("shop", "web", 1))
 	add(crashing("payments", "api", "database migration 42 has not run")...)
-	add(pkg("payments", "ledger-db", "5.1.0", follows(">=5, <6"), dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
+	add(pkg("payments", "ledger-db", "5.1.0", dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
 	add(pkg("payments", "fraud", "1.0.3", condition("Unpacked", "False", "ImagePullBackOff", "registry.example.com/fraud:v1.0.3: MANIFEST_UNKNOWN: manifest unknown. Push the image, or correct spec.image."),
 		condition("Ready", "False", "ImagePullBackOff", ""), func(o object) { delete(statusOf(o), "phases") }))
 	add(pkg("reports", "nightly", "1.1.0", condition("DependenciesReady", "False", "WaitingForDependencies", "database: package reports/warehouse is not available yet."),
 		condition("Ready", "False", "DependenciesNotReady", ""), dependsOn("database", "reports", "warehouse", ">=5", false), func(o object) { delete(statusOf(o), "phases") }))
 	add(pkg("reports", "warehouse", "5.2.0", rolling, dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
-	return append(all, catalogue()...)
-}
-
-// catalogue is what two repositories offer.
-func catalogue() []object {
-	stable := named(engine, "ClusterPackageRepository", "", "stable")
-	stable["spec"] = object{"source": object{"image": object{"ref": "registry.example.com/catalogue:stable"}}}
-	stable["status"] = object{"observedGeneration": 0, "packages": 5, "versions": 24}
-	condition("Ready", "True", "Fetched", "")(stable)
-	edge := named(engine, "PackageRepository", "shop", "edge")
-	edge["spec"] = object{"source": object{"git": object{"url": "https://git.example.com/shop/packages"}}}
-	edge["status"] = object{"packages": 1, "versions": 3}
-	condition("Ready", "False", "FetchFailed", "https://git.example.com/shop/packages: the certificate expired on 1 November 2026. Its owner has to renew it; what was fetched before stays.")(edge)
-	all := []object{stable, edge}
-	offer := func(name, title, short string, versions ...string) {
-		all = append(all, offered(name+".example.com", title, short, "stable", name, versions...))
-	}
-	offer("cert-operator", "Certificates", "Issues and renews certificates.", "1.15.2", "1.15.1", "1.14.0")
-	offer("postgres-operator", "PostgreSQL", "Databases with backups and failover.", "2.0.0", "1.4.1", "1.4.0", "1.3.0")
-	offer("observability", "Observability", "Metrics, logs and traces of everything that runs.", "3.3.0", "3.2.1", "3.2.0")
-	offer("ingress", "Ingress", "Lets the world in, by rules.", "2.1.0", "2.0.0")
-	offer("orders-db", "Orders", "The database of orders.", "5.1.0", "5.0.0")
-	offer("ledger-db", "Ledger", "The database of payments.", "6.0.0", "5.2.0", "5.1.0")
 	return all
-}
-
-// offered is what a repository offers of a package; the texts are those that people see.
-func offered(name, title, short, repository, provides string, versions ...string) object {
-	o := named(engine, "ClusterAvailablePackage", "", name)
-	var list []any
-	for i := len(versions) - 1; i >= 0; i-- { // the lowest first
-		list = append(list, object{
-			"version": versions[i], "image": "registry.example.com/" + name + "@" + digestOf(name+versions[i]), "repository": repository,
-			"release":      object{"date": "2026-10-31T12:00:00Z", "licenses": []string{"Apache-2.0"}},
-			"provides":     []any{object{"apiVersion": provides + ".example.com/v1", "kind": "Instance"}},
-			"dependencies": []any{object{"name": "certificates", "optional": true, "package": object{"name": "cert-operator.example.com", "version": ">=1.14"}}},
-			"constraints":  []any{object{"platform": "Kubernetes", "range": ">=1.29"}},
-		})
-	}
-	o["spec"] = object{"packageName": name, "display": object{"name": title, "shortDescription": short, "provider": title, "keywords": []string{"platform"}}, "versions": list}
-	return o
 }
 
 // many are packages of which each tenth is broken.

@@ -204,21 +204,14 @@ func (w *window) until(script string) {
 
 // pages are all kinds of pages, by an element that shows that they are drawn.
 var pages = map[string]string{
-	"packages":                                         "table.list",
-	"packages?q=nothing-fits":                          ".empty",
-	"packages/payments/api":                            "#phases .track",
-	"packages/payments/api/diff?from=7&to=8":           ".diff",
-	"packages/payments/api/plan?revision=7":            ".plan",
-	"packages/shop/web":                                "#phases .track",
-	"packages/shop/search":                             "#phases .track",
-	"clusterpackages/ingress":                          "#phases .track",
-	"graph":                                            ".drawing",
-	"graph?package=packages%2Fshop%2Fweb":              ".drawing",
-	"catalogue":                                        "#newer table",
-	"catalogue?view=installed&q=data":                  "#offers table",
-	"catalogue?q=nothing-fits":                         "#offers .more",
-	"catalogue/package?name=cert-operator.example.com": ".versions",
-	"none": ".lead",
+	"packages":                               "table.list",
+	"packages?q=nothing-fits":                ".empty",
+	"packages/payments/api":                  "#phases .track",
+	"packages/payments/api/diff?from=7&to=8": ".diff",
+	"packages/shop/web":                      "#phases .track",
+	"packages/shop/search":                   "#phases .track",
+	"clusterpackages/ingress":                "#phases .track",
+	"none":                                   ".lead",
 }
 
 // violation is one of axe.
@@ -234,7 +227,7 @@ type violation struct {
 func TestAccessible(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
-	w := open(t, s, "--allow-changes")
+	w := open(t, s)
 	checked := 0
 	for _, look := range []struct {
 		name  string
@@ -281,7 +274,7 @@ func (w *window) accessible(name string) {
 	}
 }
 
-// From the list to the cause and to a plan, by keyboard alone.
+// From the list to the cause and to what changed, by keyboard alone.
 func TestKeyboard(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
@@ -310,7 +303,7 @@ func TestKeyboard(t *testing.T) {
 	w.until(`location.pathname.endsWith("/packages/payments/api") && (document.querySelector("#cause .why")?.textContent ?? "").includes("database migration 42 has not run")`)
 	for range 60 {
 		press(kb.Tab)
-		if focused() == "What going back would do" {
+		if focused() == "What changed" {
 			break
 		}
 	}
@@ -318,9 +311,9 @@ func TestKeyboard(t *testing.T) {
 		t.Error("the focus is not seen")
 	}
 	press(kb.Enter)
-	w.until(`location.pathname.endsWith("/plan") && document.querySelector(".plan") !== null`)
-	if text := w.eval(`document.querySelector(".plan").textContent`); !strings.Contains(text, "Deployment") {
-		t.Errorf("the plan: %s", text)
+	w.until(`location.pathname.endsWith("/diff") && document.querySelector(".diff") !== null`)
+	if text := w.eval(`document.querySelector(".diff").textContent`); !strings.Contains(text, "Deployment") {
+		t.Errorf("what changed: %s", text)
 	}
 	if written := s.writes(); len(written) > 0 {
 		t.Errorf("the page has written: %v", written)
@@ -340,7 +333,6 @@ func TestWithoutScript(t *testing.T) {
 		chromedp.SendKeys("#q", "payments"+kb.Enter, chromedp.ByQuery), chromedp.WaitVisible(`.filter input[value="payments"]`, chromedp.ByQuery),
 		chromedp.Click(`//a[text()="api"]`), chromedp.WaitVisible(`//*[@class="why"][contains(., "database migration 42 has not run")]`),
 		chromedp.Click(`//a[text()="What changed"]`), chromedp.WaitVisible(".diff", chromedp.ByQuery),
-		chromedp.Click(`//nav//a[text()="Catalogue"]`), chromedp.WaitVisible("#newer table", chromedp.ByQuery),
 	)
 	var buttons []string
 	w.do(chromedp.Evaluate(`[...document.querySelectorAll("button")].filter((b) => b.checkVisibility() && b.type != "submit").map((b) => b.textContent)`, &buttons))
@@ -364,22 +356,18 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	s.put(revisions(p, 7, hostile+"1", hostile+"2")...)
 	s.put(crashing("shop", "web", hostile)...)
 	s.put(refused("hooks", "made", `admission webhook "deny.example.com" denied the request: `+hostile)...)
-	s.deny(`admission webhook "deny.example.com" denied the request: ` + hostile)
-	s.put(catalogue()...)
-	s.put(offered("evil.example.com", hostile, hostile, hostile, hostile, "1.0.0"))
-	s.change(catalogue()[1], func(o object) { condition("Ready", "False", "FetchFailed", hostile)(o) })
 	w := open(t, s)
 	elsewhere := &requests{}
 	chromedp.ListenTarget(w.Context, elsewhere.listen(w.base))
 	w.do(network.Enable())
 	for path, element := range map[string]string{
-		"packages": "table.list", "packages/shop/web": "#phases .track", "packages/hooks/made": "#cause .why", "packages/shop/web/diff?from=7&to=8": ".diff", "packages/shop/web/plan?revision=7": "section, .lead", "graph": ".drawing", "catalogue": "#repositories table", "catalogue/package?name=evil.example.com": ".versions",
+		"packages": "table.list", "packages/shop/web": "#phases .track", "packages/hooks/made": "#cause .why", "packages/shop/web/diff?from=7&to=8": ".diff",
 	} {
 		w.to(path, element)
 		if path == "packages/hooks/made" { // the Event of a webhook is its cause
 			w.until(`document.querySelector("#cause .why").textContent.includes("the webhook")`)
 		}
-		if path != "graph" && w.eval(`document.querySelector("main").textContent.includes("onerror=")`) != "true" { // a name has none
+		if w.eval(`document.querySelector("main").textContent.includes("onerror=")`) != "true" {
 			t.Errorf("%s does not show the text: %s", path, w.eval(`document.querySelector("main").innerText`))
 		}
 		if path == "packages/shop/web" { // by the stream, too, which brings the conditions of the page
@@ -498,9 +486,6 @@ func TestPictures(t *testing.T) {
 		{"ui-packages", "packages", "table.list", false, 800},
 		{"ui-rollout", "packages/shop/web", "#phases .track", false, 860},
 		{"ui-package", "packages/payments/api", "#cause .why", true, 860},
-		{"ui-catalogue", "catalogue", "#newer table", false, 1100},
-		{"ui-offer", "catalogue/package?name=postgres-operator.example.com", ".versions", false, 860},
-		{"ui-graph", "graph", ".drawing", true, 640},
 	} {
 		for _, other := range []bool{false, true} {
 			for _, narrow := range []bool{false, true} {

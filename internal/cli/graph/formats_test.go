@@ -25,7 +25,7 @@ func TestFormats(t *testing.T) {
   n1 -> n2 [label="cert: cert.example.com >=1"];
 }
 `
-	if got := g.DOT(g.All()); got != wantDOT {
+	if got := g.DOT(g.Nodes(everything)); got != wantDOT {
 		t.Errorf("got\n%s", got)
 	}
 	wantMermaid := `flowchart LR
@@ -35,7 +35,7 @@ func TestFormats(t *testing.T) {
   n1 -->|"db: db.example.com #62;=1"| n0
   n1 -->|"cert: cert.example.com #62;=1"| n2
 `
-	if got := g.Mermaid(g.All()); got != wantMermaid {
+	if got := g.Mermaid(g.Nodes(everything)); got != wantMermaid {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -47,7 +47,7 @@ func TestFormatsOfHostileNames(t *testing.T) {
 	evil := installed("shop/web", bad, bad, false, "db=shop/db")
 	evil.PackageStatus().Dependencies[0].Name = bad
 	g := graph.Of([]corev1alpha1.GenericPackage{evil, installed("shop/db", "db", "1.0.0", false)})
-	dot, mermaid := g.DOT(g.All()), g.Mermaid(g.All())
+	dot, mermaid := g.DOT(g.Nodes(everything)), g.Mermaid(g.Nodes(everything))
 	if lines := strings.Split(dot, "\n"); len(lines) != 8 {
 		t.Errorf("%d lines:\n%s", len(lines), dot)
 	}

@@ -235,22 +235,6 @@ func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, 
 	return plan, p.depend(ctx, cl, plan)
 }
 
-// OfVersion plans that an installed package, which follows a repository, moves to a version.
-func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n cluster.Name, version string) (*dryrun.Plan, error) {
-	c := &Planner{Command: on, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
-	planned, err := c.Load(ctx, cl, Wanted{Name: n, Edit: func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
-		if spec.PackageRef == nil {
-			return fmt.Errorf("%s is installed from an image, and follows no repository", t)
-		}
-		spec.PackageRef.Version = version
-		return nil
-	}})
-	if err != nil {
-		return nil, err
-	}
-	return planned.plan(ctx, cl)
-}
-
 // show prints a plan under a name, and returns the error or exit code that it leads to.
 func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
 	if err := c.Output.Write(c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {

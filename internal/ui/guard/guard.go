@@ -11,7 +11,7 @@ import (
 
 // What the browser may send.
 const (
-	MaxBody  = 4 << 10 // bytes of a form: a code, or the name of a package
+	MaxBody  = 4 << 10 // bytes of a form: a code
 	MaxWrong = 10      // codes, after which none is accepted: a code has 256 bits, so that more are an attack
 )
 
@@ -108,11 +108,11 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 	switch {
-	case r.URL.Path == "/" && r.Method != http.MethodPost:
+	case r.URL.Path == "/":
 		g.pages.Enter(w, http.StatusOK, Accepted)
 	case r.URL.Path == "/enter" && r.Method == http.MethodPost:
 		g.enter(w, r)
-	case strings.HasPrefix(r.URL.Path, "/assets/") && r.Method != http.MethodPost:
+	case strings.HasPrefix(r.URL.Path, "/assets/"):
 		http.StripPrefix("/assets/", g.pages.Assets()).ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, g.base) && g.knows(r):
 		http.StripPrefix(strings.TrimSuffix(g.base, "/"), g.inside).ServeHTTP(w, r)
@@ -133,8 +133,11 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 		if g.origin.Check(r) != nil {
 			return http.StatusForbidden, crossOrigin
 		}
+		if r.URL.Path != "/enter" {
+			return http.StatusMethodNotAllowed, "This page changes nothing: only the code is posted."
+		}
 	default:
-		return http.StatusMethodNotAllowed, "This page answers GET, HEAD and POST."
+		return http.StatusMethodNotAllowed, "This page answers GET and HEAD."
 	}
 	if origin := r.Header.Get("Origin"); r.Method != http.MethodPost && origin != "" && origin != "http://"+g.host {
 		return http.StatusForbidden, crossOrigin

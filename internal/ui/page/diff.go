@@ -43,7 +43,7 @@ var diffWords = map[objectdiff.Kind]struct {
 
 // DiffOf draws how two revisions differ.
 func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
-	p := newPage(f, "diff", fmt.Sprintf("%s, revision %d → %d", t.Name, c.From, c.To), "packages", "")
+	p := newPage(f, "diff", fmt.Sprintf("%s, revision %d → %d", t.Name, c.From, c.To), "")
 	v := diffView{
 		Path: PackagePath(t), Name: t.Name, From: c.From, To: c.To, Probes: c.Probes, More: max(len(c.Objects)-pageChanges, 0),
 		Command: fmt.Sprintf("kubectl package rollout diff %s --from-revision %d --to-revision %d", t.Flags(), c.From, c.To),

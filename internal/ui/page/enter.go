@@ -51,7 +51,7 @@ func show(w http.ResponseWriter, status int, name string, of any) {
 
 // Failed is a page for what cannot be shown.
 func Failed(f Frame, title, why string) *Page {
-	p := newPage(f, "failed", title, "", "")
+	p := newPage(f, "failed", title, "")
 	p.Of = why
 	return p
 }

@@ -19,9 +19,8 @@ const pageLineBytes = 1 << 10 // of a name, a version or an image
 type Row struct {
 	Target  progress.Target
 	Summary progress.Summary
-	Package string
-	// Offer is the name by which repositories offer the package.
-	Offer    string
+	// Package is the name by which repositories offer it, or else its own.
+	Package  string
 	Version  string
 	Image    string
 	Revision int64
@@ -42,12 +41,10 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
 	}
 	if ref := pkg.PackageSpec().PackageRef; ref != nil {
-		r.Offer = offers.NameOf(pkg)
-		r.Package = cmp.Or(r.Offer, progress.Subject(ref))
+		r.Package = cmp.Or(offers.NameOf(pkg), progress.Subject(ref))
 	}
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), short(resolved.Version, pageLineBytes)
-		r.Offer = cmp.Or(r.Offer, r.Package)
 	}
 	if r.Summary != progress.SummaryAvailable || s.Awaiting != "" {
 		r.Waits = waits(s)
@@ -161,7 +158,7 @@ type filter struct {
 
 // ListOf draws the packages that a query selects. Rows are in the order of Sort.
 func ListOf(f Frame, rows []Row, q Query) *Page {
-	p := newPage(f, "list", "Packages", "packages", "packages/stream"+q.address(q.Page))
+	p := newPage(f, "list", "Packages", "packages/stream"+q.address(q.Page))
 	var selected []Row
 	counts, namespaces := map[progress.Summary]int{}, map[string]bool{}
 	all := 0

@@ -23,6 +23,8 @@ type Observed struct {
 	Report progress.Report
 	// Account is the service account that writes the objects; empty for that of the manager.
 	Account string
+	// Dependencies as the package reports them.
+	Dependencies []graph.Edge
 	// Revisions, the newest first.
 	Revisions []Revision
 	// Cause is why it is not available; nil before it was looked for, and for one that is available. CauseNote is why it is not
@@ -36,7 +38,6 @@ type Observed struct {
 // Revision of a package.
 type Revision struct {
 	Number              int64
-	UID                 string
 	Version, Image      string
 	Cause               string
 	Succeeded, Archived bool
@@ -64,18 +65,7 @@ type causeCard struct {
 	Searching   bool
 	Note        string
 	CommandList []string
-	Actions     []action
 }
-
-// action is a form that changes the package.
-type action struct {
-	Label, To string
-	// Of is what was shown, without which nothing is changed.
-	Of []Field
-}
-
-// Field of a form.
-type Field struct{ Name, Value string }
 
 type phaseItem struct {
 	Step
@@ -103,8 +93,10 @@ type revisionItem struct {
 	Age  string
 	Word string
 	Tone Tone
-	// Diff and Plan are links, and Undo a command; empty where there is none.
-	Diff, Plan, Undo string
+	// Diff is a link; empty for the first revision.
+	Diff string
+	// Undo are commands that show and do the way back to it.
+	Undo []string
 }
 
 type dependencyItem struct {
@@ -114,10 +106,8 @@ type dependencyItem struct {
 }
 
 type dependencyList struct {
-	Down, Up []dependencyItem
-	More     int
-	Graph    string
-	Command  string
+	Items   []dependencyItem
+	Command string
 }
 
 type imageItem struct{ Name, Image, Digest string }
@@ -127,21 +117,21 @@ type conditionItem struct {
 	Tone                               Tone
 }
 
-// PackageOf draws a package. node is that of the graph, nil where it is not known.
-func PackageOf(f Frame, o Observed, g *graph.Graph) *Page {
+// PackageOf draws a package.
+func PackageOf(f Frame, o Observed) *Page {
 	t := o.State.Target
 	if o.Note != "" {
 		f.Notes = append(slices.Clone(f.Notes), o.Note)
 	}
 	path := PackagePath(t)
-	p := newPage(f, "package", t.Name, "packages", path+"/stream")
+	p := newPage(f, "package", t.Name, path+"/stream")
 	p.Of = t
 	p.fragment("summary", headOf(f, o))
-	p.fragment("cause", causeOf(f, o))
+	p.fragment("cause", causeOf(o))
 	p.fragment("phases", phasesOf(o))
 	p.fragment("conditions", conditionsOf(f, o.Report))
 	p.fragment("facts", factsOf(f, o))
-	p.fragment("dependencies", dependenciesOf(f, g, t))
+	p.fragment("dependencies", dependenciesOf(f, o))
 	p.fragment("revisions", revisionsOf(f, o))
 	p.fragment("images", imagesOf(o.Report))
 	p.fragment("rights", rightsOf(o))
@@ -160,8 +150,8 @@ func headOf(f Frame, o Observed) packageHead {
 	return h
 }
 
-func causeOf(f Frame, o Observed) causeCard {
-	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o), Actions: actionsFor(f, o)}
+func causeOf(o Observed) causeCard {
+	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o)}
 	if o.Report.Summary == progress.SummaryAvailable {
 		if o.State.Awaiting != "" {
 			c.Tone, c.Cause = ToneHold, o.State.Awaiting
@@ -208,52 +198,6 @@ func commandsFor(o Observed) []string {
 		return all
 	}
 	return []string{"kubectl package explain " + flags}
-}
-
-// Actions of the forms, by the last part of their paths.
-const (
-	ActionRetry   = "retry"
-	ActionPause   = "pause"
-	ActionUnpause = "unpause"
-	// ActionActivate has the UID and the number of a revision, ActionUpgrade the generation of the package, and the version and the digest
-	// of a plan.
-	ActionActivate = "activate"
-	ActionUpgrade  = "upgrade"
-)
-
-// Fields of forms.
-const (
-	FieldRevision   = "revision"
-	FieldUID        = "uid"
-	FieldVersion    = "version"
-	FieldDigest     = "digest"
-	FieldGeneration = "generation"
-)
-
-func actionsFor(f Frame, o Observed) []action {
-	if !f.Changes || o.State.Deleting {
-		return nil
-	}
-	to := f.Base + PackagePath(o.State.Target) + "/"
-	if o.Report.Summary == progress.SummaryPaused {
-		return []action{{Label: "Let it go on", To: to + ActionUnpause}}
-	}
-	all := []action{{Label: "Pause", To: to + ActionPause}}
-	if o.Report.Summary != progress.SummaryAvailable {
-		all = append([]action{{Label: "Try again now", To: to + ActionRetry}}, all...)
-	}
-	for _, r := range o.Revisions {
-		if r.Awaiting {
-			all = append([]action{activation(f, o.State.Target, r.Number, r.UID)}, all...)
-		}
-	}
-	return all
-}
-
-func activation(f Frame, t progress.Target, number int64, uid string) action {
-	return action{Label: fmt.Sprintf("Activate revision %d", number), To: f.Base + PackagePath(t) + "/" + ActionActivate, Of: []Field{
-		{FieldRevision, fmt.Sprint(number)}, {FieldUID, uid},
-	}}
 }
 
 // planCommand shows what another version would do.
@@ -352,27 +296,23 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		if i+1 < len(o.Revisions) {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
 		}
-		if !r.InCharge && (i > 0 || r.Awaiting) {
-			item.Plan = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/plan?revision=%d", r.Number)
-		}
 		if i > 0 && !r.InCharge && !r.Awaiting {
-			item.Undo = fmt.Sprintf("kubectl package rollout undo %s --to-revision %d", o.State.Target.Flags(), r.Number)
+			flags := o.State.Target.Flags()
+			item.Undo = []string{
+				fmt.Sprintf("kubectl package plan %s --revision %d", flags, r.Number), fmt.Sprintf("kubectl package rollout undo %s --to-revision %d", flags, r.Number),
+			}
 		}
 		items = append(items, item)
 	}
 	return items
 }
 
-// mostDependents bounds the packages that depend on one; a drawing has more.
-const mostDependents = 50
+// mostDependencies bounds the dependencies that are shown.
+const mostDependencies = 50
 
-func dependenciesOf(f Frame, g *graph.Graph, t progress.Target) dependencyList {
-	l := dependencyList{Command: "kubectl package deps " + t.Flags(), Graph: f.Base + "graph" + query("package", PackagePath(t))}
-	node := g.Node(graph.Key{Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name})
-	if node == nil {
-		return l
-	}
-	for _, e := range node.Dependencies {
+func dependenciesOf(f Frame, o Observed) dependencyList {
+	l := dependencyList{Command: "kubectl package deps " + o.State.Target.Flags()}
+	for _, e := range o.Dependencies[:min(len(o.Dependencies), mostDependencies)] {
 		item := dependencyItem{Name: e.Name, Wants: cmp.Or(strings.TrimSpace(e.Package+" "+e.Range), e.API), Message: e.Message, Tone: ToneGood, Word: "satisfied"}
 		if e.Optional {
 			item.Wants += ", optional"
@@ -386,15 +326,7 @@ func dependenciesOf(f Frame, g *graph.Graph, t progress.Target) dependencyList {
 		if e.To != nil {
 			item.Text, item.Link = strings.TrimSpace(e.To.String()+" "+e.Version), f.Base+PackagePath(e.To.Target())
 		}
-		l.Down = append(l.Down, item)
-	}
-	l.More = max(len(node.Dependents)-mostDependents, 0)
-	for _, k := range node.Dependents[:len(node.Dependents)-l.More] {
-		item := dependencyItem{Text: k.String(), Link: f.Base + PackagePath(k.Target()), Tone: ToneIdle}
-		if of := g.Node(k); of != nil {
-			item.Tone, item.Word = toneOf(of.Summary), of.Summary.Words()
-		}
-		l.Up = append(l.Up, item)
+		l.Items = append(l.Items, item)
 	}
 	return l
 }

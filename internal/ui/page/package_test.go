@@ -41,7 +41,7 @@ func set(p corev1alpha1.GenericPackage, objects map[string][]string) corev1alpha
 func observed(p corev1alpha1.GenericPackage, s corev1alpha1.GenericObjectSet) page.Observed {
 	t := progress.TargetOf(p)
 	snap := progress.Snapshot{Target: t, Package: p, Set: s}
-	o := page.Observed{State: progress.Of(snap), Report: progress.ReportOf(snap)}
+	o := page.Observed{State: progress.Of(snap), Report: progress.ReportOf(snap), Dependencies: graph.Of([]corev1alpha1.GenericPackage{p}).Node(graph.KeyOf(p)).Dependencies}
 	for i := p.PackageStatus().Revision; i > 0 && i > p.PackageStatus().Revision-4; i-- {
 		o.Revisions = append(o.Revisions, page.Revision{
 			Number: i, Version: fmt.Sprintf("%d.0.0", i), Image: fmt.Sprintf("registry.example.com/%s:v%d.0.0", p.GetName(), i), Cause: "The image changed.",
@@ -84,14 +84,13 @@ func brokenUpgrade() page.Observed {
 
 func TestPackageGolden(t *testing.T) {
 	t.Parallel()
-	g := graph.Of(shop())
-	golden(t, "broken", page.PackageOf(frame(), brokenUpgrade(), g))
+	golden(t, "broken", page.PackageOf(frame(), brokenUpgrade()))
 	for _, p := range shop() {
 		switch p.GetName() {
 		case "web":
-			golden(t, "rolling", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web"))), g))
+			golden(t, "rolling", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web")))))
 		case "postgres-operator":
-			golden(t, "available", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web"))), g))
+			golden(t, "available", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web")))))
 		}
 	}
 	golden(t, "diff", page.DiffOf(frame(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "payments", Name: "api"}, objectdiff.Comparison{
@@ -118,7 +117,7 @@ func TestAwaitingActivation(t *testing.T) {
 	}
 	o := observed(p, nil)
 	o.Revisions = append([]page.Revision{{Number: 4, Awaiting: true}}, o.Revisions...)
-	got := text(t, page.PackageOf(frame(), o, graph.Of(nil)))
+	got := text(t, page.PackageOf(frame(), o))
 	for _, want := range []string{"awaits its activation", "kubectl package rollout activate package/web -n shop", "kubectl package rollout diff package/web -n shop", "in charge"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("it has no %q", want)
@@ -139,7 +138,7 @@ func TestManyObjects(t *testing.T) {
 	begin := time.Now()
 	o := observed(p, set(p, map[string][]string{"deploy": objects}))
 	state := time.Since(begin)
-	got := text(t, page.PackageOf(frame(), o, graph.Of(nil)))
+	got := text(t, page.PackageOf(frame(), o))
 	t.Logf("20,000 objects: %d bytes in %s, of which %s for the state", len(got), time.Since(begin), state)
 	if len(got) > 256<<10 || strings.Count(got, `class="o"`) != page.PhaseObjects {
 		t.Errorf("%d bytes, %d objects", len(got), strings.Count(got, `class="o"`))
@@ -180,27 +179,16 @@ func hostile() (corev1alpha1.GenericPackage, page.Observed) {
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	p, o := hostile()
-	g := graph.Of([]corev1alpha1.GenericPackage{p})
 	bad := o.Note
 	f := frame(bad)
 	f.Cluster = bad
 	target := o.State.Target
 	value := map[string]any{bad: bad}
-	changing := f
-	changing.Changes = true
 	for name, drawn := range map[string]*page.Page{
-		"list":      page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: "", Namespace: ""}),
-		"filter":    page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: markup, State: markup, Namespace: markup, Page: -1}),
-		"package":   page.PackageOf(f, o, g),
-		"graph":     page.GraphOf(f, g, page.PackagePath(target)),
-		"groups":    page.GraphOf(f, g, ""),
-		"none":      page.GraphOf(f, g, markup),
-		"failed":    page.Failed(f, bad, bad),
-		"plan":      page.PlanOf(changing, page.Plan{Target: target, What: bad, Text: bad, Command: bad, Feasible: true, Version: bad, Digest: bad}),
-		"catalogue": page.CatalogueOf(f, hostileCatalogue(bad), nil, page.CatalogueQuery{}),
-		"browsing":  page.CatalogueOf(f, hostileCatalogue(bad), []page.Row{page.RowOf(p)}, page.CatalogueQuery{Text: markup, Namespace: markup, View: page.View(markup), Page: -1}),
-		"outdated":  page.CatalogueOf(f, hostileCatalogue(bad), nil, page.CatalogueQuery{View: page.ViewOutdated}),
-		"offer":     hostileOffer(f, p, bad),
+		"list":    page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: "", Namespace: ""}),
+		"filter":  page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: markup, State: markup, Namespace: markup, Page: -1}),
+		"package": page.PackageOf(f, o),
+		"failed":  page.Failed(f, bad, bad),
 		"diff": page.DiffOf(f, target, objectdiff.Comparison{
 			Phases: &objectdiff.OrderChange{Before: []string{bad}, After: []string{bad}},
 			Objects: []objectdiff.Difference{{

@@ -23,9 +23,6 @@ import (
 const (
 	ListRows     = 100 // of a list at a time
 	PhaseObjects = 100 // of a phase: those that block first
-	GraphNodes   = 80  // of a drawing of dependencies: more are not read
-	VersionRows  = 50  // of a package at a time
-	OverviewRows = 20  // of each table that a page of the catalogue shows the beginning of
 )
 
 //go:embed templates assets
@@ -33,8 +30,9 @@ var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"line": line, "lines": lines, "words": words, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
-	"brief": func(text string) string { return terminal.Line(Brief(text)) }, "here": versionsHere, "parts": func() []string { return []string{"newer", "offers", "repositories"} },
 }).ParseFS(files, "templates/*.html"))
+
+const pageTextBytes = 4 << 10 // of a text of the cluster, such as a message
 
 // Assets are the style sheet and the script.
 func Assets() http.Handler {
@@ -54,8 +52,6 @@ type Frame struct {
 	// Notes name parts that are not shown, and why: rights that lack, a connection that is lost.
 	Notes []string
 	Now   time.Time
-	// Changes: pages have forms that change packages.
-	Changes bool
 }
 
 // Fragment is a part of a page that is replaced as a whole.
@@ -68,8 +64,8 @@ type Fragment struct {
 // Page is a document of fragments.
 type Page struct {
 	Frame
-	// View is the template of the document, Title its heading, and Active the link of the navigation that it belongs to.
-	View, Title, Active string
+	// View is the template of the document, and Title its heading.
+	View, Title string
 	// Stream is the address of its changes, relative to Base; empty for a page that does not change.
 	Stream    string
 	Fragments map[string]Fragment
@@ -80,8 +76,8 @@ type Page struct {
 	err   error
 }
 
-func newPage(f Frame, view, title, active, stream string) *Page {
-	p := &Page{Frame: f, View: view, Title: title, Active: active, Stream: stream, Fragments: map[string]Fragment{}}
+func newPage(f Frame, view, title, stream string) *Page {
+	p := &Page{Frame: f, View: view, Title: title, Stream: stream, Fragments: map[string]Fragment{}}
 	p.fragment("notes", f.Notes)
 	return p
 }

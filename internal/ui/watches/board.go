@@ -15,7 +15,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/ui/page"
@@ -29,12 +28,8 @@ type Board struct {
 
 	mu   sync.Mutex
 	rows map[progress.Target]page.Row
-	// version counts changes; sorted and graph are those of versions of theirs.
-	version       uint64
-	sorted        []page.Row
-	sortedVersion uint64
-	graph         *graph.Graph
-	graphVersion  uint64
+	// sorted are the rows in the order of the list; nil after a change of them.
+	sorted []page.Row
 }
 
 // kind is one of the kinds that are watched.
@@ -52,19 +47,12 @@ type kind struct {
 
 // Start watches until ctx ends.
 func Start(ctx context.Context, cl *cluster.Cluster) *Board {
-	b := &Board{cluster: cl, rows: map[progress.Target]page.Row{}, version: 1}
+	b := &Board{cluster: cl, rows: map[progress.Target]page.Row{}}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		b.watch(ctx, &kind{name: strings.ToLower(scope.Kind("Package")) + "s", scope: scope}, cluster.Watched{
 			Example: scope.NewPackage(), List: scope.NewPackageList().(client.ObjectList), Transform: slim,
 			Handler: cache.ResourceEventHandlerFuncs{
 				AddFunc: b.put, UpdateFunc: func(_, now any) { b.put(now) }, DeleteFunc: b.remove,
-			},
-		})
-		changed := func() { b.change(func() {}) }
-		b.watch(ctx, &kind{name: strings.ToLower(strings.TrimSuffix(scope.Kind("PackageRepository"), "y")) + "ies", scope: scope}, cluster.Watched{
-			Example: scope.NewPackageRepository(), List: scope.NewPackageRepositoryList().(client.ObjectList), Transform: slim,
-			Handler: cache.ResourceEventHandlerFuncs{
-				AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
 			},
 		})
 	}
@@ -185,7 +173,7 @@ func (b *Board) remove(obj any) {
 func (b *Board) change(how func()) {
 	b.mu.Lock()
 	how()
-	b.version++
+	b.sorted = nil
 	b.mu.Unlock()
 	b.topic.publish()
 }
@@ -197,26 +185,14 @@ func (b *Board) Subscribe() (<-chan struct{}, func()) { return b.topic.subscribe
 func (b *Board) Rows() []page.Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.sortedVersion != b.version {
-		b.sorted, b.sortedVersion = make([]page.Row, 0, len(b.rows)), b.version
+	if b.sorted == nil {
+		b.sorted = make([]page.Row, 0, len(b.rows))
 		for _, row := range b.rows {
 			b.sorted = append(b.sorted, row)
 		}
 		page.Sort(b.sorted)
 	}
 	return b.sorted
-}
-
-// Packages without what no page shows. They are not to be changed.
-func (b *Board) Packages() (all []corev1alpha1.GenericPackage) {
-	for _, k := range b.kinds {
-		for _, item := range k.informer.GetStore().List() {
-			if pkg, is := item.(corev1alpha1.GenericPackage); is {
-				all = append(all, pkg)
-			}
-		}
-	}
-	return all
 }
 
 // Package returns nil for one that was not observed.
@@ -233,37 +209,6 @@ func (b *Board) Package(t progress.Target) corev1alpha1.GenericPackage {
 		}
 	}
 	return nil
-}
-
-// Repositories in the order of namespaces and names. They are not to be changed.
-func (b *Board) Repositories() (all []corev1alpha1.GenericPackageRepository) {
-	for _, k := range b.kinds {
-		for _, item := range k.informer.GetStore().List() {
-			if r, is := item.(corev1alpha1.GenericPackageRepository); is {
-				all = append(all, r)
-			}
-		}
-	}
-	slices.SortFunc(all, func(a, b corev1alpha1.GenericPackageRepository) int {
-		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
-	})
-	return all
-}
-
-// Graph is which package depends on which.
-func (b *Board) Graph() *graph.Graph {
-	b.mu.Lock()
-	version := b.version
-	if b.graph != nil && b.graphVersion == version {
-		defer b.mu.Unlock()
-		return b.graph
-	}
-	b.mu.Unlock()
-	g := graph.Of(b.Packages())
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.graph, b.graphVersion = g, version
-	return g
 }
 
 // Notes name the parts that are not shown, and why.

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/ui/page"
@@ -223,6 +224,7 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap p
 	}
 	shown.State, shown.Report = progress.Of(snap), progress.ReportOf(snap)
 	shown.Account = snap.Package.PackageSpec().ServiceAccountName
+	shown.Dependencies = graph.Of([]corev1alpha1.GenericPackage{snap.Package}).Node(graph.KeyOf(snap.Package)).Dependencies
 	shown.Revisions = revisionsOf(observer.Sets(), snap.Package.PackageStatus())
 	shown.Cause, shown.CauseNote = o.shown.Cause, o.shown.CauseNote
 	o.shown = shown
@@ -309,7 +311,7 @@ func revisionsOf(sets []corev1alpha1.GenericObjectSet, status *corev1alpha1.Pack
 	var all []page.Revision
 	for i, set := range slices.Backward(sets) {
 		all = append(all, page.Revision{
-			Number: set.ObjectSetSpec().Revision, UID: string(set.GetUID()), Created: set.GetCreationTimestamp(), Cause: cluster.ChangeCause(sets[:i], set),
+			Number: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Cause: cluster.ChangeCause(sets[:i], set),
 			Version: set.GetLabels()[corev1alpha1.PackageVersionLabel], Image: set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation],
 			Succeeded: meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded),
 			InCharge:  set.GetName() == status.CurrentRevision, Awaiting: set.GetName() == status.WaitingRevision,

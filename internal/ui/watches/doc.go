@@ -1,6 +1,6 @@
 // Package watches keeps what the page shows, by watches with the rights of the user.
 //
-//	Packages, ClusterPackages, their repositories ─► Board: a row each, in the order of the list
+//	Packages, ClusterPackages ─► Board: a row each, in the order of the list
 //	one Package with its revisions, while it is looked at ─► Detail: state, revisions, cause
 //
 // Fields of a package on the Board that no page shows are dropped as it arrives:
