@@ -21,6 +21,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestForegroundDeletionPolicy(t *testing.T) {
@@ -147,9 +148,7 @@ func compile(t *testing.T, name string) func(admission.Attributes, authorizer.Au
 	t.Helper()
 	policy := loadPolicy(t, name)
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	declarations := cel.OptionalVariableDeclarations{HasAuthorizer: true}
 	variables := make([]cel.NamedExpressionAccessor, len(policy.Spec.Variables))
 	for i, variable := range policy.Spec.Variables {
@@ -181,9 +180,7 @@ func compile(t *testing.T, name string) func(admission.Attributes, authorizer.Au
 	return func(attributes admission.Attributes, authz authorizer.Authorizer) validating.ValidateResult {
 		t.Helper()
 		versioned, err := admission.NewVersionedAttributes(attributes, attributes.GetKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return validator.Validate(context.Background(), attributes.GetResource(), versioned, nil, nil, celconfig.RuntimeCELCostBudget, authz)
 	}
 }
@@ -191,17 +188,13 @@ func compile(t *testing.T, name string) func(admission.Attributes, authorizer.Au
 func loadPolicy(t *testing.T, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
 	objects, err := config.Objects(config.FolderAdmission)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, object := range objects {
 		if object.GetKind() != "ValidatingAdmissionPolicy" || object.GetName() != name {
 			continue
 		}
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, policy))
 		return policy
 	}
 	t.Fatalf("no policy called %s", name)

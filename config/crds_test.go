@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/test/require"
 )
 
 // kind is what Package Operator serves of a kind, as its users see it.
@@ -152,9 +152,7 @@ func TestCRDsServeTheKinds(t *testing.T) {
 			if !ok {
 				t.Fatalf("no CRD of kind %s", name)
 			}
-			if diff := cmp.Diff(describe(want, name), crd.Spec.Names); diff != "" {
-				t.Errorf("names (-want +got):\n%s", diff)
-			}
+			require.Equal(t, describe(want, name), crd.Spec.Names, "names")
 			if got := string(crd.Spec.Scope); got != want.scope {
 				t.Errorf("scope is %s, want %s", got, want.scope)
 			}
@@ -166,9 +164,7 @@ func TestCRDsServeTheKinds(t *testing.T) {
 				t.Errorf("version %s served %t storage %t, want v1alpha1 served and stored",
 					version.Name, version.Served, version.Storage)
 			}
-			if diff := cmp.Diff(want.columns, columnsOf(version)); diff != "" {
-				t.Errorf("printer columns (-want +got):\n%s", diff)
-			}
+			require.Equal(t, want.columns, columnsOf(version), "printer columns")
 			hasStatus := version.Subresources != nil && version.Subresources.Status != nil
 			if hasStatus == want.noStatus {
 				t.Errorf("status subresource: %t, want %t", hasStatus, !want.noStatus)
@@ -207,9 +203,7 @@ func TestCRDsAreValid(t *testing.T) {
 			internal := &apiextensions.CustomResourceDefinition{}
 			err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(
 				defaulted, internal, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			internal.Status.StoredVersions = []string{"v1alpha1"}
 			// Structural schemas, defaults, and that every CEL rule compiles and is
 			// within its cost are all part of this.
@@ -223,15 +217,11 @@ func TestCRDsAreValid(t *testing.T) {
 func loadCRDs(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	objects, err := config.Objects(config.FolderCRDs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, object := range objects {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, crd))
 		crds[crd.Spec.Names.Kind] = crd
 	}
 	return crds

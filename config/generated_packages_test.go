@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/test/require"
 )
 
 // generates is an authorizer by which a user may generate packages in the cluster, and do nothing else there.
@@ -148,9 +149,7 @@ func review(t *testing.T, from, to *corev1alpha1.Package, name string, may gener
 			return nil
 		}
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return &unstructured.Unstructured{Object: u}
 	}
 	operation, options := admission.Create, runtime.Object(&metav1.CreateOptions{})

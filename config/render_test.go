@@ -19,6 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestConfigRenders(t *testing.T) {
@@ -30,9 +31,7 @@ func TestConfigRenders(t *testing.T) {
 	}
 	embedded, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC,
 		config.FolderAdmission, config.FolderFlowControl, config.FolderManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var want []string
 	for _, object := range embedded {
 		want = append(want, object.GetKind()+" "+object.GetName())
@@ -93,9 +92,7 @@ func TestSelectorsFindTheManager(t *testing.T) {
 		"second spread":      deployment.Spec.Template.Spec.TopologySpreadConstraints[1].LabelSelector,
 	} {
 		parsed, err := metav1.LabelSelectorAsSelector(selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if parsed.Empty() || !parsed.Matches(labels.Set(deployment.Spec.Template.Labels)) {
 			t.Errorf("the selector of the %s does not match the manager's pods", name)
 		}
@@ -147,23 +144,17 @@ func render(t *testing.T, folder string) []runtime.Object {
 func renderFrom(t *testing.T, fs filesys.FileSystem, folder string) []runtime.Object {
 	t.Helper()
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, add(scheme))
 	}
 	decoder := json.NewSerializerWithOptions(json.DefaultMetaFactory, scheme, scheme,
 		json.SerializerOptions{Yaml: true, Strict: true})
 	var objects []runtime.Object
 	for _, resource := range resources.Resources() {
 		document, err := resource.AsYAML()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		object, _, err := decoder.Decode(document, nil, nil)
 		if err != nil {
 			t.Errorf("%s: %v", resource.CurId(), err)

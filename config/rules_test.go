@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // rule is a create or an update; old and new are the spec (of a slice, the
@@ -354,9 +356,7 @@ func admit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, newSpec,
 	t.Helper()
 	schema := structural(t, crd)
 	validator, _, err := validation.NewSchemaValidator(internalSchema(t, crd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	object := decode(t, crd.Spec.Names.Kind, newSpec)
 	pruning.Prune(object, schema, true)
 	defaulting.Default(object, schema)
@@ -382,14 +382,10 @@ func admit(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, newSpec,
 func decode(t *testing.T, kind, text string) map[string]any {
 	t.Helper()
 	document, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content := map[string]any{}
 	// This decoder keeps integers, which CEL distinguishes from floats.
-	if err := json.Unmarshal(document, &content); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(document, &content))
 	if !strings.HasSuffix(kind, "ObjectSlice") {
 		content = map[string]any{"spec": content}
 	}
@@ -402,9 +398,7 @@ func decode(t *testing.T, kind, text string) map[string]any {
 func toYAML(t *testing.T, object map[string]any) string {
 	t.Helper()
 	text, err := yaml.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -413,17 +407,13 @@ func internalSchema(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition)
 	internal := &apiextensions.JSONSchemaProps{}
 	err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
 		crd.Spec.Versions[0].Schema.OpenAPIV3Schema, internal, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return internal
 }
 
 func structural(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition) *structuralschema.Structural {
 	t.Helper()
 	schema, err := structuralschema.NewStructural(internalSchema(t, crd))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return schema
 }

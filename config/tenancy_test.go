@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/test/require"
 )
 
 // with renders config with a component.
@@ -30,13 +31,9 @@ func with(t *testing.T, component string) []runtime.Object {
 		}
 		return fs.WriteFile("/config/"+path, content)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	overlay := "resources: [../config]\ncomponents: [../config/" + component + "]\n"
-	if err := fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)))
 	return renderFrom(t, fs, "/overlay")
 }
 

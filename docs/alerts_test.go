@@ -9,15 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/kube/summary"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Every alert has a runbook that begins with a command, and reads metrics alone that are on their page.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../config/monitoring/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var file struct {
 		Groups []struct {
 			Name  string `json:"name"`
@@ -30,17 +29,11 @@ func TestAlerts(t *testing.T) {
 			} `json:"rules"`
 		} `json:"groups"`
 	}
-	if err := yaml.UnmarshalStrict(content, &file); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict(content, &file))
 	page, err := os.ReadFile("alerts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	metrics, err := os.ReadFile("metrics.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	alerts, states := map[string]bool{}, map[string]bool{}
 	for _, rule := range file.Groups[0].Rules {
 		alerts[rule.Alert] = true

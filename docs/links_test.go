@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 var (
@@ -30,9 +32,7 @@ func TestLinks(t *testing.T) {
 	count := 0
 	for _, page := range markdown(t) {
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		prose := span.ReplaceAllString(fenced.ReplaceAllString(string(text), ""), "")
 		for _, m := range link.FindAllStringSubmatch(prose, -1) {
 			path, fragment, _ := strings.Cut(m[1], "#")
@@ -78,9 +78,7 @@ func markdown(t *testing.T) (pages []string) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pages
 }
 
@@ -88,9 +86,7 @@ func markdown(t *testing.T) (pages []string) {
 func anchorsOf(t *testing.T, page string) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	out := map[string]bool{}
 	for _, m := range anchor.FindAllStringSubmatch(string(text), -1) {
 		out[m[1]] = true

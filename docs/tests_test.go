@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // proven are the pages in which each row of each table names a test, up to the heading, and how many rows they have at least.
@@ -46,9 +48,7 @@ func TestNamedTestsExist(t *testing.T) {
 		checkPage(t, path, string(text), packages)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func checkPage(t *testing.T, path, text string, packages map[string]*tests) {
@@ -121,9 +121,7 @@ func testsOf(t *testing.T, dir string) *tests {
 	all := &tests{names: map[string]bool{}}
 	for _, path := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.FuncDecl:
@@ -137,9 +135,7 @@ func testsOf(t *testing.T, dir string) *tests {
 		})
 	}
 	data, err := filepath.Glob(filepath.Join("..", dir, "testdata", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, path := range data {
 		base := filepath.Base(path)
 		all.texts = append(all.texts, strings.TrimSuffix(base, filepath.Ext(base)))

@@ -9,41 +9,31 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // schema compiles the schema of a kind.
 func schema(t *testing.T, kind string) *jsonschema.Schema {
 	t.Helper()
 	f, err := Files.Open(kind + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer f.Close()
 	doc, err := jsonschema.UnmarshalJSON(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("mem:"+kind, doc); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.AddResource("mem:"+kind, doc))
 	compiled, err := c.Compile("mem:" + kind)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return compiled
 }
 
 func decode(t *testing.T, text []byte) any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return value
 }
 
@@ -67,9 +57,7 @@ func TestManifestsFit(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if count < 4 {
 		t.Errorf("only %d manifests found", count)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Every block of every page does what the page says.
@@ -106,14 +107,10 @@ func (r *runner) save(t *testing.T) {
 		return
 	}
 	data, err := os.ReadFile(r.page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := strings.Split(string(data), "\n")
 	for _, c := range slices.Backward(r.changes) {
 		lines = slices.Replace(lines, c.from, c.to, c.lines...)
 	}
-	if err := os.WriteFile(r.page, []byte(strings.Join(lines, "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(r.page, []byte(strings.Join(lines, "\n")), 0o644))
 }

@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // smallManifest is completed by what a page shows of a manifest.
@@ -46,9 +47,7 @@ func validate(t *testing.T, b block) {
 		merge(manifest, parse(t, b, b.text))
 	}
 	text, err := yaml.Marshal(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := loader.Files{"manifest.yaml": text, "object.yaml": []byte(object), "icon.png": nil}
 	if images, ok := manifest["spec"].(map[string]any)["images"].([]any); ok {
 		files["manifest.lock.yaml"] = lockFor(t, images)
@@ -71,9 +70,7 @@ func lockFor(t *testing.T, images []any) []byte {
 		"apiVersion": "manifests.package-operator.run/v1alpha1", "kind": "PackageManifestLock",
 		"metadata": map[string]any{"name": "shop"}, "spec": map[string]any{"images": images},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return text
 }
 
@@ -113,9 +110,7 @@ func (r *runner) packageSpec(t *testing.T, b block) {
 	}
 	merge(obj, parse(t, b, b.text))
 	text, err := yaml.Marshal(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.apply(t, b, string(text))
 }
 
@@ -124,9 +119,7 @@ func (r *runner) packageSpec(t *testing.T, b block) {
 func (r *runner) apply(t *testing.T, b block, text string) {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := file.WriteString(text); err != nil {
 		t.Fatal(err)
 	}
@@ -186,13 +179,9 @@ func probe(t *testing.T, b block) {
 func evaluate(t *testing.T, set *probes.Set, obj map[string]any) probes.Result {
 	t.Helper()
 	text, err := yaml.Marshal(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw, err := yaml.YAMLToJSON(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result, _ := set.EvaluateTrimmed(raw, false)
 	return result
 }

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // helmGuide is the page that is run for several charts.
@@ -89,9 +90,7 @@ func TestHelmGuide(t *testing.T) {
 func sectionBlocks(t *testing.T, page, heading string) []block {
 	t.Helper()
 	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lines := strings.Split(string(data), "\n")
 	first := slices.Index(lines, "## "+heading)
 	if first < 0 {
@@ -114,13 +113,9 @@ func uids(t *testing.T, env *harness.Env, release string, namespaces []string) m
 	t.Helper()
 	found := map[string]types.UID{}
 	list := func(kind string, list client.ObjectList, namespace string) {
-		if err := env.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(namespace)))
 		data, err := toItems(list)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for _, o := range data {
 			if name := o.GetName(); strings.HasPrefix(name, release) || kind == "Namespace" && slices.Contains(namespaces, name) || strings.HasSuffix(name, "guide.example.com") && release == "shop" {
 				found[strings.TrimPrefix(namespace+"/", "/")+kind+" "+name] = o.GetUID()
@@ -182,9 +177,7 @@ func rolledOut(t *testing.T, env *harness.Env, release string, namespaces []stri
 
 func copyCharts(t *testing.T, to string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS("testdata/charts")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.CopyFS(to, os.DirFS("testdata/charts")))
 }
 
 // helmProgram returns a script that is Helm itself in sweeps, and else this program in its place.
@@ -192,9 +185,7 @@ func helmProgram(t *testing.T) string {
 	t.Helper()
 	if !harness.Deep() {
 		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", standInVariable, self)
 	}
 	return fmt.Sprintf("#!/bin/sh\nexec %q \"$@\"\n", harness.Helm(t))

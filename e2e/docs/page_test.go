@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 const (
@@ -58,9 +60,7 @@ func pages(t *testing.T) []string {
 func blocks(t *testing.T, page string) []block {
 	t.Helper()
 	data, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out []block
 	var open *block
 	indent, above := "", ""

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 const readme = "../../README.md"
@@ -134,9 +135,7 @@ var codeSpan = regexp.MustCompile("`([^`]+)`")
 func readmeTable(t *testing.T) (commands []string) {
 	t.Helper()
 	data, err := os.ReadFile(readme)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, table, _ := strings.Cut(string(data), "\n| To | Run |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	for row := range strings.Lines(table) {

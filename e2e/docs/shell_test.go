@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // registryName stands for the sandbox's registry in the pages.
@@ -32,29 +33,19 @@ func newShell(t *testing.T, env *harness.Env) *shell {
 	s := &shell{env: env, dir: filepath.Join(dir, "work"), state: filepath.Join(dir, "state"), update: os.Getenv("LOCKSTEP_UPDATE") != ""}
 	bin := filepath.Join(dir, "bin")
 	for _, d := range []string{s.dir, bin} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(d, 0o755))
 	}
 	s.write(t, filepath.Join(bin, "kubectl-package"), s.plugin(t), 0o755)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.write(t, filepath.Join(bin, "jq"), fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", jqVariable, self), 0o755)
 	assets := filepath.Dir(os.Getenv("LOCKSTEP_SANDBOX"))
-	if err := os.Symlink(filepath.Join(assets, "kubectl"), filepath.Join(bin, "kubectl")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(assets, "kubectl"), filepath.Join(bin, "kubectl")))
 	// The commands that pages run on these are those of the repository's root.
 	for _, name := range []string{"examples", "config"} {
 		at, err := filepath.Abs("../../" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(at, filepath.Join(s.dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, os.Symlink(at, filepath.Join(s.dir, name)))
 	}
 	s.write(t, s.state, fmt.Sprintf("export PATH=%q:$PATH KUBECONFIG=%q HOME=%q TERM=dumb\ncd %q\n", bin, env.Kubeconfig(), dir, s.dir), 0o644)
 	return s
@@ -75,12 +66,8 @@ exec %[1]q "$@"
 
 func (s *shell) write(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), mode))
 }
 
 // file writes a file that a page shows.

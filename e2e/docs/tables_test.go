@@ -9,6 +9,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/test/require"
 )
 
 // tables stand between "<!-- name -->" and "<!-- /name -->" of a page.
@@ -25,9 +26,7 @@ func TestTables(t *testing.T) {
 	for _, table := range tables {
 		path := folder + "/" + table.page
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		begin, end := "<!-- "+table.name+" -->\n", "<!-- /"+table.name+" -->"
 		before, rest, ok := strings.Cut(string(data), begin)
 		got, after, closed := strings.Cut(rest, end)
@@ -43,9 +42,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s: the table %s is stale; LOCKSTEP_UPDATE=1 rewrites it. It has to be:\n%s", table.page, table.name, want)
 			continue
 		}
-		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(before+begin+want+end+after), 0o644))
 	}
 }
 

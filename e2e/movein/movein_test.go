@@ -54,9 +54,7 @@ func TestMoveIn(t *testing.T) {
 	for _, i := range all {
 		i.tookOver(t, journal)
 	}
-	if diff := cmp.Diff(objects, resourceVersions(t, all)); diff != "" {
-		t.Errorf("objects were written:\n%s", diff)
-	}
+	require.Equal(t, objects, resourceVersions(t, all), "objects were written")
 	t.Logf("writes that took over %d packages: %v", len(all), harness.Tally(written(requests)))
 
 	all[0].repairs(t)
@@ -80,9 +78,7 @@ func TestMoveIn(t *testing.T) {
 		env.WaitAvailableWithin(t, patience, i.namespace, i.name)
 	}
 	env.Settle(t, namespacesOf(all)...)
-	if diff := cmp.Diff(objects, resourceVersions(t, all)); diff != "" {
-		t.Errorf("objects were written:\n%s", diff)
-	}
+	require.Equal(t, objects, resourceVersions(t, all), "objects were written")
 	for k, i := range all {
 		if k == 1 {
 			i.orphans(t)

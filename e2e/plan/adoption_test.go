@@ -15,6 +15,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -97,9 +98,7 @@ func TestAdoptedObjectsLoseFields(t *testing.T) {
 	helm := func(write func(context.Context, *unstructured.Unstructured) error) func(*testing.T, string) {
 		return func(t *testing.T, dir string) {
 			for file := range adopted {
-				if err := write(t.Context(), read(t, filepath.Join(dir, file))); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, write(t.Context(), read(t, filepath.Join(dir, file))))
 			}
 		}
 	}
@@ -119,9 +118,7 @@ func TestAdoptedObjectsLoseFields(t *testing.T) {
 			env.Namespace(t, name)
 			dir := t.TempDir()
 			for file, text := range adopted {
-				if err := os.WriteFile(filepath.Join(dir, file), fmt.Appendf(nil, text, name), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(filepath.Join(dir, file), fmt.Appendf(nil, text, name), 0o600))
 			}
 			install(t, dir)
 			a := adoption{env: env, name: name}
@@ -150,14 +147,10 @@ func (a *adoption) mutate(t *testing.T) {
 	t.Helper()
 	err := a.env.Client.SubResource("scale").Patch(t.Context(), a.get(t, "Deployment", "web"),
 		client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)), client.FieldOwner("kube-controller-manager"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	err = a.env.Client.Patch(t.Context(), a.get(t, "ValidatingWebhookConfiguration", a.name),
 		client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"Cg=="}]`)), client.FieldOwner("cainjector"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 }
 
 func (a *adoption) get(t *testing.T, kind, name string) *unstructured.Unstructured {
@@ -165,9 +158,7 @@ func (a *adoption) get(t *testing.T, kind, name string) *unstructured.Unstructur
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion(map[string]string{"Deployment": "apps/v1", "ConfigMap": "v1", "ValidatingWebhookConfiguration": "admissionregistration.k8s.io/v1"}[kind])
 	u.SetKind(kind)
-	if err := a.env.Client.Get(t.Context(), types.NamespacedName{Namespace: a.name, Name: name}, u); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, a.env.Client.Get(t.Context(), types.NamespacedName{Namespace: a.name, Name: name}, u))
 	return u
 }
 
@@ -203,12 +194,8 @@ func (a *adoption) check(t *testing.T) {
 	web, settings, hook := a.get(t, "Deployment", "web"), a.get(t, "ConfigMap", "settings"), a.get(t, "ValidatingWebhookConfiguration", a.name)
 	containers, _, _ := unstructured.NestedSlice(web.Object, "spec", "template", "spec", "containers")
 	env := containers[0].(map[string]any)["env"]
-	if diff := cmp.Diff([]any{map[string]any{"name": "A", "value": "1"}}, env); diff != "" {
-		t.Errorf("env (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(map[string]any{"a": "1"}, settings.Object["data"]); diff != "" {
-		t.Errorf("data (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []any{map[string]any{"name": "A", "value": "1"}}, env, "env")
+	require.Equal(t, map[string]any{"a": "1"}, settings.Object["data"], "data")
 	spec := web.Object["spec"].(map[string]any)
 	if spec["replicas"] != int64(3) || spec["minReadySeconds"] != nil {
 		t.Errorf("%v replicas of the autoscaler's 3, minReadySeconds %v of none", spec["replicas"], spec["minReadySeconds"])
@@ -222,8 +209,6 @@ func (a *adoption) check(t *testing.T) {
 func read(t *testing.T, path string) *unstructured.Unstructured {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &unstructured.Unstructured{Object: yamltest.Decode(t, string(text))}
 }

@@ -53,13 +53,9 @@ func TestPlanWithPullSecrets(t *testing.T) {
 	host := closedRegistry(t, "robot", "hunter2hunter2")
 	image := host + "/shop:v1"
 	ref, err := name.ParseReference(image, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := harness.Files{"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, ""), "cm.yaml": harness.ConfigMap("shop", "deploy", "v1")}
-	if err := remote.Write(ref, harness.Image(t, files), remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: "robot", Password: "hunter2hunter2"}))); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, remote.Write(ref, harness.Image(t, files), remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: "robot", Password: "hunter2hunter2"}))))
 	pkg := harness.Package("closed", "shop", image)
 	pkg.Spec.Paused = true // the manager cannot reach this registry
 	pkg.Spec.ImagePullSecrets = append(pkg.Spec.ImagePullSecrets, corev1alpha1.LocalSecretReference{Name: "robot"})
@@ -130,9 +126,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	files["cm.yaml"] = harness.ConfigMap("shop", "deploy", "v2")
 	for path, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(filepath.Join(dir, path), []byte(content), 0o600))
 	}
 	p := planOf(t, env, dir, "-n", "folder")
 	if p.To.Image != "" || p.To.Folder != dir || p.Summary.Change != 1 {
@@ -149,9 +143,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	})
 	env.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "plan-reader"}, Rules: []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list"}}}})
 	files["role.yaml"] = "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: shop, annotations: {package-operator.run/phase: deploy}}\nrules: [{apiGroups: [\"\"], resources: [secrets], verbs: [delete]}]\n"
-	if err := os.WriteFile(filepath.Join(dir, "role.yaml"), []byte(files["role.yaml"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "role.yaml"), []byte(files["role.yaml"]), 0o600))
 	awaitRight(t, env, "bob", "folder", "list", "", "configmaps")
 	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
 	if p.Outcome != dryrun.OutcomeChanges || p.Summary.Change != 1 || p.Summary.Create != 1 || !strings.Contains(p.Phases[0].Changes[0].Unverified, "you may not write it") {

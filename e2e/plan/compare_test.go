@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // changes are those of the plan that the engine gets to, refusals included.
@@ -148,15 +149,11 @@ var resources = map[string]string{
 func (g *generation) writes(t *testing.T) map[string][]sandbox.Entry {
 	t.Helper()
 	audit, err := g.env.Audit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	entries, err := audit.Since(t.Context(), 0, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool {
 		return resources[e.Object.Resource] != "" && !e.DryRun && e.Code < 300
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := map[string][]sandbox.Entry{}
 	for _, e := range entries {
 		found[e.Object.Namespace] = append(found[e.Object.Namespace], e)

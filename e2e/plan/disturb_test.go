@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // disturb does what others do before an upgrade, and draws what the upgrade cannot
@@ -77,9 +78,7 @@ func (c *chain) obstruct(tb testing.TB, next *draft) string {
 	if controlled {
 		obj.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: c.namespace, UID: c.uid(tb), Controller: ptr.To(true)}})
 	}
-	if err := c.env.Client.Create(tb.Context(), obj, client.FieldOwner("someone")); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, c.env.Client.Create(tb.Context(), obj, client.FieldOwner("someone")))
 	mode := pick(c.random, []string{"Prevent", "IfNoController", "None", "None"})
 	p.annotations["package-operator.run/collision-protection"] = mode
 	return fmt.Sprintf("ConfigMap %s of someone else, controlled %t, mode %s", p.name, controlled, mode)
@@ -89,9 +88,7 @@ func (c *chain) obstruct(tb testing.TB, next *draft) string {
 func (c *chain) uid(tb testing.TB) types.UID {
 	ns := &unstructured.Unstructured{}
 	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})
-	if err := c.env.Client.Get(tb.Context(), types.NamespacedName{Name: c.namespace}, ns); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, c.env.Client.Get(tb.Context(), types.NamespacedName{Name: c.namespace}, ns))
 	return ns.GetUID()
 }
 
@@ -107,7 +104,5 @@ func (c *chain) edit(tb testing.TB, p *piece, patch string) {
 	obj.SetGroupVersionKind(versions[p.kind].WithKind(p.kind))
 	obj.SetNamespace(c.namespace)
 	obj.SetName(p.name)
-	if err := c.env.Client.Patch(tb.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone")); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, c.env.Client.Patch(tb.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone")))
 }

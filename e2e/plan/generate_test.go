@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // draft is a package that is changed at random.
@@ -130,9 +131,7 @@ func (d *draft) files(t testing.TB) harness.Files {
 	files := harness.Files{"manifest.yaml": harness.Manifest("drawn", d.phases, fmt.Sprintf("  version: %d.0.0\n", d.version))}
 	for _, p := range d.objects {
 		raw, err := json.Marshal(p.object())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[p.name+".yaml"] = string(raw)
 	}
 	return files

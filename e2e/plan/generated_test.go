@@ -30,6 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 const (
@@ -128,9 +129,7 @@ func newGeneration(t *testing.T, env *harness.Env) *generation {
 	}
 	env.Create(t, crd)
 	kubernetes, err := discovery.NewDiscoveryClientForConfig(env.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	harness.Eventually(t, harness.Patience, "the definition to be served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "generated.example.com", Version: "v1", Kind: "GaugeList"})
@@ -141,9 +140,7 @@ func newGeneration(t *testing.T, env *harness.Env) *generation {
 		return err
 	})
 	info, err := kubernetes.ServerVersion()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	g.version = info.GitVersion
 	if g.cluster, err = dryrun.Connect(t.Context(), rest.CopyConfig(env.Config()), env.Client); err != nil {
 		t.Fatal(err)
@@ -233,9 +230,7 @@ func (c *chain) set(tb testing.TB, change func(*corev1alpha1.PackageSpec)) {
 	pkg := c.env.Package(tb, c.namespace, "drawn")
 	before := pkg.DeepCopyObject().(client.Object)
 	change(pkg.PackageSpec())
-	if err := c.env.Client.Patch(tb.Context(), pkg.(client.Object), client.MergeFrom(before)); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, c.env.Client.Patch(tb.Context(), pkg.(client.Object), client.MergeFrom(before)))
 }
 
 // snapshot reads all objects of the namespace that packages are drawn from.
@@ -244,9 +239,7 @@ func (c *chain) snapshot(tb testing.TB) map[objects.Key]*unstructured.Unstructur
 	for kind, gv := range versions {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gv.WithKind(kind + "List"))
-		if err := c.env.Client.List(tb.Context(), list, client.InNamespace(c.namespace)); err != nil {
-			tb.Fatal(err)
-		}
+		require.NoError(tb, c.env.Client.List(tb.Context(), list, client.InNamespace(c.namespace)))
 		for i := range list.Items {
 			u := &list.Items[i]
 			if strings.HasPrefix(u.GetName(), "object-") {

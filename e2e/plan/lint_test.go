@@ -8,6 +8,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/author/lint"
+	"lockstep.run/lockstep/test/require"
 )
 
 // pairs are objects before and after an upgrade: apiVersion and kind, and their other fields.
@@ -81,9 +82,7 @@ func TestLintAgreesWithPlan(t *testing.T) {
 		planned = append(planned, r.Name)
 	}
 	findings, err := lint.Run(t.Context(), after.Bytes(), lint.Options{Only: []string{"immutable-field"}, From: before.Bytes()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, f := range findings {
 		linted = append(linted, f.Object[strings.LastIndexAny(f.Object, " /")+1:])
 	}

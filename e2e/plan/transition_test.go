@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/test/require"
 )
 
 // definition is a CustomResourceDefinition of Dials whose spec has the given
@@ -87,9 +88,7 @@ func TestPlanOfADefinitionWithItsResources(t *testing.T) {
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: group, Version: "v2", Kind: "Dial"})
-	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "dials", Name: "main"}, u); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: "dials", Name: "main"}, u))
 	if unit, _, _ := unstructured.NestedString(u.Object, "spec", "unit"); unit != "pascal" {
 		t.Errorf("the unit is %q", unit)
 	}
@@ -109,9 +108,7 @@ func TestPlanIntoANamespaceThatGoes(t *testing.T) {
 	held.Name, held.Finalizers = "leaving", nil
 	held.Spec.Finalizers = []corev1.FinalizerName{"kubernetes", "example.com/hold"}
 	env.Create(t, held)
-	if err := env.Client.Delete(t.Context(), held); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Delete(t.Context(), held))
 	t.Cleanup(func() {
 		held.Spec.Finalizers = nil
 		_ = env.Client.SubResource("finalize").Update(t.Context(), held)
@@ -292,9 +289,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	for _, c := range p.Cleanup {
 		order = append(order, c.Object())
 	}
-	if diff := cmp.Diff([]string{"Dial sliced/main", "CustomResourceDefinition dials." + group}, order); diff != "" {
-		t.Errorf("deleted objects (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"Dial sliced/main", "CustomResourceDefinition dials." + group}, order, "deleted objects")
 	if len(p.Losses) != 1 || !strings.Contains(p.Losses[0].Message, "goes with it") {
 		t.Errorf("losses: %+v", p.Losses)
 	}

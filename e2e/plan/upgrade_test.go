@@ -15,6 +15,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/test/require"
 )
 
 // operator is a package with one of everything that an upgrade can hurt.
@@ -195,9 +196,7 @@ func follows(t *testing.T, env *harness.Env, p dryrun.Plan) {
 	t.Helper()
 	get := func(name string) *appsv1.Deployment {
 		d := &appsv1.Deployment{}
-		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "gauges", Name: name}, d); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: "gauges", Name: name}, d))
 		return d
 	}
 	for name, want := range map[string]string{"gauge-operator": "registry.example.com/gauge:v2", "gauge-worker": "registry.example.com/worker:v1"} {

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // valued is a package of objects in phases whose ConfigMaps have a value. Their probes want what
@@ -46,9 +47,7 @@ func phaseNames(n int) []string {
 func setOf(t *testing.T, env *harness.Env, namespace string, number int64) *corev1alpha1.ObjectSet {
 	t.Helper()
 	list := &corev1alpha1.ObjectSetList{}
-	if err := env.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(namespace)))
 	for i := range list.Items {
 		if list.Items[i].Spec.Revision == number {
 			return &list.Items[i]
@@ -62,9 +61,7 @@ func activate(t *testing.T, env *harness.Env, namespace string, number int64) {
 	t.Helper()
 	set := setOf(t, env, namespace, number)
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifecycleState":"Active"}}`))
-	if err := env.Client.Patch(t.Context(), set, patch); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Patch(t.Context(), set, patch))
 }
 
 // waitRevision waits until a revision of a package is in charge and Ready has a reason.
@@ -105,9 +102,7 @@ func TestActivation(t *testing.T) {
 	const namespace = "activation"
 	env.Namespace(t, namespace)
 	audit, err := env.Audit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	one, two := env.Push(t, "activation:1", valued("activation", "v1", 3, 4)), env.Push(t, "activation:2", valued("activation", "v2", 3, 4))
 	pkg := harness.Package(namespace, "shop", one)
 	pkg.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual
@@ -130,9 +125,7 @@ func TestActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	mark, err := audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	env.SetImage(t, namespace, "shop", two)
 	p = waitRevision(t, env, namespace, "shop", 1, corev1alpha1.ReasonAwaitingActivation)
 	if !is(p, corev1alpha1.ConditionAvailable) || p.Status.CurrentVersion != "1.0.0" || p.Status.WaitingRevision != setOf(t, env, namespace, 2).Name {
@@ -143,9 +136,7 @@ func TestActivation(t *testing.T) {
 		t.Errorf("AwaitingActivation is %+v", c)
 	}
 	asked, err := audit.Settled(t.Context(), mark, 2*time.Second, byManager...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Logf("a waiting upgrade: %d requests\n%s", len(asked), harness.Lines(asked))
 	// Where it takes longer than the interval of its statuses, the Package says in between that the upgrade has begun.
 	if most := 6 + int(asked[len(asked)-1].Done.Sub(asked[0].Received)/limits.PackageStatusInterval); len(asked) > most {
@@ -223,9 +214,7 @@ func waitArchived(t *testing.T, env *harness.Env, namespace string, number int64
 func firstWrite(t *testing.T, audit *sandbox.Audit, since sandbox.Position, namespace string) time.Duration {
 	t.Helper()
 	entries, err := audit.Since(t.Context(), since, func(e sandbox.Entry) bool { return e.Object.Namespace == namespace && !e.DryRun }, sandbox.Writes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var begun time.Time
 	for _, e := range entries {
 		switch {

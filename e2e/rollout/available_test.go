@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/test/require"
 )
 
 // steady returns a Deployment, without spec.replicas where replicas is 0.
@@ -188,9 +189,7 @@ func awaitDeployment(t *testing.T, env *harness.Env, namespace, name string, che
 func warnings(t *testing.T, env *harness.Env, namespace string) []string {
 	t.Helper()
 	list := &eventsv1.EventList{}
-	if err := env.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(namespace)))
 	var reasons []string
 	for _, e := range list.Items {
 		if e.Regarding.Kind == "Package" && e.Type == "Warning" {

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/lint"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // workload is one object of the package that is upgraded.
@@ -262,13 +263,9 @@ func stuck(w workload, states []map[string]any) error {
 func everTrue(t *testing.T, files harness.Files, states []map[string]any) bool {
 	t.Helper()
 	manifest, err := loader.Describe(loader.Files{"manifest.yaml": []byte(files["manifest.yaml"])})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set, err := probes.Compile(manifest.Spec.AvailabilityProbes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return slices.ContainsFunc(states, func(obj map[string]any) bool {
 		generation, _, _ := unstructured.NestedInt64(obj, "metadata", "generation")
 		return generation > 1 && set.Evaluate(obj).Status == probes.True
@@ -281,9 +278,7 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 		checks := func(w workload) string { return variants[w.kind][min(i, len(variants[w.kind])-1)] }
 		files := release("v2", false, checks)
 		findings, err := lint.Run(t.Context(), files.Bytes(), lint.Options{Only: []string{"probe-misses-failed-rollout"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for j, w := range workloads {
 			if w.stuck == nil {
 				continue

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/test/require"
 )
 
 // missingImage is a kwok Stage that keeps pods of an image from starting, with the
@@ -67,15 +68,11 @@ func addStage(t *testing.T, env *harness.Env) {
 	t.Helper()
 	path := filepath.Join(env.DataDir(), "config", "kwok.yaml")
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := file.WriteString(missingImage); err != nil {
 		t.Fatal(err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, file.Close())
 	restartKwok(t, env)
 }
 
@@ -83,20 +80,12 @@ func addStage(t *testing.T, env *harness.Env) {
 // former one expire after 40 seconds, and pods that were there before are then at times never looked at.
 func restartKwok(t *testing.T, env *harness.Env) {
 	t.Helper()
-	if err := env.StopComponent(t.Context(), sandbox.Kwok); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.StopComponent(t.Context(), sandbox.Kwok))
 	inLeases := client.InNamespace(corev1.NamespaceNodeLease)
-	if err := env.Client.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, inLeases); err != nil {
-		t.Fatal(err)
-	}
-	if err := env.StartComponent(t.Context(), sandbox.Kwok); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, inLeases))
+	require.NoError(t, env.StartComponent(t.Context(), sandbox.Kwok))
 	var nodes corev1.NodeList
-	if err := env.Client.List(t.Context(), &nodes); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.List(t.Context(), &nodes))
 	harness.Eventually(t, harness.Patience, "kwok to hold the Leases of the nodes", func(ctx context.Context) error {
 		var leases coordinationv1.LeaseList
 		if err := env.Client.List(ctx, &leases, inLeases); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Converged means zero requests, also while the metrics are read ten times a second, and while pages of kubectl package ui are open,
@@ -20,9 +21,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	metrics := harness.Address(t)
 	manager := env.StartManager(t, "--metrics-bind-address", metrics)
 	audit, err := env.Audit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i := range 10 {
 		name := fmt.Sprintf("shop-%d", i)
 		image := env.Push(t, name+":1", harness.Phased(name, 3, 5))
@@ -32,9 +31,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 		env.WaitAvailable(t, "default", fmt.Sprintf("shop-%d", i))
 	}
 	kinds, err := os.ReadFile("testdata/kinds.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	image := env.Push(t, "kinds:1", harness.Files{"manifest.yaml": harness.Manifest("kinds", []string{"all"}, ""), "kinds.yaml": string(kinds)})
 	env.Create(t, harness.Package("default", "kinds", image))
 	env.WaitAvailable(t, "default", "kinds")
@@ -49,34 +46,26 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	}
 
 	mark, err := audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	rest := 15 * time.Second // polling at longer intervals shows in ./task test:deep
 	if harness.Deep() {
 		rest = 10 * time.Minute
 	}
 	scrapes := scrapeFor(t, metrics, rest)
 	entries, err := audit.Since(t.Context(), mark, byManager...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range entries {
 		t.Errorf("at rest the manager sent %s %s", e.Verb, e.RequestURI)
 	}
 	watches, err := audit.Since(t.Context(), mark, byPlugin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, e := range watches {
 		if e.Verb != "watch" {
 			t.Errorf("pages that are open sent %s %s", e.Verb, e.RequestURI)
 		}
 	}
 	asked, err := audit.Since(t.Context(), 0, byPlugin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(asked) == 0 {
 		t.Error("no request of the pages was seen")
 	}
@@ -84,14 +73,10 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 
 	manager.Stop()
 	mark, err = audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	env.StartManager(t)
 	reads, err := audit.Settled(t.Context(), mark, 5*time.Second, byManager...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	writes := 0
 	for _, e := range reads {
 		if sandbox.Writes()(e) {

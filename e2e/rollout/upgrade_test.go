@@ -11,15 +11,14 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/test/require"
 )
 
 // configMaps returns the package's ConfigMaps of a namespace by name.
 func configMaps(t *testing.T, env *harness.Env, namespace string) map[string]corev1.ConfigMap {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
-	if err := env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{"package-operator.run/cache": "True"}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingLabels{"package-operator.run/cache": "True"}))
 	found := map[string]corev1.ConfigMap{}
 	for _, cm := range list.Items {
 		found[cm.Name] = cm
@@ -41,9 +40,7 @@ func touched(before, after map[string]corev1.ConfigMap) []string {
 func writesOfConfigMaps(t *testing.T, audit *sandbox.Audit, since sandbox.Position) []sandbox.Entry {
 	t.Helper()
 	entries, err := audit.Since(t.Context(), since, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), sandbox.ByResource("configmaps"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return entries
 }
 
@@ -116,13 +113,9 @@ func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 		}
 	}
 	audit, err := env.Audit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mark, err := audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 
 	env.SetImage(t, "versions", "shop", two)
 	env.WaitAvailable(t, "versions", "shop")
@@ -152,14 +145,10 @@ func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 		t.Errorf("writes were %v, want the changed object first, twice, and each of the 19 others once", writes)
 	}
 	statuses, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.ByResource("objectdeployments.package-operator.run"), ofStatus("versions"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	labels, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), sandbox.ByResource("configmaps"),
 		func(e sandbox.Entry) bool { return e.Object.Namespace == "versions" && e.Object.Name != "shop-04-000" })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(statuses) == 0 || len(labels) == 0 || labels[0].Received.Before(statuses[len(statuses)-1].Done) {
 		t.Errorf("labels were written before it was reported that the revision is rolled out:\n%+v\n%+v", statuses, labels)
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -223,9 +222,7 @@ func (l *lives) makesKeys(t *testing.T) {
 		return err
 	})
 	l.available(t)
-	if diff := cmp.Diff(versions, l.versions(t)); diff != "" {
-		t.Errorf("objects were written for another key (-before +after):\n%s", diff)
-	}
+	require.Equal(t, versions, l.versions(t), "objects were written for another key")
 }
 
 // versions returns the resource versions of a Secret of each package.

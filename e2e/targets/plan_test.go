@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,9 +88,7 @@ func (f *fixture) plan(t *testing.T, image string) {
 		"ConfigMap stores/app-00-000": dryrun.ActionChange,
 		"ConfigMap stores/app-00-001": dryrun.ActionDelete, "ConfigMap stores/app-01-001": dryrun.ActionDelete,
 	}
-	if diff := cmp.Diff(want, actions); diff != "" {
-		t.Errorf("an upgrade (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, actions, "an upgrade")
 	into := []string{"--insecure-registry", f.Registry(), "--target-kubeconfig-secret", "edge", "--target-namespace", there}
 	if code, out, errOut := f.command(t, append([]string{"plan", f.Push(t, "targets/absent:v1", harness.Phased("absent", 1, 1)), "absent"}, into...)...); code != 0 || !strings.Contains(out, "ConfigMap stores/absent-00-000") {
 		t.Errorf("the plan of a package that is not there ends with %d:\n%s%s", code, out, errOut)
@@ -102,9 +99,7 @@ func (f *fixture) plan(t *testing.T, image string) {
 	}
 	_, actions = f.planOf(t, "fresh", f.Push(t, "targets/fresh:v1", harness.Phased("fresh", 1, 2)))
 	want = map[string]dryrun.Action{"ConfigMap stores/fresh-00-000": dryrun.ActionCreate, "ConfigMap stores/fresh-00-001": dryrun.ActionCreate}
-	if diff := cmp.Diff(want, actions); diff != "" {
-		t.Errorf("an installation (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, actions, "an installation")
 	if code, out, errOut := f.command(t, "delete", "package/app", "--dry-run"); code != 0 || strings.Count(out, "ConfigMap stores/app-0") != 4 {
 		t.Errorf("a deletion ends with %d:\n%s%s", code, out, errOut)
 	}

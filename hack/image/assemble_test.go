@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func example() content {
@@ -27,25 +29,17 @@ func TestLayout(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "image")
 	index, err := assemble(example())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	digest, err := write(index, path, example())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// Again into the same folder: nothing of the first run is left over.
 	if _, err := write(index, path, example()); err != nil {
 		t.Fatal(err)
 	}
 	root, err := layout.ImageIndexFromPath(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	manifest, err := root.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(manifest.Manifests) != 1 {
 		t.Fatalf("the layout has %d entries, want 1", len(manifest.Manifests))
 	}
@@ -57,9 +51,7 @@ func TestLayout(t *testing.T) {
 		t.Errorf("the reference is %q, want v1.2.3", got)
 	}
 	stored, err := root.ImageIndex(digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := validate.Index(stored); err != nil {
 		t.Error(err)
 	}
@@ -69,16 +61,12 @@ func TestLayout(t *testing.T) {
 func checkImages(t *testing.T, index v1.ImageIndex) {
 	t.Helper()
 	manifest, err := index.IndexManifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var platforms []string
 	for _, entry := range manifest.Manifests {
 		platforms = append(platforms, entry.Platform.String())
 		image, err := index.Image(entry.Digest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		checkImage(t, image, entry.Platform.Architecture)
 	}
 	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
@@ -89,9 +77,7 @@ func checkImages(t *testing.T, index v1.ImageIndex) {
 func checkImage(t *testing.T, image v1.Image, arch string) {
 	t.Helper()
 	file, err := image.ConfigFile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if file.Architecture != arch || file.OS != "linux" {
 		t.Errorf("the config is for %s/%s, want linux/%s", file.OS, file.Architecture, arch)
 	}
@@ -102,9 +88,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 		t.Errorf("created at %s, want %s", file.Created, example().created)
 	}
 	manifest, err := image.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON {
 		t.Errorf("media types are %s and %s, want OCI's", manifest.MediaType, manifest.Config.MediaType)
 	}
@@ -129,13 +113,9 @@ func TestSameContentSameDigest(t *testing.T) {
 		c := example()
 		change(&c)
 		index, err := assemble(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		hash, err := index.Digest()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return hash
 	}
 	first := digest(func(*content) {})
@@ -167,9 +147,7 @@ func TestCABundle(t *testing.T) {
 	c := example()
 	c.caBundle = []byte("certificates")
 	layer, err := baseLayer(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := string(read(t, layer)[caFile].content); got != "certificates" {
 		t.Errorf("the bundle is %q", got)
 	}
@@ -178,13 +156,9 @@ func TestCABundle(t *testing.T) {
 func TestOtherFilesAreNotRemoved(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	if err := os.WriteFile(filepath.Join(path, "thesis.txt"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(path, "thesis.txt"), []byte("x"), 0o600))
 	index, err := assemble(example())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := write(index, path, example()); err == nil {
 		t.Error("a folder with another file was replaced")
 	}
@@ -201,9 +175,7 @@ type entry struct {
 func filesOf(t *testing.T, image v1.Image) map[string]entry {
 	t.Helper()
 	layers, err := image.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := map[string]entry{}
 	for _, layer := range layers {
 		for name, file := range read(t, layer) {
@@ -216,9 +188,7 @@ func filesOf(t *testing.T, image v1.Image) map[string]entry {
 func read(t *testing.T, layer v1.Layer) map[string]entry {
 	t.Helper()
 	stream, err := layer.Uncompressed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer stream.Close()
 	files := map[string]entry{}
 	reader := tar.NewReader(stream)
@@ -227,9 +197,7 @@ func read(t *testing.T, layer v1.Layer) map[string]entry {
 		if err == io.EOF {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var content bytes.Buffer
 		if _, err := io.Copy(&content, reader); err != nil {
 			t.Fatal(err)

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // The pages are what the code says now.
 func TestPagesAreCurrent(t *testing.T) {
 	all, err := pages("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, want := range all {
 		got, err := os.ReadFile(filepath.Join("../../docs/reference", name))
 		if err != nil || string(got) != want {

@@ -89,9 +89,7 @@ func untar(t *testing.T, archive io.Reader) map[string]string {
 func TestTwiceTheSame(t *testing.T) {
 	t.Parallel()
 	files := made(t)
-	if diff := cmp.Diff(files, example(t)); diff != "" {
-		t.Errorf("a second release differs:\n%s", diff)
-	}
+	require.Equal(t, files, example(t), "a second release differs")
 	listed := map[string]string{}
 	for line := range strings.Lines(files[checksumsFile]) {
 		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -104,9 +102,7 @@ func TestTwiceTheSame(t *testing.T) {
 			want[name] = hex.EncodeToString(digest[:])
 		}
 	}
-	if diff := cmp.Diff(want, listed); diff != "" {
-		t.Errorf("the checksums differ:\n%s", diff)
-	}
+	require.Equal(t, want, listed, "the checksums differ")
 	names := slices.Sorted(maps.Keys(files))
 	if diff := cmp.Diff([]string{
 		"SHA256SUMS", "krew-lockstep.yaml", "krew-package.yaml", "kubectl-package-v1.2.3-darwin-amd64.tar.gz", "kubectl-package-v1.2.3-darwin-arm64.tar.gz",

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestJudge judges objects by hand.
@@ -120,9 +122,7 @@ func TestJudge(t *testing.T) {
 			for _, d := range judge(&tc.outcome) {
 				got = append(got, d.path)
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
 }

@@ -3,10 +3,10 @@ package dependencies_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // carvelRepository has a Package without a template, and two of plain manifests.
@@ -62,14 +62,8 @@ func TestCarvelPackages(t *testing.T) {
 	pkg := awaitVersion(t, ns, "bundle", "1.0.0")
 	got := []string{dependency(pkg, "db"), dependency(pkg, "maps"), dependency(awaitVersion(t, ns, "bundle.db", "1.1.0"), "log")}
 	want := []string{"InstalledByThisPackage 1.1.0 Package/bundle.db", "ApiServed", "InstalledByThisPackage 2.0.0 Package/bundle.db.log"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"bundle.db.log=2.0.0", "bundle.db=1.1.0", "bundle=1.0.0"}, packages(t, ns)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
+	require.Equal(t, []string{"bundle.db.log=2.0.0", "bundle.db=1.1.0", "bundle=1.0.0"}, packages(t, ns))
 	env.Settle(t, ns)
-	if diff := cmp.Diff([]string{"log", "db"}, created(from.Rest(t, ns), "configmaps")); diff != "" {
-		t.Errorf("the order of objects: %s", diff)
-	}
+	require.Equal(t, []string{"log", "db"}, created(from.Rest(t, ns), "configmaps"), "the order of objects")
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -55,9 +54,7 @@ func TestChain(t *testing.T) {
 	require.NoError(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
 	env.Settle(t, ns)
 	entries := from.Rest(t, ns)
-	if diff := cmp.Diff(names, created(entries, "configmaps")); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, names, created(entries, "configmaps"))
 	t.Log(harness.Tally(entries))
 	env.Journal(t).Silent(t, ns)
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -47,9 +46,7 @@ func TestDeletionIsHeld(t *testing.T) {
 			gone = append(gone, e.Object.Name)
 		}
 	}
-	if diff := cmp.Diff([]string{"shop", "database"}, gone); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"shop", "database"}, gone)
 }
 
 // An annotation permits the deletion of a package that others need.
@@ -94,9 +91,7 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "stats")))
 	env.WaitGone(t, patience, named(ns, "stats"))
 	env.Settle(t, ns)
-	if diff := cmp.Diff([]string{"shop.orm.db=1.0.0"}, packages(t, ns)); diff != "" {
-		t.Errorf("an orphan stays: %s", diff)
-	}
+	require.Equal(t, []string{"shop.orm.db=1.0.0"}, packages(t, ns), "an orphan stays")
 }
 
 // A user's change of a generated package is refused with the remedy, and accepted with it.

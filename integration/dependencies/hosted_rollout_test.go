@@ -37,16 +37,12 @@ func TestKindAppearsLate(t *testing.T) {
 	f.setAvailable(t, f.unavailableCluster(t, "pretended"), "True")
 	f.cluster(t, "other")
 	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 1/1")
-	if diff := cmp.Diff([]string{"other=v1"}, f.versions(t)); diff != "" {
-		t.Error("a Package of a hosted cluster that is not available yet, or without a control plane:", diff)
-	}
+	require.Equal(t, []string{"other=v1"}, f.versions(t), "a Package of a hosted cluster that is not available yet, or without a control plane")
 	f.setAvailable(t, starting, "True")
 	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 2/2 packages available.",
 		"Progressing=False/AllPackagesProgressed: 2/2 packages progressed.", "HasPausedPackage=False/NoPackagePaused: 0/2 packages paused.")
 	f.setAvailable(t, starting, "False")
-	if diff := cmp.Diff([]string{"my-cluster=v1", "other=v1"}, f.versions(t)); diff != "" {
-		t.Error("a hosted cluster that is not available any more:", diff)
-	}
+	require.Equal(t, []string{"my-cluster=v1", "other=v1"}, f.versions(t), "a hosted cluster that is not available any more")
 }
 
 // All Packages are updated at once. What others set beside the template stays, and nothing is requested at rest.
@@ -66,9 +62,7 @@ func TestInstant(t *testing.T) {
 	want := []corev1alpha1.HostedClusterPackagePartitionStatus{
 		{Name: "low", HostedClusterPackageCountsStatus: counts(1, 1)}, {Name: "", HostedClusterPackageCountsStatus: counts(2, 2)},
 	}
-	if diff := cmp.Diff(want, h.Status.Partitions); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, h.Status.Partitions)
 	if diff := cmp.Diff(counts(3, 3), h.Status.HostedClusterPackageCountsStatus); diff != "" || len(h.Status.Processing) > 0 {
 		t.Error(diff, h.Status.Processing)
 	}

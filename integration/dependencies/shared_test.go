@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
@@ -25,9 +23,7 @@ func TestDiamond(t *testing.T) {
 	from := env.Journal(t)
 	env.Create(t, wish(ns, "shop", "top", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	if diff := cmp.Diff([]string{"shop.left.base=1.5.0", "shop.left=1.0.0", "shop.right=1.0.0", "shop=1.0.0"}, packages(t, ns)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"shop.left.base=1.5.0", "shop.left=1.0.0", "shop.right=1.0.0", "shop=1.0.0"}, packages(t, ns))
 	base := named(ns, "shop.left.base")
 	harness.Edit(t, env, base, func(*corev1alpha1.Package) {})
 	if base.Labels["required-by.package-operator.run/shop.left"] != ns || base.Labels["required-by.package-operator.run/shop.right"] != ns || base.Labels[corev1alpha1.GeneratedLabel] != "true" {
@@ -74,9 +70,7 @@ func TestNamespacesShareNothing(t *testing.T) {
 		t.Error(got, pkg.Status.Dependencies)
 	}
 	for _, ns := range []string{one, two} {
-		if diff := cmp.Diff([]string{"shop.db=1.0.0", "shop.operator=1.0.0", "shop=1.0.0"}, packages(t, ns)); diff != "" {
-			t.Errorf("%s: %s", ns, diff)
-		}
+		require.Equal(t, []string{"shop.db=1.0.0", "shop.operator=1.0.0", "shop=1.0.0"}, packages(t, ns), ns)
 	}
 }
 
@@ -170,7 +164,5 @@ func TestCycle(t *testing.T) {
 	env.Create(t, wish(ns, "other", "other", ""))
 	awaitRefusal(t, ns, "first", corev1alpha1.ReasonDependencyCycle, "a → b → c → a")
 	awaitVersion(t, ns, "other", "1.0.0")
-	if diff := cmp.Diff([]string{"first=", "other.free=1.0.0", "other=1.0.0"}, packages(t, ns)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"first=", "other.free=1.0.0", "other=1.0.0"}, packages(t, ns))
 }

@@ -219,20 +219,14 @@ func pausedIs(p *corev1alpha1.ObjectSetPhase, want bool) error {
 func isOnTheWire(t *testing.T, set *corev1alpha1.ObjectSet, p *corev1alpha1.ObjectSetPhase) {
 	t.Helper()
 	labels := map[string]string{"app": "shop", corev1alpha1.ObjectDeploymentLabel: "shop", corev1alpha1.PhaseClassLabel: "hosted-cluster"}
-	if diff := cmp.Diff(labels, p.Labels); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, labels, p.Labels)
 	owners := []metav1.OwnerReference{{APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: set.Name, UID: set.UID, Controller: ptr.To(true)}}
-	if diff := cmp.Diff(owners, p.OwnerReferences); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, owners, p.OwnerReferences)
 	if hash := p.Annotations[corev1alpha1.HashAnnotation]; hash == "" || hash != set.Annotations[corev1alpha1.HashAnnotation] || len(p.Annotations) != 1 {
 		t.Errorf("the annotations are %v", p.Annotations)
 	}
 	spec := corev1alpha1.ObjectSetPhaseSpec{Revision: 1, AvailabilityProbes: set.Spec.AvailabilityProbes, Objects: set.Spec.Phases[1].Objects}
-	if diff := cmp.Diff(spec, p.Spec); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, spec, p.Spec)
 }
 
 // ofPackageOperator creates a set with the ObjectSetPhases that Package Operator makes for it.

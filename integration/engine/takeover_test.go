@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // The command of docs/administrate/upgrade-engine.md takes over CRDs that the bootstrap of Package Operator
@@ -13,26 +15,18 @@ func TestTakeOverOfCRDs(t *testing.T) {
 	t.Parallel()
 	const crds = "../../config/crds"
 	text, err := os.ReadFile(crds + "/package-operator.run_hostedclusterpackages.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	old := filepath.Join(t.TempDir(), "old.yaml")
-	if err := os.WriteFile(old, []byte(strings.Replace(string(text), "- hcpkg", "- oldpkg", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(old, []byte(strings.Replace(string(text), "- hcpkg", "- oldpkg", 1)), 0o600))
 	apply := func(args ...string) error {
 		_, err := env.Kubectl(t.Context(), append([]string{"apply", "--server-side"}, args...)...)
 		return err
 	}
-	if err := apply("--field-manager=package-operator", "--force-conflicts", "-f", old); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, apply("--field-manager=package-operator", "--force-conflicts", "-f", old))
 	if err := apply("-k", crds); err == nil || !strings.Contains(err.Error(), `conflict with "package-operator"`) {
 		t.Fatalf("without the flag: %v", err)
 	}
-	if err := apply("--force-conflicts", "-k", crds); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, apply("--force-conflicts", "-k", crds))
 	if err := apply("-k", crds); err != nil {
 		t.Errorf("once more, without the flag: %v", err)
 	}

@@ -60,9 +60,7 @@ func TestRequestsOfAnInstall(t *testing.T) {
 	// A package that is loaded and available by the same status is one event.
 	env.Settle(t, ns)
 	reasons := slices.DeleteFunc(events(t, ns), func(reason string) bool { return reason == "Normal/Unpacked" })
-	if diff := cmp.Diff([]string{"Normal/Available"}, reasons); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"Normal/Available"}, reasons)
 
 	env.Journal(t).Silent(t, ns)
 }
@@ -89,9 +87,7 @@ func TestInstall(t *testing.T) {
 		corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop",
 		corev1alpha1.PackageVersionLabel: "1.2.3_build", corev1alpha1.PackageProviderLabel: "acme",
 	}
-	if diff := cmp.Diff(labels, dep.Labels); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, labels, dep.Labels)
 	annotations := map[string]string{
 		corev1alpha1.PackageSourceImageAnnotation: image, corev1alpha1.PackageConfigAnnotation: "null",
 		corev1alpha1.PackageDigestAnnotation:     shop(t, ns).Status.Resolved.Digest,
@@ -105,9 +101,7 @@ func TestInstall(t *testing.T) {
 	if _, err := time.Parse(time.RFC3339, dep.Annotations[corev1alpha1.ChangedAtAnnotation]); err != nil {
 		t.Error(err)
 	}
-	if diff := cmp.Diff(annotations, dep.Annotations); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, annotations, dep.Annotations)
 	if *dep.Spec.ProgressDeadlineSeconds != 77 || *dep.Spec.RevisionHistoryLimit != 3 {
 		t.Errorf("deadline %d, limit %d", *dep.Spec.ProgressDeadlineSeconds, *dep.Spec.RevisionHistoryLimit)
 	}
@@ -129,9 +123,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("status: %+v", pkg.Status)
 	}
 	phases := []corev1alpha1.PhaseStatus{{Name: "phase-00", State: "Ready", Ready: 2, Total: 2}, {Name: "phase-01", State: "Ready", Ready: 3, Total: 3}}
-	if diff := cmp.Diff(phases, pkg.Status.Phases); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, phases, pkg.Status.Phases)
 }
 
 // A cluster package is the same thing without a namespace.

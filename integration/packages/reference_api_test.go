@@ -160,7 +160,5 @@ func TestRequestsOfAnInstallByAPI(t *testing.T) {
 			tally[ns]["update packages/status"] = 1 // statuses are held back where the install is fast
 		}
 	}
-	if diff := cmp.Diff(tally[byName], tally[byAPI]); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, tally[byName], tally[byAPI])
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -24,9 +23,7 @@ func TestAddedRepositoryIsPublished(t *testing.T) {
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable")
 	requests := tally(began, from.Rest(t, ns))
 	want := map[string]int{"create availablepackages": 2, "update packagerepositories/status": 1, "create events": 1}
-	if diff := cmp.Diff(want, requests); diff != "" {
-		t.Errorf("requests: %s", diff)
-	}
+	require.Equal(t, want, requests, "requests")
 	if s := r.Status; s.Packages != 2 || s.Versions != 3 || s.Artifact == nil || len(s.Problems) > 0 || s.ObservedGeneration != r.Generation {
 		t.Errorf("status %+v", s)
 	}

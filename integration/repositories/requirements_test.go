@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What versions depend on and provide is published as it is in the repository, in both forms and also where names and
@@ -49,9 +50,7 @@ func TestRequirementsArePublished(t *testing.T) {
 	from, began := env.Journal(t), time.Now()
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns))); diff != "" {
-		t.Errorf("requests when all is read again: %s", diff)
-	}
+	require.Equal(t, map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns)), "requests when all is read again")
 }
 
 const carvelBundle = `apiVersion: data.packaging.carvel.dev/v1alpha1

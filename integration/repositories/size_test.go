@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -64,18 +63,14 @@ func TestLargeRepository(t *testing.T) {
 	took := time.Since(began)
 	requests := tally(began, from.Rest(t, ns))
 	want := map[string]int{"create availablepackages": packages, "update packagerepositories/status": 1, "create events": 1}
-	if diff := cmp.Diff(want, requests); diff != "" {
-		t.Errorf("requests: %s", diff)
-	}
+	require.Equal(t, want, requests, "requests")
 	t.Logf("%d packages of %d versions: %d KiB fetched, %d KiB published (%d KiB stored of the first) in %s; resident memory %d MiB before, %d MiB after",
 		packages, versions, len(content)>>10, publishedBytes(t, ns)>>10, stored(t, ns)>>10, took.Round(10*time.Millisecond), memory, residentMiB(t))
 
 	from, began = env.Journal(t), time.Now()
 	retry(t, r, "nothing new")
 	awaitHandled(t, r, "nothing new")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns))); diff != "" {
-		t.Errorf("requests of a refresh without news: %s", diff)
-	}
+	require.Equal(t, map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns)), "requests of a refresh without news")
 
 	server.set(many(t, packages, versions, "---\n"+entry("package-0007", "2.0.0", "")))
 	from, began = env.Journal(t), time.Now()
@@ -83,9 +78,7 @@ func TestLargeRepository(t *testing.T) {
 	awaitHandled(t, r, "a new version")
 	took = time.Since(began)
 	entries := from.Rest(t, ns)
-	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(began, entries)); diff != "" {
-		t.Errorf("requests of a new version: %s", diff)
-	}
+	require.Equal(t, map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(began, entries), "requests of a new version")
 	t.Logf("a new version took %s; resident memory %d MiB", took.Round(10*time.Millisecond), residentMiB(t))
 
 }

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/test/memory"
+	"lockstep.run/lockstep/test/require"
 )
 
 // authorizer answers for one account, and counts what it is asked.
@@ -156,9 +157,7 @@ func TestAuthorize(t *testing.T) {
 				t.Helper()
 				defer owner.Begin(func() time.Time { return now }, time.Second)()
 				out, err := e.Step(t.Context(), owner, engine.Want{Current: rev.UID, Store: silent{}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				return out
 			}
 			out := step()

@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestBackoff(t *testing.T) {
@@ -49,7 +49,5 @@ func TestRetry(t *testing.T) {
 		UID: "written", ReadAt: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Contention: &phases.Contention{Corrections: 9, Corrected: now},
 	}
 	r.Retry()
-	if diff := cmp.Diff(&phases.Applied{UID: "written", ReadAt: time.Unix(0, 0)}, r.applied[key]); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, &phases.Applied{UID: "written", ReadAt: time.Unix(0, 0)}, r.applied[key])
 }

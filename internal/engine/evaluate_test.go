@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // judged returns a revision whose ConfigMaps have to have the value "true".
@@ -24,9 +25,7 @@ func judged(t *testing.T) *Revision {
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
 		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "self.data.ready == 'true'", Message: "not ready"}}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &Revision{Probes: set, cachedResults: map[objects.Key]cachedResult{}, fieldGenerations: map[schema.GroupKind]uint32{}}
 }
 
@@ -119,9 +118,7 @@ func TestExposedValuesAreNotQuoted(t *testing.T) {
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
 		Probes:   []corev1alpha1.Probe{{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".data.v", FieldB: ".kind"}}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key := keyNamed("app")
 	revision := func(uid, annotations string) *Revision {
 		rev := NewRevision()

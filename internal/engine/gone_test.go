@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // absent answers that there is no such object.
@@ -74,9 +75,7 @@ func TestLookAtAbsent(t *testing.T) {
 			s := httptest.NewServer(tc.server)
 			t.Cleanup(s.Close)
 			client, err := metadata.NewForConfig(&rest.Config{Host: s.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			e := &Engine{Cluster: &cluster.Connection{Metadata: client}, Tracker: NewTracker(apinames.Default)}
 			mapping := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
 			for _, keys := range [][]objects.Key{{keyNamed("object")}, {keyNamed("object"), keyNamed("b"), keyNamed("c")}} {
@@ -98,8 +97,6 @@ func emptyCache(t *testing.T) *livestate.Cache {
 		Changed:     func(objects.Key, *objects.Observed) {},
 		KindChanged: func(schema.GroupKind) {},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return cache
 }

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // refuser is an API server that notes each request, shows one object, and refuses
@@ -73,9 +74,7 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
 	writer, err := apply.NewWriter(&rest.Config{Host: s.URL}, apinames.Default.FieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tracker := NewTracker(apinames.Default)
 	tracker.Wake = func(objects.OwnerKey) {}
 	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "object"}

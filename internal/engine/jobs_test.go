@@ -3,7 +3,6 @@ package engine
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -11,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 // endedOf returns the observed end of a Job, or nil.
@@ -31,9 +31,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	metadata := objects.ManagedMetadata{Revision: 3, Owner: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
 	job := func(controller string, parallelism int64, conditions ...string) *unstructured.Unstructured {
 		template, err := desired.Object(metadata)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		u := &unstructured.Unstructured{Object: template}
 		u.SetUID("job")
 		u.SetOwnerReferences([]metav1.OwnerReference{{
@@ -67,9 +65,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	tracker.Observe(key, job("", 1, "Failed"))
 	tracker.Changed(key, nil) // it is gone
 	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
-	if diff := cmp.Diff(want, endedOf(tracker, owner, key)); diff != "" {
-		t.Errorf("its recorded end:\n%s", diff)
-	}
+	require.Equal(t, want, endedOf(tracker, owner, key), "its recorded end")
 	newer := *want
 	newer.Outcome = objects.Succeeded
 	tracker.forgetFinished(map[objects.Key]objects.Finished{key: newer})

@@ -3,8 +3,9 @@ package engine
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestDataOf(t *testing.T) {
@@ -37,9 +38,7 @@ func TestDataOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tc.want, dataOf(&unstructured.Unstructured{Object: tc.live})); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			require.Equal(t, tc.want, dataOf(&unstructured.Unstructured{Object: tc.live}), tc.reason)
 		})
 	}
 }

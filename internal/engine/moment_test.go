@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // changing is a live state in which an object changes at each of the first reads.
@@ -49,9 +50,7 @@ func TestStateIsOfOneMoment(t *testing.T) {
 			},
 			Probes: &probes.Set{},
 		}
-		if err := rev.Claim(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, rev.Claim())
 		r.Put(rev)
 		live := &changing{changes: changes}
 		s, _ := r.Snapshot(live, nil, time.Now(), func(*phases.State) {})

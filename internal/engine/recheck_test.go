@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/test/memory"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A revision that collides with an object from outside the engine is checked again after a while. One that collides with the
@@ -59,9 +60,7 @@ func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
 		t.Errorf("an object from outside is looked at again at %v, now it is %v", out.RequeueAt, now)
 	}
 	other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
-	if err := owner.Claims.Claim(other, []objects.Key{settings.Key}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, owner.Claims.Claim(other, []objects.Key{settings.Key}))
 	now = now.Add(time.Minute)
 	if out := step(); !out.RequeueAt.IsZero() {
 		t.Errorf("the claim of another owner is awaited until %v, now it is %v", out.RequeueAt, now)

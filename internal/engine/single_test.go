@@ -9,6 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestSingle decides about the one object of an owner without revisions, and about those
@@ -18,9 +19,7 @@ func TestSingle(t *testing.T) {
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "n", Name: "t"}, UID: "uid"}
 	key, former := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}, objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "former"}
 	desired, err := NewDesired(apinames.Default, key, "v1", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	yes := true
 	by := func(kind, name string) *objects.Observed {
 		return &objects.Observed{UID: "o", ResourceVersion: "1", Watched: true, Owners: []objects.Reference{{OwnerReference: metav1.OwnerReference{

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -17,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/test/memory"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestStraysAreRemoved: an object that a user creates under the reference of an owner is removed, also
@@ -58,9 +58,7 @@ func TestStraysAreRemoved(t *testing.T) {
 			end := r.Begin(func() time.Time { return now }, time.Second)
 			for again := true; again; {
 				out, err := e.Step(t.Context(), r, engine.Want{Store: notes{}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				again = out.Again
 			}
 			end()
@@ -75,9 +73,7 @@ func TestStraysAreRemoved(t *testing.T) {
 		}
 	}
 	want := map[engine.Event]int{{Action: phases.Delete}: 3, {Action: phases.Delete, Failed: true}: 2}
-	if diff := cmp.Diff(want, counted); diff != "" {
-		t.Errorf("events (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, counted, "events")
 }
 
 // TestCameBackBeforeItsRevisionIsDropped: an object that comes back after a revision was found to be torn down is a stray once the

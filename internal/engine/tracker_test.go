@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestFieldsGeneration: a record has what an owner's probes read where its number is not
@@ -102,13 +103,9 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 			Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
 			Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: rule, Message: "broken"}}},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		one, err := NewDesired(apinames.Default, keyNamed("one"), "v1", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		rev := NewRevision()
 		rev.Identify(string(uid), uid, "")
 		rev.Number, rev.Phases = number, []phases.Phase{{Name: "one", Objects: []*objects.Desired{one}}}
@@ -145,9 +142,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 func decoded(t *testing.T, trimmed []byte) map[string]any {
 	t.Helper()
 	var object map[string]any
-	if err := json.Unmarshal(trimmed, &object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(trimmed, &object))
 	return object
 }
 

@@ -6,20 +6,18 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 // raws are the objects of a package as JSON, by phase and name.
 func raws(t *testing.T, files Files, opts Options) (objects []string, warnings violation.Violations) {
 	t.Helper()
 	p, err := Load(context.Background(), files, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, phase := range p.Phases {
 		for _, o := range phase.Objects {
 			objects = append(objects, phase.Name+" "+string(o.CollisionProtection)+" "+string(o.Object.Raw))
@@ -95,9 +93,7 @@ func TestCommonMetadata(t *testing.T) {
 	got, _ := raws(t, files, common(map[string]string{"app": "y", "team": "a"}, map[string]string{"note": "ours", "example.com/x": "long text, with spaces"}))
 	want := []string{`first Prevent {"apiVersion":"v1","kind":"ConfigMap","metadata":{"annotations":{"example.com/x":"long text, with spaces","note":"ours"},` +
 		`"labels":{"app":"y","package-operator.run/instance":"my-shop","package-operator.run/package":"my-shop","team":"a"},"name":"a"}}`}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 	for _, test := range []struct {
 		labels, annotations map[string]string
 		want                string
@@ -139,9 +135,7 @@ func TestDefaultNamespace(t *testing.T) {
 		`second Prevent {"apiVersion":"served.example/v1","kind":"Wide","metadata":{` + ours + `"name":"x"},"spec":{"big":9007199254740993}}`,
 		`second Prevent {"apiVersion":"other.example/v1","kind":"Unknown","metadata":{` + ours + `"name":"x"},"spec":{"big":9007199254740993}}`,
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 	if len(warnings) != 1 || !strings.Contains(warnings.Error(), "other.example/v1 Unknown x: metadata.namespace: it is not known whether Unknown.other.example is namespaced; spec.defaultNamespace is not applied") {
 		t.Error(warnings)
 	}

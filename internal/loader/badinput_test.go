@@ -10,6 +10,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 // badInput is one row of the checklist of bad input (docs/development.md).
@@ -47,9 +48,7 @@ func TestBadInput(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text := p.Warnings.Error()
 			for _, phase := range p.Phases {
 				for _, o := range phase.Objects {

@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/google/go-containerregistry/pkg/v1/validate"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestBuild(t *testing.T) {
@@ -15,9 +17,7 @@ func TestBuild(t *testing.T) {
 	files := pkg("manifest.yaml", plain, "a/b/c.yaml", "c", "a.yaml", "a", ".git/config", "x", "a/.hidden", "x", "empty", "")
 	opts := BuildOptions{Labels: map[string]string{"l": "v"}, Annotations: map[string]string{"a": "v"}}
 	img, err := Build(files, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	layers, err := img.Layers()
 	if err != nil || len(layers) != 1 {
 		t.Fatal(layers, err)
@@ -26,13 +26,9 @@ func TestBuild(t *testing.T) {
 		t.Error(err)
 	}
 	digest, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := Build(maps.Clone(files), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if d, err := again.Digest(); d != digest || err != nil {
 		t.Error("the digest differs from build to build", err)
 	}
@@ -54,13 +50,9 @@ func TestBuild(t *testing.T) {
 func TestBuildDigest(t *testing.T) {
 	t.Parallel()
 	img, err := Build(pkg("manifest.yaml", plain), BuildOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	layers, err := img.Layers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// The digest of the uncompressed layer depends on the files alone.
 	const want = "sha256:5793922428092905f47fe39873c7a5d0b5f8e5409f79189f21f75ce8e5923153"
 	if h, err := layers[0].DiffID(); err != nil || h.String() != want {

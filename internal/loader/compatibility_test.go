@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // What Package Operator accepts is accepted in packages that state no version,
@@ -136,9 +138,7 @@ func TestIndexOfUnsetLabels(t *testing.T) {
 	} {
 		opts := namespaced(func(o *Options) { o.Package.Metadata.Labels = test.labels })
 		p, err := Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml.gotmpl", configMap("a", "first", "data: {a: '"+text+"'}\n")), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if raw := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(p.Phases[0].Objects[0].Object.Raw)); !strings.Contains(raw, `"a":"`+test.want+`"`) {
 			t.Errorf("%v: %s", test.labels, raw)
 		}

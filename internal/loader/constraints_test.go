@@ -6,12 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 func inCluster(version string, openShift string) func(*Options) {
@@ -151,9 +150,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 `
 	files := pkg("manifest.yaml", manifest, "shop.svg", "<svg/>", "README.md", "# Shop\n", "a.yaml", configMap("a", "first", ""))
 	p, err := Load(context.Background(), files, namespaced(inCluster("v1.36.3", "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	spec := p.Manifest.Spec
 	if spec.PackageName != "shop.example.com" || spec.Release.Date != "2026-01-31" || spec.Display.Name != "Shop" || spec.Provides[0].Kind != "Metric" || spec.Dependencies[0].Package.Prereleases.Identifiers[0] != "rc" {
 		t.Errorf("%+v", spec)
@@ -166,9 +163,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 		warnings = append(warnings, w.Field+": "+w.Details)
 	}
 	want := []string{"spec.dependencies[0].package: the dependency is optional, and is not looked for yet", "spec.dependencies[1].api: the dependency is optional, and is not looked for yet"}
-	if diff := cmp.Diff(want, warnings); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, warnings)
 	description, icon := About(files, p.Manifest)
 	if description != "# Shop\n" || string(icon) != "<svg/>" {
 		t.Errorf("%q %q", description, icon)

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 const requiring = plain + `  packageName: shop.example.com
@@ -36,9 +35,7 @@ func TestDeclarations(t *testing.T) {
 			strings.Repeat("b", 64)+"', version: v1}]\n",
 		"crd.yaml", definitionText("Shop", "{name: v1, served: true}, {name: v1alpha1, served: false}, {name: v2, served: true}")+"---\n"+definitionText("Order", "{name: v1, served: true}, {name: 'a b', served: true}"))
 	p, err := Load(context.Background(), files, namespaced(cluster))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	type declared struct {
 		Name         string
 		Dependencies []corev1alpha1.Dependency
@@ -59,9 +56,7 @@ func TestDeclarations(t *testing.T) {
 		},
 		corev1alpha1.UniqueScopeCluster,
 	}
-	if diff := cmp.Diff(want, declared{p.CatalogName, p.Dependencies, p.Provides, p.UniqueInScope}); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, declared{p.CatalogName, p.Dependencies, p.Provides, p.UniqueInScope})
 	for constraints, want := range map[string]corev1alpha1.UniqueScope{
 		"{platform: [Kubernetes]}": "", "{uniqueInScope: {}}": corev1alpha1.UniqueScopeNamespace,
 		"{uniqueInScope: {scope: Cluster}}, {uniqueInScope: {}}": corev1alpha1.UniqueScopeCluster,

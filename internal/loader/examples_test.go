@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The examples of the repository are valid, and are rolled out as their
@@ -24,9 +24,7 @@ func TestExamples(t *testing.T) {
 		{"operator/namespaced", PreviewOptions{TestCase: "with-cache"}, "", map[string]int{"rbac": 3, "deploy": 3, "config": 1}},
 	} {
 		files, err := ReadFolder("../../examples/" + test.folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		warnings, err := Validate(context.Background(), files)
 		if err != nil {
 			t.Errorf("%s: %v", test.folder, err)
@@ -45,8 +43,6 @@ func TestExamples(t *testing.T) {
 		for _, phase := range p.Phases {
 			got[phase.Name] = len(phase.Objects)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: %s", test.folder, diff)
-		}
+		require.Equal(t, test.want, got, test.folder)
 	}
 }

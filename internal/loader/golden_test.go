@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -18,29 +20,19 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	files, err := ReadFolder("../../examples/operator/cluster")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p, _, err := Preview(context.Background(), files, PreviewOptions{TestCase: "one-replica"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got bytes.Buffer
 	encoder := json.NewEncoder(&got)
 	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(map[string]any{"labels": p.Labels, "config": p.Config, "template": p.Template()}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, encoder.Encode(map[string]any{"labels": p.Labels, "config": p.Config, "template": p.Template()}))
 	const golden = "testdata/operator-cluster.json"
 	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(golden, got.Bytes(), 0o600))
 	}
 	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {
 		t.Errorf("%s\nWhere the change is wanted, run: go test ./internal/loader -run TestGolden -update", diff)
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Fields that others own come from the object, the manifest and the Package, and end in the annotation.
@@ -51,13 +52,9 @@ func TestIgnoredFields(t *testing.T) {
 				return
 			}
 			p, err := Load(context.Background(), files, namespaced(tc.change))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var u unstructured.Unstructured
-			if err := json.Unmarshal(p.Phases[0].Objects[0].Object.Raw, &u.Object); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(p.Phases[0].Objects[0].Object.Raw, &u.Object))
 			if got := u.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation]; got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/test/require"
 )
 
 func workload(apiVersion, kind, name, spec string) string {
@@ -47,9 +48,7 @@ func TestImages(t *testing.T) {
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
 		o.ImageOverride = func(s string) string { return strings.Replace(s, "quay.io/", "mirror.example:5000/", 1) }
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []corev1alpha1.PackageImage{
 		{Image: "%not a reference%"},
 		{Image: "busybox:1"},
@@ -90,9 +89,7 @@ func TestRewrittenImages(t *testing.T) {
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
 		o.ImageOverride, o.Rewrite = set.Rewrite, set.Rewrite
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := []corev1alpha1.PackageImage{
 		{Image: "ghcr.io/other:v1"},
 		{Image: "mirror.example:5000/x/cron"},
@@ -103,9 +100,7 @@ func TestRewrittenImages(t *testing.T) {
 		{Image: "quay.io/not a reference"},
 		{Image: "quay.io/x/direct:v1"},
 	}
-	if diff := cmp.Diff(want, p.Images); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, p.Images)
 	objects := ""
 	for _, phase := range p.Phases {
 		for _, object := range phase.Objects {
@@ -141,9 +136,7 @@ func TestImagesThatAreNotRewritten(t *testing.T) {
 		{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example:5000/hub"},
 	}, false, time.Now())
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) { o.ImageOverride, o.Rewrite = set.Rewrite, set.RewriteInObject }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw := ""
 	for _, phase := range p.Phases {
 		for _, object := range phase.Objects {
@@ -169,9 +162,7 @@ func TestSensitiveImagesAreNotRewritten(t *testing.T) {
 	opts := withSecret()
 	opts.Rewrite = func(s string) string { return "mirror.example/" + s[len(s)/2:] }
 	p, err := Load(context.Background(), files, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	raw := string(p.Phases[0].Objects[0].Object.Raw)
 	if len(p.Images) != 1 || !strings.HasPrefix(p.Images[0].Image, "mirror.example/") || p.OmittedImages != 2 || strings.Count(raw, "mirror.example/") != 1 || !p.HoldsSensitive(0, 0) {
 		t.Errorf("%v, %d left out: %s", p.Images, p.OmittedImages, raw)
@@ -215,9 +206,7 @@ func TestManyImages(t *testing.T) {
 		containers = append(containers, "{image: "+strings.Repeat("y", limits.ReferenceBytes+1)+"}")
 		files := pkg("manifest.yaml", plain, "pod.yaml", workload("v1", "Pod", "pod", "{containers: ["+strings.Join(containers, ", ")+"]}"))
 		p, err := Load(context.Background(), files, namespaced())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text, _ := json.Marshal(p.Images)
 		if len(p.Images)+p.OmittedImages != 91 || len(p.Images) > limits.StatusImages || len(text) > statusImagesBytes+1 || len(p.Images) != limits.StatusImages && len(text) < statusImagesBytes*9/10 {
 			t.Errorf("%s: %d images in %d bytes, %d left out", name, len(p.Images), len(text), p.OmittedImages)
@@ -226,9 +215,7 @@ func TestManyImages(t *testing.T) {
 		for i := range p.Phases {
 			for _, o := range p.Phases[i].Objects {
 				var object map[string]any
-				if err := json.Unmarshal(o.Object.Raw, &object); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, json.Unmarshal(o.Object.Raw, &object))
 				rendered = append(rendered, object)
 			}
 		}
@@ -246,9 +233,7 @@ func TestImagesHoldNoSecrets(t *testing.T) {
 			"first\n", "first\n    package-operator.run/expose-secret-values: 'true'\n", 1),
 		"secret.yaml.gotmpl", secretObject("spec: {template: {spec: {containers: [{image: 'in-a-secret'}]}}}"))
 	p, err := Load(context.Background(), files, withSecret())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !slices.Equal(p.Images, []corev1alpha1.PackageImage{{Image: "fine:v1"}}) || p.OmittedImages != 2 {
 		t.Errorf("%v, %d left out", p.Images, p.OmittedImages)
 	}

@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/test/fuzzing"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Whatever the files of a package hold, it is refused with reasons, or every
@@ -117,9 +118,7 @@ func FuzzLockedImages(f *testing.F) {
 	l := lockedImages{ref: {Name: "app"}}
 	f.Fuzz(func(t *testing.T, before, after string) {
 		raw, err := json.Marshal(map[string]string{"v": before + ref + after})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		apart := before == "" || !isOfReference(before[len(before)-1]) || strings.HasSuffix(before, "://")
 		if found := l.in(raw); apart != slices.Equal(found, []string{ref}) && (apart || len(found) != 0) {
 			t.Fatalf("%s: %q", raw, found)

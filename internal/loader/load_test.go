@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 // pkg makes the files of a package out of pairs of path and content.
@@ -74,9 +75,7 @@ func TestLoad(t *testing.T) {
 		"README.md", "hello",
 	)
 	p, err := Load(context.Background(), files, namespaced(withConfig(`{"tier":"db"}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	labels := `"labels":{%s"package-operator.run/instance":"my-shop","package-operator.run/package":"my-shop"}`
 	want := []struct {
 		phase      string
@@ -105,9 +104,7 @@ func TestLoad(t *testing.T) {
 		"package-operator.run/package": "my-shop", "package-operator.run/instance": "my-shop",
 		"package-operator.run/version": "1.2.3_build.4", "package-operator.run/provider": "ACME",
 	}
-	if diff := cmp.Diff(wantLabels, p.Labels); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, wantLabels, p.Labels)
 }
 
 // lines are the violations of loading, one a line.

@@ -12,6 +12,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 const plainObjects = `apiVersion: apps/v1
@@ -44,9 +45,7 @@ func TestPlain(t *testing.T) {
 		"config/all.yaml": []byte(plainObjects), "README.md": []byte("{"), ".imgpkg/images.yml": []byte("images: []"),
 		"more.json": []byte(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "json"}}`),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for i, phase := range pkg.Phases {
 		for j := range phase.Objects {
@@ -54,9 +53,7 @@ func TestPlain(t *testing.T) {
 		}
 	}
 	want := []string{"rbac v1 ServiceAccount web", "deploy apps/v1 Deployment web", "deploy v1 ConfigMap json", "own v1 ConfigMap last"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 	if pkg.Name != "shop.example.com" || len(pkg.Probes) != 1 || pkg.Probes[0].Selector.Kind.Kind != "Deployment" {
 		t.Errorf("name %s, probes %+v", pkg.Name, pkg.Probes)
 	}
@@ -83,9 +80,7 @@ func TestPlainScopes(t *testing.T) {
 		"files that are not read":    {map[string]string{"a.txt": object("v1", "Namespace"), ".b/c.yaml": object("v1", "Namespace")}, nil},
 		"with a manifest":            {map[string]string{"manifest.yaml": "{}", "a.yaml": object("v1", "Namespace")}, nil},
 	} {
-		if diff := cmp.Diff(tc.want, loader.PlainScopes(tc.files)); diff != "" {
-			t.Errorf("%s: %s", reason, diff)
-		}
+		require.Equal(t, tc.want, loader.PlainScopes(tc.files), reason)
 	}
 }
 
@@ -98,15 +93,11 @@ func TestPlainDeclarations(t *testing.T) {
 	}
 	for reason, files := range map[string]loader.Files{"with objects": {"a.yaml": []byte(plainObjects)}, "alone": {}} {
 		made, err := loader.Plain("shop.example.com", files, loader.Declared{Dependencies: dependencies, UniqueInScope: corev1alpha1.UniqueScopeNamespace})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		pkg, err := loader.Load(t.Context(), made, loader.Options{Package: manifestsv1alpha1.TemplateContextPackage{
 			Metadata: manifestsv1alpha1.TemplateContextObjectMeta{Name: "shop", Namespace: "team"},
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(dependencies, pkg.Dependencies); diff != "" || pkg.UniqueInScope != corev1alpha1.UniqueScopeNamespace || len(pkg.Warnings) > 0 {
 			t.Errorf("%s: %+v: %s", reason, pkg, diff)
 		}

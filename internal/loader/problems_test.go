@@ -11,6 +11,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestManifestProblems(t *testing.T) {
@@ -133,9 +134,7 @@ func TestUnknownIsDroppedWithoutVersion(t *testing.T) {
 	files := pkg("manifest.yml", strings.Replace(plain, "phases:", "Phases:", 1)+"  extra: 1\n  availabilityProbes: [{selector: {kind: {group: apps, kind: Deployment}}, probes: [{condition: {type: A, status: True}}]}]\n",
 		"a.yaml", configMap("a", "first", "  labels: {package-operator.run/package: x}\n  generation: 3\nstatus: {x: 1}\n"))
 	p, err := Load(context.Background(), files, namespaced(withConfig(`{"a":1}`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := p.Warnings.Error()
 	for _, want := range []string{
 		`spec.Phases: unknown field, dropped. Did you mean "phases"?`, "spec.extra: unknown field, dropped",

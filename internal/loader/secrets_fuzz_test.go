@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Whatever a template does with a sensitive value, no message has a piece of it,
@@ -57,9 +58,7 @@ func FuzzSecrets(f *testing.F) {
 			for j, o := range phase.Objects {
 				text := string(o.Object.Raw)
 				var body any
-				if err := json.Unmarshal(o.Object.Raw, &body); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, json.Unmarshal(o.Object.Raw, &body))
 				exposed := strings.Contains(text, "expose-secret-values")
 				if strings.Contains(text, value) && (!exposed || !p.HoldsSensitive(i, j)) {
 					t.Fatalf("the value is in %s", text)

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 const (
@@ -103,12 +102,8 @@ func TestObjectsWithSensitiveValues(t *testing.T) {
 		"c.yaml", configMap("c", "first", "    package-operator.run/expose-secret-values: 'true'\n"),
 		"s.yaml.gotmpl", secretObject("stringData: {hash: '{{.config.short | sha256sum}}'}"))
 	p, err := Load(context.Background(), files, withSecret())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([][]bool{{false, true, false}, {true}}, p.Sensitive); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, [][]bool{{false, true, false}, {true}}, p.Sensitive)
 	if !p.HoldsSensitive(0, 1) || p.HoldsSensitive(0, 0) || !p.HoldsSensitive(1, 0) {
 		t.Error(p.Sensitive)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestFilters(t *testing.T) {
@@ -31,9 +33,7 @@ func TestLock(t *testing.T) {
 	good := "{name: web, image: 'nginx:1.2', digest: '" + digest + "'}"
 	files := pkg("manifest.yaml", manifest, "manifest.lock.yaml", lock(good, "{name: dep, image: quay.io/x/y, digest: "+strings.Repeat("b", 64)+", version: v1}"), "a.yaml.gotmpl", template)
 	p, err := Load(context.Background(), files, namespaced())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if raw := string(p.Phases[0].Objects[0].Object.Raw); !strings.Contains(raw, `"web":"index.docker.io/library/nginx@`+digest) || !strings.Contains(raw, `"dep":"quay.io/x/y@sha256:bb`) {
 		t.Error(raw)
 	}

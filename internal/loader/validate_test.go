@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestValidate(t *testing.T) {
@@ -166,7 +165,5 @@ func TestRenderedCases(t *testing.T) {
 	if len(got) != 1 || got[0].Name != "one" {
 		t.Fatal(got)
 	}
-	if diff := cmp.Diff(want, got[0].Rendered); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got[0].Rendered)
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -51,7 +49,5 @@ func TestFlagsOfTheChart(t *testing.T) { // not parallel: the usage is written t
 		}
 	}
 	slices.Sort(flags)
-	if diff := cmp.Diff(flags, slices.Sorted(maps.Keys(schema.Properties.Manager.Properties.Flags.Properties))); diff != "" {
-		t.Errorf("the flags and the schema of the chart differ (-flags +chart):\n%s", diff)
-	}
+	require.Equal(t, flags, slices.Sorted(maps.Keys(schema.Properties.Manager.Properties.Flags.Properties)), "the flags and the schema of the chart differ")
 }

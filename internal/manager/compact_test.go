@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/test/require"
 )
 
 func newSet(archived bool) *corev1alpha1.ObjectSet {
@@ -30,9 +31,7 @@ func TestCompact(t *testing.T) {
 	t.Parallel()
 	for name, archived := range map[string]bool{"active": false, "archived": true} {
 		got, err := compact(newSet(archived))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set := got.(*corev1alpha1.ObjectSet)
 		if set.ManagedFields != nil || !cmp.Equal(set.Annotations, map[string]string{"a": "b"}) {
 			t.Errorf("%s: %d managed fields, annotations %v", name, len(set.ManagedFields), set.Annotations)
@@ -41,9 +40,7 @@ func TestCompact(t *testing.T) {
 		if archived {
 			want.Phases[0].Objects, want.AvailabilityProbes = nil, nil
 		}
-		if diff := cmp.Diff(want, set.Spec); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		require.Equal(t, want, set.Spec, name)
 	}
 }
 

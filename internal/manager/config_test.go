@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
@@ -18,6 +17,7 @@ import (
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestParse(t *testing.T) {
@@ -113,12 +113,8 @@ func TestParse(t *testing.T) {
 			}
 			tc.want(want)
 			got, err := Parse(tc.args)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Error(diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, want, got)
 		})
 	}
 }
@@ -187,9 +183,7 @@ func TestParseRefusesMisspeltSwitches(t *testing.T) {
 func TestFlagsOfConfig(t *testing.T) {
 	t.Parallel()
 	objects, err := config.Objects(config.FolderManager, config.FolderAgent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	found := 0
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
@@ -201,9 +195,7 @@ func TestFlagsOfConfig(t *testing.T) {
 			args = append(args, strings.ReplaceAll(arg.(string), "$(NAMESPACE)", "n"))
 		}
 		parsed, err := Parse(args)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !parsed.LeaderElect || parsed.Namespace != "n" {
 			t.Errorf("%v are read as %+v", args, parsed)
 		}
@@ -234,13 +226,9 @@ func TestRESTConfig(t *testing.T) {
 	}
 	path := filepath.Join(dir, "kubeconfig")
 	content := `{"apiVersion":"v1","kind":"Config","current-context":"c","clusters":[{"name":"c","cluster":{"server":"https://127.0.0.1:1"}}],"contexts":[{"name":"c","context":{"cluster":"c"}}]}`
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	got, err := restConfig(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got.Host != "https://127.0.0.1:1" || got.QPS != -1 || !strings.HasPrefix(got.UserAgent, "lockstep-manager/") {
 		t.Errorf("got %+v", got)
 	}
@@ -252,9 +240,7 @@ func TestClientsHaveNoTimeout(t *testing.T) {
 	config := &rest.Config{Host: "https://127.0.0.1:1", QPS: -1}
 	c := &Config{Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0"}
 	_, guarded, err := newManager(c, config, logr.Discard(), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if config.Timeout != 0 || guarded.Timeout != 0 || guarded.QPS != -1 {
 		t.Errorf("timeouts %s and %s, QPS %v", config.Timeout, guarded.Timeout, guarded.QPS)
 	}

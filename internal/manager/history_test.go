@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 // setJSON is a set as the API server sends it: the n-th revision of a deployment, of
@@ -49,9 +49,7 @@ func setJSON(app string, n, objects int, archived bool) string {
 func decodeSet(tb testing.TB, text string) *corev1alpha1.ObjectSet {
 	tb.Helper()
 	set := &corev1alpha1.ObjectSet{}
-	if err := json.Unmarshal([]byte(text), set); err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, json.Unmarshal([]byte(text), set))
 	return set
 }
 
@@ -71,9 +69,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 	for i := range want.Status.Conditions {
 		want.Status.Conditions[i].Message, want.Status.Conditions[i].LastTransitionTime = "", metav1.Time{}
 	}
-	if diff := cmp.Diff(want, sliced); diff != "" {
-		t.Error("what decisions ask for stays, and nothing else:", diff)
-	}
+	require.Equal(t, want, sliced, "what decisions ask for stays, and nothing else")
 	full.OwnerReferences = nil
 	for reason, set := range map[string]*corev1alpha1.ObjectSet{
 		"with its reference":         sliced,
@@ -89,9 +85,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 func compacted(tb testing.TB, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectSet {
 	tb.Helper()
 	got, err := compact(set)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	require.NoError(tb, err)
 	return got.(*corev1alpha1.ObjectSet)
 }
 
@@ -110,9 +104,7 @@ func TestWhatOwnsObjectsIsKept(t *testing.T) {
 				want.Spec.Phases[i].Objects = nil
 			}
 		}
-		if diff := cmp.Diff(want, compacted(t, set)); diff != "" {
-			t.Errorf("%s: %s", reason, diff)
-		}
+		require.Equal(t, want, compacted(t, set), reason)
 	}
 }
 

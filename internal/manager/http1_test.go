@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestHTTP1Config has two requests under way at once, three times: they come over two
@@ -54,9 +54,7 @@ func TestHTTP1Config(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 			client, err := kubernetes.NewForConfig(tc.of(&rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}, QPS: -1}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			for range 3 {
 				pair.Add(2)
 				var answers sync.WaitGroup
@@ -69,9 +67,7 @@ func TestHTTP1Config(t *testing.T) {
 				}
 				answers.Wait()
 			}
-			if diff := cmp.Diff(map[string]bool{tc.protocol: true}, protocols); diff != "" {
-				t.Errorf("protocols (-want +got):\n%s", diff)
-			}
+			require.Equal(t, map[string]bool{tc.protocol: true}, protocols, "protocols")
 			if len(connections) != tc.connections {
 				t.Errorf("%d connections, want %d", len(connections), tc.connections)
 			}
@@ -85,9 +81,7 @@ func TestHTTP1ConfigKeeps(t *testing.T) {
 	dial := func(context.Context, string, string) (net.Conn, error) { return nil, refused }
 	config := &rest.Config{Dial: dial, TLSClientConfig: rest.TLSClientConfig{NextProtos: []string{"h2"}}}
 	made := http1Config(config)
-	if diff := cmp.Diff([]string{"h2"}, made.NextProtos); diff != "" {
-		t.Errorf("protocols (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"h2"}, made.NextProtos, "protocols")
 	if _, err := made.Dial(t.Context(), "tcp", ""); !errors.Is(err, refused) {
 		t.Errorf("dialed by another dialer: %v", err)
 	}
@@ -133,22 +127,16 @@ func TestCloseIdle(t *testing.T) {
 	mgr, guarded, err := newManager(&Config{
 		Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0", PprofAddress: "0",
 	}, &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, logr.Discard(), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	writer, err := apply.NewWriter(http1Config(guarded), apinames.Default.FieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	namespaces := &meta.RESTMapping{
 		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"),
 		Resource:         corev1.SchemeGroupVersion.WithResource("namespaces"), Scope: meta.RESTScopeRoot,
 	}
 	for range 2 {
 		res, err := mgr.GetHTTPClient().Get(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
 		if _, err := writer.Get(t.Context(), namespaces, "", "a"); err != nil {

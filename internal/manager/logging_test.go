@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"k8s.io/klog/v2"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestBodiesOfRequestsAreNeverLogged: client-go logs them from level 8 on, and
@@ -13,9 +15,7 @@ import (
 func TestBodiesOfRequestsAreNeverLogged(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
 		logger, err := newLogger(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for verbosity := 2; verbosity <= 10; verbosity++ {
 			if logger.V(verbosity).Enabled() || klog.Background().V(verbosity).Enabled() || klog.V(klog.Level(verbosity)).Enabled() {
 				t.Errorf("at the level %s verbosity %d is logged", name, verbosity)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestNothingIsWrittenWithoutTheLease: every client of the manager asks the guard
@@ -27,13 +28,9 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	mgr, config, err := newManager(&Config{
 		Namespace: "n", LeaderElect: true, MetricsAddress: "0", ProbeAddress: "0", PprofAddress: "0",
 	}, &rest.Config{Host: server.URL}, logr.Discard(), func(error) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ours, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for name, client := range map[string]*http.Client{"controller-runtime's": mgr.GetHTTPClient(), "our own": ours} {
 		if res, err := client.Get(server.URL); err != nil {
 			t.Errorf("%s client may not read: %v", name, err)

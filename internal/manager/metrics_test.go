@@ -5,13 +5,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/test/metricstest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A process says which version it is, and whether it leads.
@@ -28,9 +28,7 @@ func TestProcessMetrics(t *testing.T) {
 		{leader, map[string]float64{"lockstep_leader": 0}},
 		{metricstest.Values(t, collectors[1]), map[string]float64{"lockstep_leader": 1}},
 	} {
-		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
-			t.Error(diff)
-		}
+		require.Equal(t, tc.want, tc.got)
 	}
 	// Where an agent counted as a leader, no alert would say that the manager is gone.
 	for _, collector := range processMetrics(nil) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // answers is a transport that fails so often, in one way.
@@ -58,13 +60,9 @@ func TestStartTransport(t *testing.T) {
 				time.Sleep(tc.later)
 				begun := time.Now()
 				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://h"+tc.path, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				res, err := transport.RoundTrip(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				defer res.Body.Close()
 				if res.StatusCode != tc.want || tc.asked != 0 && server.asked != tc.asked || tc.asked == 0 && server.asked < 2 {
 					t.Errorf("asked %d times, answer %d, want %d and %d: %s", server.asked, res.StatusCode, tc.asked, tc.want, tc.reason)

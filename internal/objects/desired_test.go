@@ -11,6 +11,7 @@ import (
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 func metadata() objects.ManagedMetadata {
@@ -87,16 +88,10 @@ func TestObject(t *testing.T) {
 			t.Parallel()
 			d := &objects.Desired{Key: tc.key, Version: "v1", Raw: []byte(tc.raw)}
 			obj, err := d.Object(metadata())
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var want map[string]any
-			if err := json.Unmarshal([]byte(tc.want), &want); err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(want, obj); diff != "" {
-				t.Errorf("%s:\n%s", tc.reason, diff)
-			}
+			require.NoError(t, json.Unmarshal([]byte(tc.want), &want))
+			require.Equal(t, want, obj, tc.reason)
 			if string(d.Raw) != tc.raw {
 				t.Errorf("the template was changed: %s", d.Raw)
 			}
@@ -111,13 +106,9 @@ func TestObjectKeepsIntegers(t *testing.T) {
 		Raw: []byte(`{"metadata":{"name":"x"},"spec":{"port":8080,"big":9007199254740993,"share":0.5}}`),
 	}
 	obj, err := d.Object(metadata())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string]any{"port": int64(8080), "big": int64(9007199254740993), "share": 0.5}
-	if diff := cmp.Diff(want, obj["spec"]); diff != "" {
-		t.Errorf("numbers changed:\n%s", diff)
-	}
+	require.Equal(t, want, obj["spec"], "numbers changed")
 }
 
 func TestObjectsDoNotShare(t *testing.T) {
@@ -125,14 +116,10 @@ func TestObjectsDoNotShare(t *testing.T) {
 	d := &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Name: "x"}, Raw: []byte(`{"metadata":{"name":"x"}}`)}
 	s := metadata()
 	first, err := d.Object(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	first["metadata"].(map[string]any)["labels"].(map[string]any)["mine"] = "1"
 	second, err := d.Object(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, shared := second["metadata"].(map[string]any)["labels"].(map[string]any)["mine"]; shared || len(s.Labels) != 2 {
 		t.Error("two objects of one template share their labels")
 	}

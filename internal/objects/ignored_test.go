@@ -12,6 +12,7 @@ import (
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestParseIgnoredFields(t *testing.T) {
@@ -52,9 +53,7 @@ func TestParseIgnoredFields(t *testing.T) {
 func decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &out))
 	return out
 }
 
@@ -81,16 +80,10 @@ func TestIgnoredFields(t *testing.T) {
 		"an element by its position": {fields: "/l/1/a", template: "{l: [{a: 1}, {a: 1}]}", live: "{l: [{a: 2}, {a: 2}]}", keep: "{l: [{a: 1}, {a: 2}]}", without: "{l: [{a: 2}, {}]}"},
 	} {
 		f, err := apinames.Default.ParseIgnoredFields(tc.fields)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		template, live := decode(t, tc.template), decode(t, tc.live)
-		if diff := cmp.Diff(decode(t, tc.keep), f.Keep(template, live, func([]string) bool { return tc.owned })); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
-		if diff := cmp.Diff(decode(t, tc.without), f.Without(template, live)); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		require.Equal(t, decode(t, tc.keep), f.Keep(template, live, func([]string) bool { return tc.owned }), name)
+		require.Equal(t, decode(t, tc.without), f.Without(template, live), name)
 	}
 	whole, _ := apinames.Default.ParseIgnoredFields("/spec/args/0")
 	if err := whole.Check(decode(t, "{spec: {args: [a]}}")); err == nil || !strings.Contains(err.Error(), "element of a list") {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 func stored(texts ...string) []corev1alpha1.ObjectSetObject {
@@ -73,9 +73,7 @@ func TestLoadDelegates(t *testing.T) {
 	}
 	d := rev.Phases[0].Objects[0]
 	got, err := d.Object(rev.Metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := map[string]any{}
 	if err := json.Unmarshal([]byte(`{
 		"apiVersion": "package-operator.run/v1alpha1", "kind": "ObjectSetPhase",
@@ -89,9 +87,7 @@ func TestLoadDelegates(t *testing.T) {
 			{"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}}}]}}`), &want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 	if delegates := rev.Delegates(); len(delegates) != 1 || delegates[0].Delegate.Objects != 2 || delegates[0].Class() != "far" {
 		t.Errorf("%+v", delegates)
 	}
@@ -106,9 +102,7 @@ func TestDelegatesNameTheirAccount(t *testing.T) {
 		set.Spec.ServiceAccountName = account
 		rev := load(set, objectsets.Stored{})
 		made, err := rev.Phases[0].Objects[0].Object(rev.Metadata)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got, _, _ := unstructured.NestedString(made, "metadata", "annotations", corev1alpha1.ServiceAccountAnnotation); got != account {
 			t.Errorf("it names %q, want %q", got, account)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // constants are the annotations by the names of their constants.
@@ -54,9 +55,7 @@ func TestKeptAnnotations(t *testing.T) {
 			})
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if len(read) != len(keptAnnotations) {
 		t.Errorf("archived sets keep %d annotations, of which %d are read: %v", len(keptAnnotations), len(read), read)

@@ -10,6 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestRecordsOfJobs(t *testing.T) {
@@ -32,7 +33,5 @@ func TestRecordsOfJobs(t *testing.T) {
 		{Kind: "Job", Name: "no result", ContentHash: strings.Repeat("0", 32), Result: "Perhaps"},
 	}
 	got := objectsets.Recorded(&corev1alpha1.ObjectDeploymentStatus{Jobs: append(byHand, records...)})
-	if diff := cmp.Diff(runs, got); diff != "" {
-		t.Errorf("the Jobs that are read back:\n%s", diff)
-	}
+	require.Equal(t, runs, got, "the Jobs that are read back")
 }

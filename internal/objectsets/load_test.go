@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 // loaded loads a set with one object, of a cluster in which only Nodes and
@@ -22,9 +23,7 @@ import (
 func loaded(t *testing.T, namespace, apiVersion, kind string, metadata map[string]any) *engine.Revision {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set := corev1alpha1.ScopeOf(namespace).NewObjectSet()
 	set.SetNamespace(namespace)
 	set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{
@@ -112,9 +111,7 @@ func TestOfEngine(t *testing.T) {
 	shop, own := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
 	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager,
 		config.FolderTenancy, config.FolderAgent, config.FolderAgentAllNamespaces)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	keys := []objects.Key{
 		{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.LeaderElectionLease},
 		{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.AgentLeaderElectionLease},

@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // revision returns a revision with one object in each phase, of these kinds; the
@@ -28,9 +29,7 @@ func revision(t *testing.T, kinds ...string) *engine.Revision {
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "Probed"}},
 		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "true", Message: "never"}}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	r.Probed = sets.New(schema.GroupKind{Kind: "Probed"})
 	return r
 }
@@ -106,9 +105,7 @@ func TestRestoreFromStatus(t *testing.T) {
 				}
 			}
 			if r.Opened() > r.Started() {
-				if err := r.Open(r.Started()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, r.Open(r.Started()))
 				if objectsets.Restore(r, &tc.set, false); r.Opened()-r.Started() != tc.ahead-1 {
 					t.Errorf("a phase that began is ahead again: %d", r.Opened()-r.Started())
 				}

@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/test/conformance"
+	"lockstep.run/lockstep/test/require"
 )
 
 type expectation = conformance.Expectation
@@ -46,9 +47,7 @@ func contested(t *testing.T, in struct {
 		return table.Claim(owner, keys)
 	}
 	for object, name := range in.Owners {
-		if err := claim(name, object); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, claim(name, object))
 	}
 	installed, refused := []string{}, []string{}
 	for _, p := range in.Packages {

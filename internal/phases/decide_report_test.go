@@ -7,6 +7,7 @@ import (
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // With the drift policy Report, changes of others are named and left; those of the
@@ -153,9 +154,7 @@ func TestControlledBehindAFailure(t *testing.T) {
 		"revision app-1 claimed succeeded opened=3", "  first: Config/a=1", "  second: Config/b=1", "  third: Config/c=1", "set app-1 entered",
 		"live Config/a value=1 sick", "live Config/b value=1 ready", "live Config/c value=1 ready",
 	} {
-		if err := p.do(line); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.do(line))
 	}
 	report := phases.Next(p.snapshot()).Reports[0]
 	if len(report.Blocking) != 1 || report.Complete() {

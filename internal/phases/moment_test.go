@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestGateOfOneMoment: no gate is planned on a state that is not of one moment
@@ -13,9 +14,7 @@ func TestGateOfOneMoment(t *testing.T) {
 	for _, changed := range []bool{false, true} {
 		p := newPlayer()
 		for _, line := range []string{"revision app-1 claimed opened=1", "  first: Config/a=1", "  second: Config/b=1", "live Config/a value=1 ready"} {
-			if err := p.do(line); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, p.do(line))
 		}
 		state := p.snapshot()
 		state.Changed = changed

@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/scenario"
 )
 
@@ -41,17 +42,13 @@ func TestScenarios(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
 			raw, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got, err := play(string(raw), nil)
 			if err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
 			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 				return
 			}
 			if diff := cmp.Diff(string(raw), got); diff != "" {
@@ -65,15 +62,11 @@ func TestScenarios(t *testing.T) {
 func TestSavedStates(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	saved := 0
 	for _, file := range files {
 		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, err = play(string(raw), func(state *phases.State, printed string) {
 			text := scenario.Format(state)
 			if strings.Contains(text, "# not expressed") {
@@ -87,9 +80,7 @@ func TestSavedStates(t *testing.T) {
 				t.Errorf("%s: a saved state has another plan\n%s", file, diff)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if saved < 100 {
 		t.Errorf("%d states were saved", saved)

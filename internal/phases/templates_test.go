@@ -3,9 +3,8 @@ package phases_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestTemplates(t *testing.T) {
@@ -21,9 +20,7 @@ func TestTemplates(t *testing.T) {
 		"revision app-3 release=3",
 		"  first: Config/a=3 Config/z=3",
 	} {
-		if err := p.do(line); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, p.do(line))
 	}
 	got := map[string]string{}
 	for key, tmpl := range phases.Templates(p.state) {
@@ -37,7 +34,5 @@ func TestTemplates(t *testing.T) {
 		"e": "2 release 2", // it has not been written yet, and the revision has a claim
 		// z and the third revision's a may be another owner's: it has no claim.
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what live objects are compared with:\n%s", diff)
-	}
+	require.Equal(t, want, got, "what live objects are compared with")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A rule that doubles a list with every few characters is done for at once, instead
@@ -16,9 +17,7 @@ func TestRulesThatGrow(t *testing.T) {
 		"self.list" + strings.Repeat(".map(y, [y, y])", limits.ExpressionMacros-2) + " == self.list",
 	} {
 		compiled, err := compileCEL(rule)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got := celProbe{celProgram: compiled}.evaluate(&object{root: map[string]any{"list": []any{int64(1), "a"}}})
 		if got.status == True || !strings.Contains(got.message, "builds a list or map of more than") {
 			t.Errorf("%.60s: %+v", rule, got)

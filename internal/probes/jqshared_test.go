@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // during is a value that does something while it is read.
@@ -20,9 +21,7 @@ func TestJQIsShared(t *testing.T) {
 	t.Parallel()
 	text := `[.items[] | tostring] | length`
 	program, err := jqPrograms.get(text, compileJQ)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	evaluate := func(items ...any) (any, error) {
 		value, _, err := program.read(&object{root: map[string]any{"items": items}})
 		return value, err
@@ -39,9 +38,7 @@ func TestJQIsShared(t *testing.T) {
 			t.Error("an evaluation waits for the other")
 		}
 	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	large := strings.Repeat("x", limits.ProbeJQWork)
 	var all sync.WaitGroup
 	for i := range 64 {

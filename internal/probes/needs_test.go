@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -73,9 +74,7 @@ func TestNeeds(t *testing.T) {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
 			got := mustCompile(t, entryFor(test.probes...)).Needs(deploymentKind)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("Needs (-want +got):\n%s", diff)
-			}
+			require.Equal(t, test.want, got, "Needs")
 		})
 	}
 	if got := mustCompile(t, entryFor(rule("size(self) > 3", ""))).Needs(schema.GroupKind{Kind: "Pod"}); got.Whole {
@@ -88,13 +87,9 @@ func TestNeedsAcrossEntries(t *testing.T) {
 	a, b := entryFor(fieldsEqual("spec.a", "spec.b.c")), entryFor(fieldsEqual("spec.b", "status.x"))
 	needs := mustCompile(t, a, b).Needs(deploymentKind)
 	want := Needs{Paths: [][]string{{"spec", "a"}, {"spec", "b"}}}
-	if diff := cmp.Diff(want, needs); diff != "" {
-		t.Errorf("Needs (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, needs, "Needs")
 	first, second := mustCompile(t, a).Needs(deploymentKind), mustCompile(t, b).Needs(deploymentKind)
-	if diff := cmp.Diff(want, first.Union(second)); diff != "" {
-		t.Errorf("Union (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, first.Union(second), "Union")
 	for _, test := range []struct {
 		reason   string
 		has, ask Needs

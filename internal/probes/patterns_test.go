@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -34,9 +35,7 @@ func TestPatternsAreBounded(t *testing.T) {
 	t.Parallel()
 	object := func(length int) map[string]any {
 		raw, err := json.Marshal(map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}, "text": strings.Repeat("a", length)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return yamltest.Decode(t, string(raw))
 	}
 	const large = `"(((a{1,10}){1,10}){1,10}b|c)"`

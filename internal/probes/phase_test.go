@@ -3,7 +3,7 @@ package probes
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestEvaluatePhase: only Available=True for the present generation counts.
@@ -39,8 +39,6 @@ func TestEvaluatePhase(t *testing.T) {
 		"several lines":   {with("False", "3", `Phase \"deploy\"\nComplete: false\n\tObject a`), Result{Status: False, Messages: []string{`Phase "deploy" Complete: false Object a`}}},
 		"without message": {with("Unknown", "3", ""), Result{Status: False, Messages: []string{"is not available"}}},
 	} {
-		if diff := cmp.Diff(tc.want, EvaluatePhase([]byte(tc.phase), "far")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		require.Equal(t, tc.want, EvaluatePhase([]byte(tc.phase), "far"), name)
 	}
 }

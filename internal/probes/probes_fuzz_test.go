@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -202,9 +203,7 @@ func FuzzJQ(f *testing.F) {
 		var needs Needs
 		needs.add(field.paths())
 		trimmed := map[string]any{}
-		if err := utiljson.Unmarshal(Trim(obj, needs.normalised()), &trimmed); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, utiljson.Unmarshal(Trim(obj, needs.normalised()), &trimmed))
 		again, foundAgain, errAgain := field.read(newObject(trimmed))
 		if found != foundAgain || (err == nil) != (errAgain == nil) || !cmp.Equal(value, again, cmpopts.EquateNaNs()) {
 			t.Errorf("%q reads %v, %v, %v of the whole object and %v, %v, %v of %v", text, value, found, err, again, foundAgain, errAgain, trimmed)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -179,12 +180,8 @@ func TestEvaluate(t *testing.T) {
 			set := mustCompile(t, entryFor(test.probes...))
 			obj := yamltest.Decode(t, test.object)
 			got := set.Evaluate(obj)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("Evaluate (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(yamltest.Decode(t, test.object), obj); diff != "" {
-				t.Errorf("Evaluate changed the object (-want +got):\n%s", diff)
-			}
+			require.Equal(t, test.want, got, "Evaluate")
+			require.Equal(t, yamltest.Decode(t, test.object), obj, "Evaluate changed the object")
 			trimmed := Trim(obj, set.Needs(deploymentKind))
 			judged, _ := set.EvaluateTrimmed(trimmed, false)
 			if diff := cmp.Diff(test.want, judged); diff != "" {
@@ -222,9 +219,7 @@ func TestEvaluateBeforeTheController(t *testing.T) {
 			set := mustCompile(t, entry)
 			judged, _ := set.EvaluateTrimmed(Trim(obj, set.Needs(gk)), false)
 			for how, got := range map[string]Result{"Evaluate": set.Evaluate(obj), "EvaluateTrimmed": judged} {
-				if diff := cmp.Diff(test.want, got); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", how, diff)
-				}
+				require.Equal(t, test.want, got, how)
 			}
 		})
 	}
@@ -317,9 +312,7 @@ func TestCompileErrors(t *testing.T) {
 		"availabilityProbes[1].probes[3].cel.rule",
 		"availabilityProbes[2].selector.kind",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("paths (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got, "paths")
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("the message has several lines: %q", err)
 	}

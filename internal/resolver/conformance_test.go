@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 	"lockstep.run/lockstep/test/conformance"
+	"lockstep.run/lockstep/test/require"
 )
 
 type expectation = conformance.Expectation
@@ -584,9 +585,7 @@ func checked(t *testing.T, in struct {
 		entry["crossplane"] = in.Crossplane
 	}
 	text, err := json.Marshal(entry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = loader.Validate(t.Context(), manifestWith("dependencies: ["+string(text)+"]"))
 	want.Is("valid", err == nil, err)
 	want.Fails("error", err != nil, err)

@@ -8,6 +8,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestDescribes: a status reflects the template and labels of its hash, at its own
@@ -20,9 +21,7 @@ func TestDescribes(t *testing.T) {
 		dep.Labels = map[string]string{corev1alpha1.PackageVersionLabel: "1.0.0", "team": "a"}
 		dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 		digest, err := revisions.SpecDigest(dep.Spec.Template.Spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		dep.Status.TemplateHash = revisions.TemplateHash(digest, revisions.WellKnown(dep))
 		change(dep)
 		return dep
@@ -55,9 +54,7 @@ func TestSpecDigestOfLargeIntegers(t *testing.T) {
 	digest := func(number string) objects.Digest {
 		object := corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: []byte(`{"spec":{"limit":` + number + `}}`)}}
 		d, err := revisions.SpecDigest(corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: []corev1alpha1.ObjectSetObject{object}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return d
 	}
 	if digest("9007199254740992") == digest("9007199254740993") {
@@ -80,9 +77,7 @@ func TestTemplateHash(t *testing.T) {
 			SuccessDelaySeconds: 5,
 		}
 		digest, err := revisions.SpecDigest(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return revisions.TemplateHash(digest, map[string]string{"app": "shop"})
 	}
 	const want = "lqfnvdhwht"

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // An unknown field of a row fails it, and a row that is listed as different and is not
@@ -60,9 +62,7 @@ func TestJudge(t *testing.T) {
 func TestDifferencesAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/design/differences.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	byOp := rowsByOp(t)
 	for difference, names := range listed {
 		if !strings.Contains(string(page), "\n| "+string(difference)+" |") {

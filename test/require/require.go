@@ -1,15 +1,32 @@
-// Package require ends tests whose preconditions do not hold.
+// Package require has the checks that tests make most: of preconditions, without which a test ends, and of whole values.
 package require
 
 import (
 	"errors"
-	"testing"
+	"fmt"
+
+	"github.com/google/go-cmp/cmp"
 )
 
+// T is a test, a benchmark, or a run of a property.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+	Errorf(format string, args ...any)
+}
+
 // NoError ends the test with all errors that are not nil.
-func NoError(tb testing.TB, errs ...error) {
-	tb.Helper()
+func NoError(t T, errs ...error) {
+	t.Helper()
 	if err := errors.Join(errs...); err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
+	}
+}
+
+// Equal fails the test, which goes on, with the differences of two values and the reason why there must be none.
+func Equal(t T, want, got any, reason ...any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(reason...), diff)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // scripted decides the same for all requests and for the second event of each
@@ -77,9 +79,7 @@ func behind(t *testing.T, to http.Handler, d Director) (*http.Client, string) {
 	server := httptest.NewServer(to)
 	t.Cleanup(server.Close)
 	target, err := url.Parse(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	l := &lane{Crew: &Crew{Gateway: &Gateway{}, director: d}, upstream: upstream{target: target, to: server.Client().Transport}, next: map[string]Decision{}}
 	l.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: l.to}
 	l.server = httptest.NewUnstartedServer(l)

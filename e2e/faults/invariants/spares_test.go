@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/faults/invariants"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestCollections has slices of which one is named by a template, one by history
@@ -20,9 +21,7 @@ import (
 func TestCollections(t *testing.T) {
 	t.Parallel()
 	collects, err := invariants.Collections(t.Context(), stored(t), "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, tc := range []struct {
 		reason               string
 		verb, resource, name string

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/e2e/faults/gateway"
 	"lockstep.run/lockstep/e2e/faults/invariants"
 	"lockstep.run/lockstep/e2e/harness"
@@ -122,9 +120,7 @@ func (s *suite) refer(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if diff := cmp.Diff(lives[0].ends, lives[1].ends); diff != "" {
-		t.Errorf("two packages end differently without a fault, so that nothing can be compared:\n%s", diff)
-	}
+	require.Equal(t, lives[0].ends, lives[1].ends, "two packages end differently without a fault, so that nothing can be compared")
 	s.reference = lives[0].ends
 	for _, seen := range [][]position{lives[0].seen, lives[1].seen, r.director.seen} {
 		for _, p := range seen {

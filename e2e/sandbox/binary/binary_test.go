@@ -9,17 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"lockstep.run/lockstep/test/require"
 )
 
 func write(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func TestDirFollowsWhatIsCompiled(t *testing.T) {
@@ -28,9 +24,7 @@ func TestDirFollowsWhatIsCompiled(t *testing.T) {
 	dir := func() string {
 		t.Helper()
 		dir, err := Dir(t.Context(), repository)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return dir
 	}
 	source := filepath.Join(repository, "sandbox")
@@ -60,9 +54,7 @@ func TestRepositoryIsFoundFromBelow(t *testing.T) {
 	write(t, filepath.Join(root, "go.mod"), module+"\n\ngo 1.26.0\n")
 	below := filepath.Join(root, "sandbox", "internal")
 	write(t, filepath.Join(root, "sandbox", "go.mod"), module+"/sandbox\n")
-	if err := os.MkdirAll(below, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(below, 0o755))
 	if got, err := Repository(below); err != nil || got != root {
 		t.Errorf("got %q, %v, want %q", got, err, root)
 	}
@@ -75,9 +67,7 @@ func TestEnsureWaitsForAnotherBuild(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), ".lock")
 	unlock, err := lock(t.Context(), path, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	told := make(notice, 1)
 	done := make(chan error, 1)
 	go func() {
@@ -110,22 +100,16 @@ func TestPruneKeepsTheLatest(t *testing.T) {
 		dir := filepath.Join(store, strconv.Itoa(i))
 		write(t, filepath.Join(dir, Name), "")
 		used := time.Now().Add(-time.Duration(i) * time.Hour)
-		if err := os.Chtimes(dir, used, used); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(dir, used, used))
 	}
 	prune(store, filepath.Join(store, "5"))
 	var left []string
 	entries, err := os.ReadDir(store)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, entry := range entries {
 		left = append(left, entry.Name())
 	}
-	if diff := cmp.Diff([]string{".building-1", "0", "1", "2", "5"}, left); diff != "" {
-		t.Errorf("the remaining folders (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{".building-1", "0", "1", "2", "5"}, left, "the remaining folders")
 }
 
 // Packages that the project and the sandbox share are compiled once, as long as both take
@@ -150,9 +134,7 @@ func TestModulesHaveOneVersion(t *testing.T) {
 func moduleVersions(t *testing.T, path string) map[string]string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	versions := map[string]string{}
 	for _, found := range regexp.MustCompile(`(?m)^\s+(?:\S+ => )?(\S+\.\S+/?\S*) (v\S+)`).FindAllStringSubmatch(string(content), -1) {
 		versions[found[1]] = found[2]

@@ -17,6 +17,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // checkContent fails unless the files, or the error, are fit for the rest of the program.
@@ -62,9 +63,7 @@ func FuzzDownload(f *testing.F) {
 			return
 		}
 		file, err := os.CreateTemp(t.TempDir(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		defer func() { _ = file.Close() }()
 		if _, err := file.Write(data); err != nil {
 			t.Fatal(err)
@@ -240,9 +239,7 @@ func TestLargeObjectsOfPacks(t *testing.T) {
 	for name, wrong := range map[string]bool{"asset.bin": false, "b.yaml": true} {
 		tree := treeOf("100644", "a.yaml", hashOf(blob), "100644", name, hashOf(large))
 		objects, err := readPack(t.Context(), bytes.NewReader(packOf(blob, large, tree, commitOf(tree))), 0, limits.GitBytes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if object, ok := objects.objects[hashOf(large)]; !ok || object.data != nil {
 			t.Errorf("%s: %d bytes are kept of it, %t", name, len(object.data), ok)
 		}

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/test/require"
 )
 
 // checkError fails unless err is of this package, of that class, and has the texts.
@@ -46,9 +45,7 @@ func TestInline(t *testing.T) {
 	s.Secrets = map[string]map[string][]byte{"s": {"s.yaml": []byte("s"), "note": []byte("n")}}
 	s.ConfigMaps = map[string]map[string]string{"c": {"c.yml": "c"}}
 	first := fetched(t, f, s, "")
-	if diff := cmp.Diff(map[string]string{"a/b.yaml": "ab", "s.yaml": "s", "c.yml": "c"}, text(first.Files)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, map[string]string{"a/b.yaml": "ab", "s.yaml": "s", "c.yml": "c"}, text(first.Files))
 	// A hash of a Secret would be in a status.
 	again := fetched(t, f, s, first.Validator)
 	for _, r := range []*Result{first, again} {
@@ -139,9 +136,7 @@ func TestLargeContentIsAdmitted(t *testing.T) {
 	small, large, tooLarge := "a: b\n", strings.Repeat("x", limits.SmallPackageBytes+1), strings.Repeat("x", 3<<20)
 	images, git := serveImages(t), newGit(t)
 	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{images.host}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f := New(Options{Puller: puller, Policy: outbound.Policy{Local: true}, Bytes: 2 << 20})
 	for kind, source := range map[string]func(text string) Source{
 		"archive": func(text string) Source {

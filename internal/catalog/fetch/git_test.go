@@ -17,6 +17,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/gittest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // gitRepository is a repository on disk, with a server of it by http.
@@ -141,9 +142,7 @@ func TestGitHistoryRewritten(t *testing.T) {
 	if r := fetched(t, local(), g.source("main"), first.Validator); !r.NotModified {
 		t.Errorf("%+v", r)
 	}
-	if diff := cmp.Diff([]string{"GET /repo/info/refs", "POST /repo/git-upload-pack"}, g.since()); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"GET /repo/info/refs", "POST /repo/git-upload-pack"}, g.since())
 	rewritten := g.Rewrite(map[string]string{"a.yaml": "rewritten"})
 	r := fetched(t, local(), g.source("main"), first.Validator)
 	if string(r.Files["a.yaml"]) != "rewritten" || r.Revision != "main@"+rewritten {
@@ -155,13 +154,9 @@ func TestGitHistoryRewritten(t *testing.T) {
 func TestGitLinksSubmodulesAndLFS(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
-	if err := os.MkdirAll(filepath.Join(g.Dir, "packages/.hidden"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(g.Dir, "packages/.hidden"), 0o755))
 	for name, target := range map[string]string{"packages/link.yaml": "/etc/passwd", "packages/folder": "/etc"} {
-		if err := os.Symlink(target, filepath.Join(g.Dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(target, filepath.Join(g.Dir, name)))
 	}
 	commit := g.Commit(map[string]string{
 		"packages/a.yaml": "a", "packages/.hidden/b.yaml": "b", "other/c.yaml": "c",

@@ -21,6 +21,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/gittest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // sshServer runs git-upload-pack for one key.
@@ -36,17 +37,11 @@ type sshServer struct {
 func newKey(t *testing.T) (ssh.Signer, []byte) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signer, err := ssh.NewSignerFromKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	block, err := ssh.MarshalPrivateKey(key, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return signer, pem.EncodeToMemory(block)
 }
 
@@ -55,9 +50,7 @@ func serveSSH(t *testing.T, setenv bool) *sshServer {
 	host, _ := newKey(t)
 	user, key := newKey(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	s := &sshServer{
 		t: t, listener: listener, setenv: setenv, key: string(key),
@@ -152,13 +145,9 @@ func TestGitSSH(t *testing.T) {
 func encrypted(t *testing.T) func(rounds uint32) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	block, err := ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte("geheim12"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	options := bytes.Index(block.Bytes, []byte("bcrypt")) + len("bcrypt") + 4 // their length
 	return func(rounds uint32) string {
 		binary.BigEndian.PutUint32(block.Bytes[options+4+16:], rounds) // behind the salt with its length
@@ -192,9 +181,7 @@ func TestSSHKeyRounds(t *testing.T) {
 		checkError(t, err, true, `the ssh-privatekey of the Secret "login" is encrypted with more than 256 rounds, the limit. Encrypt it again, by ssh-keygen -p -a 16.`)
 	}
 	f := local()
-	if err := f.sshKeys.Acquire(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.sshKeys.Acquire(t.Context(), 1))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := f.Fetch(ctx, s.source(g, g.Dir), ""); !errors.Is(err, context.DeadlineExceeded) {

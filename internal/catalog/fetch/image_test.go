@@ -24,6 +24,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/test/require"
 )
 
 // imageServer is a registry that records what it is requested.
@@ -62,20 +63,12 @@ func (s *imageServer) since() []string {
 func (s *imageServer) push(t *testing.T, ref string, files map[string]string) string {
 	t.Helper()
 	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(tarOf(t, files), types.OCIUncompressedLayer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parsed, err := name.ParseReference(s.host+"/"+ref, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(parsed, img); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(parsed, img))
 	h, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.since()
 	return h.String()
 }
@@ -85,25 +78,19 @@ func tarOf(t testing.TB, files map[string]string) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, p := range slices.Sorted(maps.Keys(files)) {
-		if err := w.WriteHeader(&tar.Header{Name: p, Typeflag: tar.TypeReg, Size: int64(len(files[p])), Mode: 0o644}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: p, Typeflag: tar.TypeReg, Size: int64(len(files[p])), Mode: 0o644}))
 		if _, err := io.WriteString(w, files[p]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return b.Bytes()
 }
 
 func (s *imageServer) fetcher(t *testing.T) *Fetcher {
 	t.Helper()
 	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{s.host}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return New(Options{Puller: puller})
 }
 
@@ -122,9 +109,7 @@ func text(files map[string][]byte) map[string]string {
 func fetched(t *testing.T, f *Fetcher, s Source, known string) *Result {
 	t.Helper()
 	r, err := f.Fetch(t.Context(), s, known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return r
 }
 
@@ -143,9 +128,7 @@ func TestImageIsDownloadedOncePerDigest(t *testing.T) {
 	if r := fetched(t, f, source, first.Validator); !r.NotModified {
 		t.Errorf("%+v", r)
 	}
-	if diff := cmp.Diff([]string{"HEAD /v2/repo/manifests/v1"}, s.since()); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"HEAD /v2/repo/manifests/v1"}, s.since())
 	byDigest := imageSource(s.host + "/repo@" + digest)
 	known := fetched(t, f, byDigest, "").Validator
 	s.since()
@@ -199,9 +182,7 @@ func TestImageContent(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, err)
 			continue
 		}
-		if diff := cmp.Diff(test.want, text(r.Files)); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.want, text(r.Files), test.reason)
 	}
 }
 
@@ -219,9 +200,7 @@ func TestRelocatedBundle(t *testing.T) {
 	digest := s.push(t, "copied/bundle:v1", files)
 	source := imageSource(s.host + "/copied/bundle:v1")
 	r := fetched(t, f, source, "")
-	if diff := cmp.Diff(map[string]string{"packages/shop/1.yaml": files["packages/shop/1.yaml"]}, text(r.Files)); diff != "" {
-		t.Error("before it is copied:", diff)
-	}
+	require.Equal(t, map[string]string{"packages/shop/1.yaml": files["packages/shop/1.yaml"]}, text(r.Files), "before it is copied")
 	s.push(t, "copied/bundle:"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg", map[string]string{"x": ""})
 	r = fetched(t, f, source, "")
 	want := "image: " + s.host + "/copied/bundle@" + listed + "\nother: team/shop@" + other + "\n"
@@ -246,9 +225,7 @@ func TestBundleHasTheImagesOfItsLock(t *testing.T) {
 	digest := s.push(t, "team/bundle:v1", files)
 	source := imageSource(s.host + "/team/bundle:v1")
 	for _, image := range []string{"index.docker.io/team/shop@" + locked, s.host + "/team/bundle@" + locked} {
-		if diff := cmp.Diff(strings.ReplaceAll(want, "SHOP", image), string(fetched(t, f, source, "").Files["a.yaml"])); diff != "" {
-			t.Error(diff)
-		}
+		require.Equal(t, strings.ReplaceAll(want, "SHOP", image), string(fetched(t, f, source, "").Files["a.yaml"]))
 		s.push(t, "team/bundle:"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg", map[string]string{"x": ""})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
@@ -29,9 +30,7 @@ func (s *imageServer) policy(mode imagepolicy.Mode, key signed.Pair) imagepolicy
 func (s *imageServer) sign(t *testing.T, repository, digest string, key signed.Pair) {
 	t.Helper()
 	repo, err := name.NewRepository(s.host+"/"+repository, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signed.Attach(t, repo, digest, key.Bundle(t, digest))
 	s.since()
 }
@@ -77,9 +76,7 @@ func TestImageIsVerified(t *testing.T) {
 	}
 	restarted := s.fetcher(t)
 	fetched(t, restarted, source, first.Validator)
-	if diff := cmp.Diff([]string{"HEAD /v2/repo/manifests/v1"}, s.since()); diff != "" {
-		t.Error("another process verifies it again:", diff)
-	}
+	require.Equal(t, []string{"HEAD /v2/repo/manifests/v1"}, s.since(), "another process verifies it again")
 
 	changed := policed(ref, s.policy(imagepolicy.Enforce, other), false)
 	if refusal := refused(t, f, changed, first.Validator); refusal.Reason != imagepolicy.ReasonSignatureInvalid {

@@ -18,11 +18,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func webSource(address string) Source {
@@ -100,12 +99,8 @@ func TestWebContent(t *testing.T) {
 				checkError(t, err, true, test.problem, "http: http://127.0.0.1:")
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, text(r.Files)); diff != "" {
-				t.Error(diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, text(r.Files))
 		})
 	}
 }
@@ -123,9 +118,7 @@ func TestLinksOfArchives(t *testing.T) {
 	_ = w.WriteHeader(&tar.Header{Name: "b.yaml", Typeflag: tar.TypeSymlink, Linkname: "/etc/passwd"})
 	_ = w.Close()
 	r := fetched(t, local(), webSource(serveBytes(t, append(beside, make([]byte, 1024)...))), "")
-	if diff := cmp.Diff(map[string]string{"a.yaml": "a"}, text(r.Files)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, map[string]string{"a.yaml": "a"}, text(r.Files))
 	_, err := local().Fetch(t.Context(), webSource(serveBytes(t, b.Bytes())), "")
 	checkError(t, err, true, `entry refused: entry "b.yaml": it is a symbolic link. Replace it by a copy.`)
 }
@@ -191,9 +184,7 @@ func bomb(t *testing.T, mebibytes int) []byte {
 	t.Helper()
 	var header bytes.Buffer
 	w := tar.NewWriter(&header)
-	if err := w.WriteHeader(&tar.Header{Name: "x.bin", Typeflag: tar.TypeReg, Size: int64(mebibytes) << 20}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "x.bin", Typeflag: tar.TypeReg, Size: int64(mebibytes) << 20}))
 	return append(gzipped(header.Bytes()), bytes.Repeat(gzipped(make([]byte, 1<<20)), mebibytes)...)
 }
 
@@ -304,9 +295,7 @@ func TestPrivateAddresses(t *testing.T) {
 		{git, "", "", false},
 	} {
 		networks, err := outbound.ParseNetworks(test.flag)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f := New(Options{Policy: outbound.Policy{Private: networks}})
 		test.source.Namespace = test.namespace
 		ctx := t.Context()

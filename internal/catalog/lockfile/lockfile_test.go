@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/google/go-cmp/cmp"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/lockfile"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 func digest(n int) string { return "sha256:" + strings.Repeat(fmt.Sprint(n), 64) }
@@ -95,9 +95,7 @@ func TestCompute(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got []file
 			for _, l := range locks {
 				got = append(got, file{l.Path, string(l.Data), l.Changed})
@@ -106,9 +104,7 @@ func TestCompute(t *testing.T) {
 			if name == "components" { // v1alpha1 has a 1 that is no digest
 				want[1].Data = lockHead + "\n  images:\n  - digest: " + digest(2) + "\n    image: b:v1\n    name: b\n"
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, want, got, tc.reason)
 		})
 	}
 }
@@ -154,9 +150,7 @@ func TestDependencies(t *testing.T) {
 			t.Parallel()
 			x := &repository.Index{Name: "shop"}
 			for _, e := range tc.entries {
-				if err := x.Add(e); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, x.Add(e))
 			}
 			spec := "  repositories: [{file: shop}]\n  dependencies: [{image: {name: db, package: db.core.shop, range: '" + tc.versions + "'}}]\n"
 			if tc.constraints != "" {
@@ -169,9 +163,7 @@ func TestDependencies(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			got := string(locks[0].Data)
 			if !strings.Contains(got, "version: "+tc.want+"\n") || !strings.Contains(got, "digest: sha256:") || !strings.Contains(got, "name: db\n") {
 				t.Errorf("%s: got\n%s", tc.reason, got)

@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/test/require"
 )
 
 func spec(name string, part int32, repository string, versions ...string) corev1alpha1.AvailablePackageSpec {
@@ -59,9 +59,7 @@ func TestCandidates(t *testing.T) {
 			for _, o := range Candidates("shop", c.local, c.cluster, func(r string) bool { return r != c.hidden }) {
 				got = append(got, o.Source()+" "+o.Version.Version)
 			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, c.want, got)
 		})
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Of a repository in the shape of real ones every version is listed; those that no tool has to render can be installed, and
@@ -16,9 +15,7 @@ import (
 func TestShapesOfRealRepositories(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../repository/testdata/shapes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	content, err := repository.Read(map[string][]byte{"shapes.yaml": data})
 	if err != nil || len(content.Problems) > 0 {
 		t.Fatal(err, content.Problems)
@@ -42,7 +39,5 @@ func TestShapesOfRealRepositories(t *testing.T) {
 			got = append(got, text)
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 }

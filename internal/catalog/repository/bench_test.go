@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 // carvelTree is a repository with packages of versions each, a document of some 700 bytes for each.
@@ -41,9 +42,7 @@ func BenchmarkRead(b *testing.B) {
 			runtime.ReadMemStats(&before)
 			for b.Loop() {
 				content, err := repository.Read(files)
-				if err != nil {
-					b.Fatal(err)
-				}
+				require.NoError(b, err)
 				runtime.GC()
 				runtime.ReadMemStats(&after)
 				b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/(1<<20), "MiB-kept")
@@ -55,13 +54,9 @@ func BenchmarkRead(b *testing.B) {
 
 func BenchmarkMerge(b *testing.B) {
 	content, err := repository.Read(carvelTree(1000, 20))
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	large, err := repository.Read(entryTree())
-	if err != nil {
-		b.Fatal(err)
-	}
+	require.NoError(b, err)
 	for name, offers := range map[string][]repository.Offer{
 		"1000x20":   {{Repository: "a", Content: content}},
 		"2x1000x20": {{Repository: "a", Content: content}, {Repository: "b", Content: content}},

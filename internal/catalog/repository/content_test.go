@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 // filesIn returns the files of a folder by their paths below it.
@@ -34,18 +35,12 @@ func filesIn(t testing.TB, folder string) map[string][]byte {
 func golden(t *testing.T, path string, value any) {
 	t.Helper()
 	got, err := yaml.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, got, 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
 		t.Errorf("%s (LOCKSTEP_UPDATE=1 rewrites it): %s", path, diff)
 	}
@@ -56,9 +51,7 @@ func golden(t *testing.T, path string, value any) {
 func TestReadCarvel(t *testing.T) {
 	t.Parallel()
 	content, err := repository.Read(filesIn(t, "testdata/carvel"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	golden(t, "testdata/carvel.yaml", content)
 }
 
@@ -107,9 +100,7 @@ func TestStepsOfCarvel(t *testing.T) {
 			continue
 		}
 		v := content.Packages[0].Versions[0]
-		if diff := cmp.Diff(test.want, v.NotCarriedOver); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.want, v.NotCarriedOver, test.reason)
 		if installable := v.Image != "" || len(v.Files) > 0; installable == (len(test.want) > 0) {
 			t.Errorf("%s: image %q, files %v", test.reason, v.Image, v.Files)
 		}

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
@@ -54,15 +55,11 @@ func TestBuild(t *testing.T) {
 	t.Parallel()
 	provides := []corev1alpha1.ProvidedAPI{{APIVersion: "tools.example.com/v1", Kind: "Shop"}}
 	first, err := repository.EntryOf(shopManifest("1.0.0"), "registry.example.com/shop", one, []byte("# Shop\n"), provides)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second, err := repository.EntryOf(&manifestsv1alpha1.PackageManifest{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: manifestsv1alpha1.PackageManifestSpec{Version: "1.1.0-rc.1", PackageName: "shop.tools.example.com"},
 	}, "registry.example.com/shop", two[7:], nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	second.Revision, second.Retracted = "1.2", "It loses orders."
 	again := first
 	again.Versions = []*semver.Version{semver.MustParse("1.0.1")}
@@ -70,31 +67,21 @@ func TestBuild(t *testing.T) {
 	var texts []string
 	for range 2 {
 		x, err := repository.Build("tools", entries)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		data, err := x.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts = append(texts, string(data))
 		slices.Reverse(entries)
 	}
-	if diff := cmp.Diff(texts[0], texts[1]); diff != "" {
-		t.Errorf("in another order: %s", diff)
-	}
+	require.Equal(t, texts[0], texts[1], "in another order")
 	read, err := repository.Parse("repository.yaml", []byte(texts[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	written, err := read.Marshal()
 	if err != nil || string(written) != texts[0] {
 		t.Errorf("written again, %v: %s", err, cmp.Diff(texts[0], string(written)))
 	}
 	content, err := repository.Read(map[string][]byte{"repository.yaml": []byte(texts[0])})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	golden(t, "testdata/built.yaml", map[string]any{"repository": texts[0], "content": content})
 }
 
@@ -125,9 +112,7 @@ func TestAddKeepsTheDescription(t *testing.T) {
 	described := entry(one, "1.0.0")
 	described.Display = &corev1alpha1.PackageDisplay{Name: "Web"}
 	for _, e := range []repository.Entry{described, entry(one, "1.1.0")} {
-		if err := x.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, x.Add(e))
 	}
 	if d := x.Entries[0].Display; len(x.Entries) != 1 || len(x.Entries[0].Versions) != 2 || d == nil || d.Name != "Web" {
 		t.Errorf("got %+v", x.Entries)

@@ -8,6 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 const (
@@ -217,9 +218,7 @@ func TestManyProblems(t *testing.T) {
 	}
 	files[strings.Repeat("x", limits.PathBytes)+".yaml"] = []byte(head)
 	content, err := repository.Read(files)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := len(content.Problems); n != limits.RepositoryProblems+1 || content.Problems[n-1] != "201 more problems are not shown; the limit is 100" {
 		t.Errorf("%d problems, the last: %s", n, content.Problems[n-1])
 	}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Whatever a repository holds, it is read or refused in words, and its encoding can be
@@ -19,9 +20,7 @@ func FuzzRepository(f *testing.F) {
 			return
 		}
 		written, err := x.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := repository.Parse("r.yaml", written); err != nil {
 			t.Fatalf("its encoding cannot be read: %v\n%s", err, written)
 		}

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 const (
@@ -33,9 +34,7 @@ func TestNamesAreTexts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"2024", "true", "null", "1e3"} {
 		data, err := (&repository.Index{Name: name}).Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if x, err := repository.Parse("repository.yaml", data); err != nil || x.Name != name {
 			t.Errorf("%s: %+v, %v", name, x, err)
 		}
@@ -48,14 +47,10 @@ func TestRoundTrip(t *testing.T) {
 	constrained := entry(two, "2.0.0", "v1.9.0")
 	constrained.Constraints = []manifestsv1alpha1.PackageManifestConstraint{{Platform: []manifestsv1alpha1.PlatformName{"OpenShift"}}}
 	for _, e := range []repository.Entry{constrained, entry(one, "1.0.0"), entry(one, "1.0.0", "1.0.1")} {
-		if err := x.Add(e); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, x.Add(e))
 	}
 	data, err := x.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want := `apiVersion: manifests.package-operator.run/v1alpha1
 kind: Repository
 metadata:
@@ -92,17 +87,13 @@ metadata:
 		t.Fatal(diff)
 	}
 	read, err := repository.Parse("shop.yaml", data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	again, err := read.Marshal()
 	if err != nil || string(again) != want {
 		t.Errorf("%v, %s", err, cmp.Diff(want, string(again)))
 	}
 	image, err := x.Image()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, err := loader.ReadImage(t.Context(), image)
 	if err == nil && len(files) > 0 {
 		t.Errorf("a repository is read as a package: %v", files.Paths())
@@ -112,9 +103,7 @@ metadata:
 func TestAddRefusesAnAmbiguousVersion(t *testing.T) {
 	t.Parallel()
 	x := &repository.Index{Name: "shop"}
-	if err := x.Add(entry(one, "1.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, x.Add(entry(one, "1.0.0")))
 	err := x.Add(entry(two, "v1.0.0"))
 	if err == nil || !strings.Contains(err.Error(), "version 1.0.0 of web is offered by example.com/web@"+one+" already") {
 		t.Errorf("got %v", err)

@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 type requirements struct {
@@ -64,9 +65,7 @@ func TestRequirementsOfEntries(t *testing.T) {
 		{"one ClusterPackage", "constraints: [{uniqueInScope: {}}], scopes: [Cluster],", requirements{Unique: corev1alpha1.UniqueScopeCluster, Scopes: []corev1alpha1.Scope{corev1alpha1.ScopeCluster}}},
 		{"both scopes", "scopes: [Namespaced, Cluster],", requirements{}},
 	} {
-		if diff := cmp.Diff(test.want, requirementsOf(t, webEntry("versions", test.data+" versions"))); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.want, requirementsOf(t, webEntry("versions", test.data+" versions")), test.reason)
 	}
 }
 
@@ -91,9 +90,7 @@ func TestRequirementsOfCarvel(t *testing.T) {
 		{"one per cluster", "  installationType: onePerCluster\n", requirements{Unique: corev1alpha1.UniqueScopeCluster}},
 		{"one per namespace", "  installationType: onePerNamespace\n", requirements{Unique: corev1alpha1.UniqueScopeNamespace}},
 	} {
-		if diff := cmp.Diff(test.want, requirementsOf(t, carvel("  version: 1.0.0\n", "  version: 1.0.0\n"+test.spec))); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.want, requirementsOf(t, carvel("  version: 1.0.0\n", "  version: 1.0.0\n"+test.spec)), test.reason)
 	}
 }
 
@@ -104,9 +101,7 @@ func TestScopesOfCarvel(t *testing.T) {
 		"apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition": {corev1alpha1.ScopeCluster}, "apiVersion: v1, kind: ConfigMap": nil,
 	} {
 		text := carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a.yaml: '{"+kind+", metadata: {name: a}}'}}")
-		if diff := cmp.Diff(requirements{Scopes: want}, requirementsOf(t, text)); diff != "" {
-			t.Errorf("%s: %s", kind, diff)
-		}
+		require.Equal(t, requirements{Scopes: want}, requirementsOf(t, text), kind)
 	}
 }
 
@@ -122,9 +117,7 @@ func TestBundleOfCarvel(t *testing.T) {
 	opts := loader.Options{}
 	opts.Package.Metadata.Name, opts.Package.Metadata.Namespace = "shop", "team"
 	pkg, err := loader.Load(t.Context(), files, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if diff := cmp.Diff([]corev1alpha1.Dependency{onDB}, pkg.Dependencies); diff != "" || len(v.NotCarriedOver) > 0 || pkg.Name != "shop.example.com" ||
 		len(pkg.Phases) > 0 || pkg.UniqueInScope != corev1alpha1.UniqueScopeCluster {
 		t.Errorf("%+v, %+v: %s", v, pkg, diff)

@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/test/conformance"
+	"lockstep.run/lockstep/test/require"
 )
 
 type document = map[string]any
@@ -36,9 +37,7 @@ func read(t *testing.T, documents ...document) (*repository.Content, error) {
 	var text []byte
 	for _, d := range documents {
 		data, err := yaml.Marshal(d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		text = append(append(text, "---\n"...), data...)
 	}
 	return repository.Read(map[string][]byte{"packages/all.yml": text})

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/test/properties"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestMain(m *testing.M) { properties.Main(m, 3000) }
@@ -103,9 +104,7 @@ func (s situation) fits(c Candidate) bool {
 
 func parse(t *rapid.T, text string) *semver.Version {
 	v, err := Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return v
 }
 

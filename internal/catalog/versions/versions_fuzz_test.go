@@ -8,6 +8,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Constraints and versions of any text are read or refused with a message of bounded length. A choice is among the
@@ -57,9 +58,7 @@ func FuzzSelect(f *testing.F) {
 			}
 			if v, err := Parse(candidate.Version); err == nil && matches && c.text != "" {
 				r, err := manifest.ParseRange(c.text)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				if r.IncludePrerelease = true; !r.Check(v) {
 					t.Fatalf("%q is within %q, and not in manifests", candidate.Version, constraint)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestResponsesAreBounded: an answer of any length takes no more memory than the
@@ -36,9 +37,7 @@ func TestResponsesAreBounded(t *testing.T) {
 		_, _ = io.WriteString(w, `"}}`)
 	}))
 	writer, err := NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	mapping := &meta.RESTMapping{
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 		Resource:         schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Scope: meta.RESTScopeNamespace,

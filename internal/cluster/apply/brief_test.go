@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestBriefHasNoValues puts a value wherever an API server, a webhook or a proxy
@@ -76,9 +76,7 @@ func TestBriefHasNoValues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, err := range []error{tc.err, fmt.Errorf("%s: %w", value, tc.err)} {
-				if diff := cmp.Diff(tc.want, Brief(err)); diff != "" {
-					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-				}
+				require.Equal(t, tc.want, Brief(err), tc.reason)
 				reduced := fmt.Errorf("create it: %w", Reduced(err))
 				if Classify(reduced) != Classify(err) {
 					t.Errorf("reduced, it is %s instead of %s", Classify(reduced), Classify(err))

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What a real API server answers is tested in integration/livestate; here is
@@ -98,9 +98,7 @@ func TestCausesOf(t *testing.T) {
 		field.Invalid(field.NewPath("data").Key("b"), "hunter2", "must be longer"),
 		field.Invalid(field.NewPath("data").Key("a"), "hunter2", "field is immutable"),
 	})
-	if diff := cmp.Diff([]string{"data[b]", "data[a]"}, CausesOf(fmt.Errorf("x: %w", invalid))); diff != "" {
-		t.Errorf("CausesOf (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"data[b]", "data[a]"}, CausesOf(fmt.Errorf("x: %w", invalid)), "CausesOf")
 	if got := CausesOf(errors.New("reset")); got != nil {
 		t.Errorf("CausesOf = %v, want nil", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestAsUnauthorized(t *testing.T) {
@@ -60,9 +61,7 @@ func TestWriterAs(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	writer, err := NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	m := &meta.RESTMapping{GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
 	ctx := t.Context()
 	for _, user := range []string{"system:serviceaccount:n:d", ""} {

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // answers are what an API server without aggregated discovery says, by path; all
@@ -55,9 +57,7 @@ func discover(t *testing.T, a http.RoundTripper, used ...schema.GroupKind) (*Dis
 		Used:    func() []schema.GroupKind { return used },
 		Changed: func(kinds []schema.GroupKind) { changed = append(changed, kinds...) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d, &changed
 }
 
@@ -104,9 +104,7 @@ func TestFailureIsTold(t *testing.T) {
 	f, told := discover(t, a, thingKind, schema.GroupKind{Kind: "Pod"})
 	(&crds{Discovery: f}).known()
 	maps.Copy(a, gone)
-	if err := f.readAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.readAll(t.Context()))
 	for _, step := range []struct {
 		reason string
 		apis   answers
@@ -151,9 +149,7 @@ func TestAPIServiceAfterCRD(t *testing.T) {
 	s := apiServices{f}
 	(&crds{Discovery: f}).known()
 	f.index.putCRDs([]*definition{newCRD("u", "Namespaced", "v1")}, true)
-	if err := f.readAll(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, f.readAll(t.Context()))
 	f.index.dropCRD("things.example.com")
 	if got := show(f.index, thingKind); got != "not served" {
 		t.Errorf("after the CRD: %s", got)

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 var all = metav1.Verbs{"create", "get", "list", "watch", "patch", "delete"}
@@ -104,9 +106,7 @@ func TestDiscovery(t *testing.T) {
 		{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}: "root subjectaccessreviews/v1 not watchable",
 		thingKind: "not served",
 	} {
-		if diff := cmp.Diff(want, show(s, gk)); diff != "" {
-			t.Errorf("%s:\n%s", gk, diff)
-		}
+		require.Equal(t, want, show(s, gk), gk)
 	}
 	if _, err := s.mapping(schema.GroupKind{Kind: "Pod"}, "v2"); !meta.IsNoMatchError(err) {
 		t.Errorf("a version that is not served: %v", err)

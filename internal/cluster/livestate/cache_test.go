@@ -10,6 +10,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestRelistOfWhatWasRemembered: records of answers, of whose events nothing was read,
@@ -28,9 +29,7 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	key := objects.Key{Group: thingKind.Group, Kind: thingKind.Kind, Namespace: "a", Name: "one"}
 	c.Remember(key, &objects.Observed{UID: "u", ResourceVersion: "5"})
 	live := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "one", UID: "u", ResourceVersion: "5"}}
-	if err := r.Update(live); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Update(live))
 	if obs, _ := c.Get(key); obs == nil || !obs.Watched {
 		t.Fatalf("the event confirms the record: %+v", obs)
 	}
@@ -43,9 +42,7 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	k.run, k.current, c.runs = next, next, 3
 	c.Remember(key, &objects.Observed{UID: "u", ResourceVersion: "9"})
 	next.observed.Store(false) // it was another run that remembered it
-	if err := next.Replace(nil, "7"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, next.Replace(nil, "7"))
 	if !next.observed.Load() {
 		t.Error("the record that stayed would never be looked at again")
 	}
@@ -57,8 +54,6 @@ var thingKind = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 func unserved(t *testing.T) *discovery.Discovery {
 	t.Helper()
 	d, err := discovery.New(&rest.Config{Host: "http://unused.test"}, http.DefaultClient, discovery.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestEvents: of a state that is known, and of one that is gone, the name is all
@@ -45,12 +45,8 @@ func TestEvents(t *testing.T) {
 				t.Fatal(err)
 			}
 			obj, err := apiruntime.Decode(serializer.DecoderToVersion(info.Serializer, nil), event.Object.Raw)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, describe(obj)); diff != "" {
-				t.Error(diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, tc.want, describe(obj))
 		})
 	}
 	list := &unstructured.UnstructuredList{}
@@ -74,9 +70,7 @@ func TestKnownEventsHoldNoText(t *testing.T) {
 	var held []*metav1.PartialObjectMetadata
 	for i := range 16 {
 		obj, err := observed{known}.object(watch.Added, strings.Replace(text, "one", fmt.Sprint(i), 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		held = append(held, obj.(*metav1.PartialObjectMetadata))
 	}
 	runtime.GC()

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestFirstListMayFailForAWhile: an error that passes by itself is no news while
@@ -71,9 +72,7 @@ func TestOldListOfObjects(t *testing.T) {
 				t.Errorf("the object is known at %s, want %s; the kind's error is %v", got, version, k.err)
 			}
 		}
-		if err := list("11"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, list("11"))
 		r.UpdateResourceVersion("14")
 		for range 2 {
 			err := list("12")

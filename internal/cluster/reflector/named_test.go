@@ -4,11 +4,12 @@ import (
 	"context"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // Of a list and a watch only the objects of some names are passed on, without what may be long.
@@ -39,13 +40,9 @@ func TestNamed(t *testing.T) {
 		t.Fatalf("asked for %d: %v", asked.Limit, err)
 	}
 	wantList := &metav1.PartialObjectMetadataList{ListMeta: metav1.ListMeta{ResourceVersion: "7", Continue: "second"}, Items: []metav1.PartialObjectMetadata{*want}}
-	if diff := cmp.Diff(runtime.Object(wantList), list); diff != "" {
-		t.Errorf("the list (-want +got):\n%s", diff)
-	}
+	require.Equal(t, runtime.Object(wantList), list, "the list")
 	w, err := n.WatchWithContext(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	events.Add(object("other"))
 	events.Modify(object("named"))
 	events.Delete(object("other"))
@@ -55,7 +52,5 @@ func TestNamed(t *testing.T) {
 	for e := range w.ResultChan() {
 		got = append(got, e)
 	}
-	if diff := cmp.Diff([]watch.Event{{Type: watch.Modified, Object: want}, {Type: watch.Bookmark, Object: object("other")}}, got); diff != "" {
-		t.Errorf("the events (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []watch.Event{{Type: watch.Modified, Object: want}, {Type: watch.Bookmark, Object: object("other")}}, got, "the events")
 }

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // flaky is a source of one Package, whose next watches after each change break before
@@ -267,9 +267,7 @@ func TestOrderedAsks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"@", "second@", "@", "@3"}, got); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"@", "second@", "@", "@3"}, got, "requests")
 }
 
 func at(version string) *corev1alpha1.Package {
@@ -289,9 +287,7 @@ func request(t *testing.T, s *ordered, version string, streamed bool) bool {
 	}
 	options.SendInitialEvents = ptr.To(true)
 	w, err := s.watch(t.Context(), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer w.Stop()
 	return (<-w.ResultChan()).Type == watch.Bookmark
 }

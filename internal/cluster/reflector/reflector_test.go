@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestReflectorListsWhatIsTrue: where there are no streaming lists, client-go asks for
@@ -36,9 +37,7 @@ func TestReflectorListsWhatIsTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"", "", "7"}, asked); diff != "" {
-		t.Errorf("resource versions of lists (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"", "", "7"}, asked, "resource versions of lists")
 }
 
 // The handlers of errors pause by a clock that is not that of a synctest bubble.

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -39,14 +40,10 @@ func newServer(t testing.TB) *server {
 	t.Helper()
 	s := &server{documents: map[string][]byte{}}
 	files, err := filepath.Glob("testdata/*.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		path := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(file), ".json"), "__", "/")
 		s.documents[path] = text
 	}
@@ -59,9 +56,7 @@ func (s *server) checker(t testing.TB) *Checker {
 		Host: "http://api.example/base", Transport: s, QPS: -1,
 		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return New(client)
 }
 
@@ -306,9 +301,7 @@ func TestCheckAfterChange(t *testing.T) {
 	check := func(obj *unstructured.Unstructured) error {
 		return checker.Check(context.Background(), []*unstructured.Unstructured{obj})[0]
 	}
-	if err := check(before); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, check(before))
 	if err := check(after); err == nil {
 		t.Fatal("the field is not known yet, and is not refused")
 	}
@@ -334,9 +327,7 @@ func TestWaitForADocument(t *testing.T) {
 	s := newServer(t)
 	c := s.checker(t)
 	index, _, err := c.currentIndex(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gv := schema.GroupVersion{Group: "apps", Version: "v1"}
 	s.mu.Lock() // the server does not answer
 	first := make(chan error, 1)
@@ -404,9 +395,7 @@ func TestCheckWithoutOpenAPI(t *testing.T) {
 			return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: request}, nil
 		}),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := New(client).Check(context.Background(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]; err != nil {
 		t.Errorf("Check = %v", err)
 	}
@@ -488,9 +477,7 @@ func BenchmarkCheck(b *testing.B) {
 	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := checker.Check(context.Background(), objs)[0]; err != nil {
-			b.Fatal(err)
-		}
+		require.NoError(b, checker.Check(context.Background(), objs)[0])
 	}
 }
 
@@ -515,13 +502,9 @@ func TestDocumentsAreCounted(t *testing.T) {
 		var text int64
 		for _, gv := range []string{"apis/apps/v1", "apis/example.com/v1"} {
 			definitions, err := definitionsOf(server.documents[gv])
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text += sizeOf(definitions)
-			if err := checker.Prepare(t.Context(), schema.GroupVersion{Group: strings.Split(gv, "/")[1], Version: "v1"}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, checker.Prepare(t.Context(), schema.GroupVersion{Group: strings.Split(gv, "/")[1], Version: "v1"}))
 		}
 		if got := held.Load(); got != text {
 			t.Errorf("%d bytes are counted of documents of %d", got, text)

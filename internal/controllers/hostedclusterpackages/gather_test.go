@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestSelectClusters(t *testing.T) {
@@ -33,9 +33,7 @@ func TestSelectClusters(t *testing.T) {
 	for _, c := range must(t, selected, err) {
 		names = append(names, c.Key)
 	}
-	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "a", Name: "b-c"}}, names); diff != "" {
-		t.Error("one for each namespace of a control plane:", diff)
-	}
+	require.Equal(t, []types.NamespacedName{{Namespace: "a", Name: "b-c"}}, names, "one for each namespace of a control plane")
 	h.Spec.HostedClusterSelector = metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "x", Operator: "Like"}}}
 	if _, err := selectClusters(h, known); !errors.Is(err, errSelector) {
 		t.Error(err)
@@ -114,9 +112,7 @@ func TestRolloutOf(t *testing.T) {
 				words = append(words, w.name)
 			}
 		}
-		if diff := cmp.Diff(tc.want, strings.Join(words, " ")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		require.Equal(t, tc.want, strings.Join(words, " "), name)
 	}
 }
 

@@ -3,9 +3,8 @@ package hostedclusterpackages
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestGroups(t *testing.T) {
@@ -47,12 +46,8 @@ func TestGroups(t *testing.T) {
 			for i := range labels {
 				numbers[i] = g.numberOf(labels[i])
 			}
-			if diff := cmp.Diff(tc.names, g.names); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(tc.numbers, numbers); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, tc.names, g.names)
+			require.Equal(t, tc.numbers, numbers)
 		})
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // viewOf returns the view of targets as parse has them, decided.
@@ -103,13 +103,9 @@ Stalled=True SelectorInvalid: spec.hostedClusterSelector is invalid: no. Package
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			status := statusOf(tc.view)
-			if diff := cmp.Diff(strings.TrimSpace(tc.want), lines(status)); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, strings.TrimSpace(tc.want), lines(status))
 			tc.view.owner.Status = *status
-			if diff := cmp.Diff(status, statusOf(tc.view)); diff != "" {
-				t.Error("a status is written twice:", diff)
-			}
+			require.Equal(t, status, statusOf(tc.view), "a status is written twice")
 		})
 	}
 }

@@ -3,12 +3,12 @@ package hostedclusterpackages
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func owner() *corev1alpha1.HostedClusterPackage {
@@ -20,9 +20,7 @@ func owner() *corev1alpha1.HostedClusterPackage {
 
 func must[T any](t *testing.T, value T, err error) T {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return value
 }
 
@@ -30,9 +28,7 @@ func must[T any](t *testing.T, value T, err error) T {
 func made(t *testing.T, tmpl *template) *corev1alpha1.Package {
 	t.Helper()
 	pkg := &corev1alpha1.Package{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tmpl.body("ns", nil).Object, pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, runtime.DefaultUnstructuredConverter.FromUnstructured(tmpl.body("ns", nil).Object, pkg))
 	pkg.UID, pkg.ResourceVersion = "uid", "7"
 	return pkg
 }
@@ -45,9 +41,7 @@ func TestBody(t *testing.T) {
 		`"},"labels":{"a":"b"},"name":"shop","namespace":"ns","ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","blockOwnerDeletion":true,` +
 		`"controller":true,"kind":"HostedClusterPackage","name":"shop","uid":"owner"}],"resourceVersion":"1"},"spec":{"config":{"deep":{"list":[1,2]}},"image":"shop:v1"}}`
 	got, err := json.Marshal(tmpl.body("ns", nil).Object)
-	if diff := cmp.Diff(want, string(must(t, got, err))); diff != "" {
-		t.Error("only what the template states is applied:", diff)
-	}
+	require.Equal(t, want, string(must(t, got, err)), "only what the template states is applied")
 	known := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{UID: "uid", ResourceVersion: "7"}}
 	if u := tmpl.body("ns", known); u.GetUID() != "uid" || u.GetResourceVersion() != "7" {
 		t.Error("an update is guarded by the UID:", u.Object)

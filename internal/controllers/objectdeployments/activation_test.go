@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestActivationOfHistory: a set in history takes over only with all that it consists of,
@@ -64,9 +65,7 @@ func TestActivationOfHistory(t *testing.T) {
 			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(old).WithObjects(old, current).
 				WithIndex(old, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
 			s.Client, s.Reader = server, server
-			if err := s.listSets(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.listSets(t.Context()))
 			for again := true; again; {
 				var err error
 				if again, err = s.syncSets(t.Context()); err != nil {
@@ -74,9 +73,7 @@ func TestActivationOfHistory(t *testing.T) {
 				}
 			}
 			got := &corev1alpha1.ObjectSet{}
-			if err := server.Get(t.Context(), client.ObjectKeyFromObject(old), got); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(old), got))
 			c := meta.FindStatusCondition(got.Status.Conditions, corev1alpha1.ConditionAwaitingActivation)
 			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.want {
 				t.Fatalf("AwaitingActivation is %+v, want %s", c, tc.want)
@@ -117,20 +114,14 @@ func TestRenewedRevisionStays(t *testing.T) {
 		server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(good).WithObjects(good, failing, newest).
 			WithIndex(good, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
 		s.Client, s.Reader = server, server
-		if err := s.listSets(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.listSets(t.Context()))
 		s.setOfUID(newest.UID).ObjectSetSpec().ObjectSetTemplateSpec = *dep.Spec.Template.Spec.DeepCopy()
 		pass := func() {
 			t.Helper()
-			if err := s.loadSets(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.loadSets(t.Context()))
 		}
 		pass()
-		if err := s.renew(t.Context(), s.setOfUID(good.UID)); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.renew(t.Context(), s.setOfUID(good.UID)))
 		for range 2 { // and after a restart
 			pass()
 			renewed := s.setOfUID(good.UID)
@@ -145,9 +136,7 @@ func TestRenewedRevisionStays(t *testing.T) {
 				t.Errorf("%s: the next status says of its phase: %s", policy, status.Phases[0].State)
 			}
 			state, err := s.revisionState()
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			state.Torn = true
 			at := slices.Index(s.sets, renewed)
 			if d := revisions.Decide(state); slices.Contains(d.Archive, at) || slices.Contains(d.Retire, at) {
@@ -181,9 +170,7 @@ func TestActivatedTwice(t *testing.T) {
 		for i, state := range tc.states {
 			set.Status.Phases = append(set.Status.Phases, corev1alpha1.PhaseStatus{Name: set.Spec.Phases[i].Name, State: state})
 		}
-		if err := s.loadOne(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.loadOne(t.Context(), set))
 		if rev := s.revisionOf(set); rev.Number != tc.status || rev.Started() != tc.started {
 			t.Errorf("number %d, whose status is of %d: loaded as %d with %d phases, want %d", tc.spec, tc.status, rev.Number, rev.Started(), tc.started)
 		}

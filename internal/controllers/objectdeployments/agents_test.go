@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestLetPhaseGo: in a namespace that is being deleted an agent is awaited for a while;
@@ -45,9 +46,7 @@ func TestLetPhaseGo(t *testing.T) {
 			s := reconciliationOf(nil, nil)
 			c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(namespace, phase).Build()
 			s.Client, s.Reader, s.Now = c, c, func() time.Time { return noon.Add(tc.waited) }
-			if err := s.letPhaseGo(t.Context(), objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSetPhase", Namespace: "shop", Name: phase.Name}); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.letPhaseGo(t.Context(), objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSetPhase", Namespace: "shop", Name: phase.Name}))
 			err := c.Get(t.Context(), client.ObjectKeyFromObject(phase), phase)
 			if apierrors.IsNotFound(err) {
 				phase.Finalizers, err = nil, nil

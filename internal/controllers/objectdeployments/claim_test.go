@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/test/require"
 )
 
 // looks is a cluster that answers reads of single objects.
@@ -80,9 +81,7 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 				Name: "one", Objects: stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`),
 			}}
 			rev, err := s.loadSet(t.Context(), set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			err = s.Target.Claim(t.Context(), s.rollout, rev)
 			refusals := rev.Refusals
 			if apierrors.IsForbidden(tc.err) != (err != nil) {
@@ -157,9 +156,7 @@ func TestOverruled(t *testing.T) {
 	s.sets, s.current = []corev1alpha1.GenericObjectSet{set}, set
 	load := func() *engine.Revision {
 		t.Helper()
-		if err := s.load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.load(t.Context()))
 		s.Target.Prepare(s.rollout)
 		return s.revisionOf(set)
 	}
@@ -176,9 +173,7 @@ func TestOverruled(t *testing.T) {
 	if rev := load(); !rev.Claimed() {
 		t.Error("the lost claim has no winner")
 	}
-	if err := s.rollout.Claims.ClaimOver(platform, taken, map[objects.Key]struct{}{taken[0]: {}}); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.rollout.Claims.ClaimOver(platform, taken, map[objects.Key]struct{}{taken[0]: {}}))
 	if rev := load(); !rev.ClaimLost() {
 		t.Fatal("the claim is kept")
 	}
@@ -211,19 +206,13 @@ func TestClaimRecordedWithoutAnAnswer(t *testing.T) {
 		s := reconciliationOf(nil, nil)
 		s.restored = true
 		set, err := s.newSet(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set.SetUID("set")
 		s.sets = []corev1alpha1.GenericObjectSet{set}
-		if err := s.loadSets(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.loadSets(t.Context()))
 		block(s.revisionOf(set))
 		conditions.Set(set.StatusConditions(), 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
-		if err := s.loadSets(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.loadSets(t.Context()))
 		if rev := s.revisionOf(set); !rev.Claimed() || rev.Blocked() != "" {
 			t.Errorf("%s: claimed %t, blocked by %q", name, rev.Claimed(), rev.Blocked())
 		}

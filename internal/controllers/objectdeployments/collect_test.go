@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestCollectionKeepsWhatIsNeeded draws histories: no Secret is deleted that the template
@@ -61,13 +62,9 @@ func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 			s.Now = func() time.Time { return now }
 			s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
 			s.deployment.ObjectDeploymentSpec().Template.Spec.Phases[0].SecretSlices = template
-			if err := s.collectSlices(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.collectSlices(t.Context()))
 			left := &corev1.SecretList{}
-			if err := server.List(t.Context(), left); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.List(t.Context(), left))
 			there := map[string]bool{}
 			for _, secret := range left.Items {
 				there[secret.Name] = true

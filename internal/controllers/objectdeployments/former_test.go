@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestWhoseDeploymentIsGone: sets are deleted when the API server reports that their
@@ -46,9 +47,7 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			var sets corev1alpha1.ObjectSetList
-			if err := server.List(t.Context(), &sets); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.List(t.Context(), &sets))
 			if (len(sets.Items) == 0) != tc.deleted {
 				t.Errorf("%d sets are left", len(sets.Items))
 			}

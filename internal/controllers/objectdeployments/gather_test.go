@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A set without a deployment looks for those that it follows among all sets of its namespace. It reads them where they are in the
@@ -40,9 +41,7 @@ func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	s.deployment, s.key = nil, objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop-2"}
 	s.state = s.remember(s.key, me.UID, s.Here, &claimants{})
 	s.sets = []corev1alpha1.GenericObjectSet{me}
-	if err := s.relate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.relate(t.Context()))
 	if listed != 1 || !slices.Equal(s.rollout.Previous, []types.UID{before.UID}) {
 		t.Errorf("listed %d times, follows %v", listed, s.rollout.Previous)
 	}

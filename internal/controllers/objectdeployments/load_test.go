@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/test/require"
 )
 
 var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
@@ -85,16 +86,12 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			load := func() *engine.Revision {
 				t.Helper()
-				if err := s.loadSets(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.loadSets(t.Context()))
 				return s.revisionOf(set)
 			}
 			take := func(keys ...objects.Key) {
 				t.Helper()
-				if err := s.rollout.Claims.Claim(other, keys); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.rollout.Claims.Claim(other, keys))
 			}
 
 			atStart := load()
@@ -116,9 +113,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			}
 			slice := &corev1alpha1.ClusterObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 			slice.Objects = stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "shop", "name": "c"}}`)
-			if err := server.Create(t.Context(), slice); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Create(t.Context(), slice))
 			now, s.Target.Cluster = now.Add(missingRetry), liveOf(t, servesThings)
 
 			rev := load()
@@ -212,8 +207,6 @@ func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *clust
 		Observe: func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
 		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: changed,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &cluster.Connection{Cache: live}
 }

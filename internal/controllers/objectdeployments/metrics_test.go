@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/test/metricstest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // cachedSets is a cache with revisions of one package.
@@ -53,7 +53,5 @@ func TestMetrics(t *testing.T) {
 		"package_operator_object_set_succeeded_timestamp_seconds registry.test/shop:v1 now team shop": 2000,
 		"package_operator_object_set_created_timestamp_seconds alone team ":                           3,
 	}
-	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, metricstest.Values(t, m))
 }

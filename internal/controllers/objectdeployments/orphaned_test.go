@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 // poolOf notes that steps are performed, and performs none.
@@ -73,16 +73,12 @@ func TestTakingBackIsMarked(t *testing.T) {
 			s.state = s.remember(s.key, set.UID, s.Here, &claimants{})
 			s.Target.Pool = poolOf(func() { did = append(did, "perform") })
 			known := &corev1alpha1.ObjectSet{}
-			if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), known); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(set), known))
 			s.sets = []corev1alpha1.GenericObjectSet{known}
 			if tc.behind {
 				live := known.DeepCopy()
 				live.Finalizers = []string{metav1.FinalizerOrphanDependents}
-				if err := errors.Join(server.Update(t.Context(), live), server.Delete(t.Context(), live)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, errors.Join(server.Update(t.Context(), live), server.Delete(t.Context(), live)))
 			}
 			step := phases.Step{Background: true, Action: tc.action, Key: key("Config", "a"), Live: tc.live, Desired: &objects.Desired{}}
 			if tc.action == phases.Delete {
@@ -93,9 +89,7 @@ func TestTakingBackIsMarked(t *testing.T) {
 			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(tc.want, did); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, tc.want, did)
 		})
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestActivatedHistoryClaimsAgain: the claim with which a set was made is not that of its activation from history.
@@ -27,26 +28,20 @@ func TestActivatedHistoryClaimsAgain(t *testing.T) {
 			WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
 		s := reconciliationOf(server, server)
 		made, err := s.newSet(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set := made.(*corev1alpha1.ObjectSet)
 		set.Annotations[corev1alpha1.ClaimedAnnotation] = "true"
 		if archived {
 			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 			meta.SetStatusCondition(&set.Status.Conditions, metav1.Condition{Type: corev1alpha1.ConditionArchived, Status: "True", Reason: "Archived"})
 		}
-		if err := server.Create(t.Context(), set); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Create(t.Context(), set))
 		s.sets = []corev1alpha1.GenericObjectSet{set}
 		if _, err := s.activate(t.Context(), set, 0); err != nil {
 			t.Fatal(err)
 		}
 		got := &corev1alpha1.ObjectSet{}
-		if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), got); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(set), got))
 		if claimed := got.Annotations[corev1alpha1.ClaimedAnnotation] != ""; claimed == archived || got.Spec.Revision != 2 {
 			t.Errorf("archived: %t: the set says that it is claimed: %t, and has number %d", archived, claimed, got.Spec.Revision)
 		}
@@ -58,9 +53,7 @@ func TestLastNumber(t *testing.T) {
 	t.Parallel()
 	s := reconciliationOf(nil, nil)
 	set, err := s.newSet(math.MaxInt64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.sets = []corev1alpha1.GenericObjectSet{set}
 	if _, err := s.revisionState(); err == nil || !strings.Contains(err.Error(), "spec.revision of ObjectSet "+set.GetName()) {
 		t.Errorf("revisionState: %v", err)
@@ -159,9 +152,7 @@ func TestStatefulObjectsOfRollbacks(t *testing.T) {
 			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
 			for i := range int64(2) {
 				set, err := s.newSet(i + 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, err)
 				set.SetUID(types.UID(fmt.Sprint("set-", i+1)))
 				set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{
 					{Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data"}}`)}},
@@ -170,14 +161,10 @@ func TestStatefulObjectsOfRollbacks(t *testing.T) {
 				s.sets = append(s.sets, set)
 			}
 			for i := range tc.given { // the loaded revisions remain
-				if err := s.loadSets(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, s.loadSets(t.Context()))
 				tc.given[i](s)
 			}
-			if err := s.loadSets(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.loadSets(t.Context()))
 			objs := s.revisionOf(s.sets[1]).Phases[0].Objects
 			if objs[0].Left != tc.left || objs[1].Left || s.revisionOf(s.sets[0]).Phases[0].Objects[0].Left {
 				t.Errorf("the claim is left: %t", objs[0].Left)

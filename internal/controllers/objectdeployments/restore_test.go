@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestOneOwnerDoesNotBlockOthers: an owner whose loading fails or panics at the start
@@ -80,18 +81,12 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			}
 			other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			if tc.taken {
-				if err := r.ClaimsOf("", "").Claim(other, []objects.Key{object}); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, r.ClaimsOf("", "").Claim(other, []objects.Key{object}))
 			}
 			fails = false
 			s, err := r.gather(t.Context(), objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "broken"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.loadSets(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
+			require.NoError(t, s.loadSets(t.Context()))
 			holder, _ := r.ClaimsOf("", "").Holder(object)
 			if rev := s.rollout.Loaded("broken"); rev.Claimed() == tc.taken || (holder == other) != tc.taken {
 				t.Errorf("claimed: %t, and %v holds the object", rev.Claimed(), holder)

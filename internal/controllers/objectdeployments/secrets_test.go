@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -37,13 +37,9 @@ func sealedObject(t *testing.T, namespace, ofKind, deployment, name string, age 
 	raw := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"stringData":{"password":"of-` + name + `"}}`
 	phases := []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(raw)}}}}}
 	_, made, err := objectslices.Split(deployment, "", phases, &objectslices.Sealing{Key: []byte("key")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	secret, err := made[0].Secret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	secret.Namespace, secret.UID, secret.CreationTimestamp = namespace, types.UID(ofKind+name), metav1.NewTime(noon.Add(-age))
 	secret.Labels = map[string]string{corev1alpha1.SliceOwnerLabel: deployment, corev1alpha1.SliceOwnerKindLabel: ofKind}
 	secret.Finalizers = []string{corev1alpha1.CachedFinalizer}
@@ -57,9 +53,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, add(scheme))
 	}
 	return scheme
 }
@@ -100,13 +94,9 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	s.Now = func() time.Time { return noon }
 	s.deployment.ObjectDeploymentSpec().Template.Spec.Phases[0].SecretSlices = []string{template.Name}
 	s.deployment.SetAnnotations(map[string]string{corev1alpha1.SecretSlicedAnnotation: "true"})
-	if err := s.collectSlices(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.collectSlices(t.Context()))
 	left := &corev1.SecretList{}
-	if err := server.List(t.Context(), left); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.List(t.Context(), left))
 	var got []string
 	for i := range left.Items {
 		got = append(got, left.Items[i].Name)
@@ -114,9 +104,7 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	want := []string{shared.Name, active.Name, template.Name, young.Name, other.Name, cluster.Name, foreign.Name}
 	slices.Sort(want)
 	slices.Sort(got)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the Secrets that are left (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got, "the Secrets that are left")
 	if !s.collected || !s.slicesDue.Equal(noon.Add(sliceGrace)) {
 		t.Errorf("collected %t; the young one is looked at again at %s, want %s", s.collected, s.slicesDue, noon.Add(sliceGrace))
 	}
@@ -137,12 +125,8 @@ func TestNoSecretsNoRequests(t *testing.T) {
 	})
 	s := reconciliationOf(server, counting)
 	s.Now = func() time.Time { return noon }
-	if err := s.collectSlices(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.dropSlices(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.collectSlices(t.Context()))
+	require.NoError(t, s.dropSlices(t.Context(), nil))
 	if asked != 0 {
 		t.Errorf("%d requests", asked)
 	}
@@ -187,9 +171,7 @@ func TestLoadFromSecrets(t *testing.T) {
 			set.SetName("shop-1")
 			set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", SecretSlices: []string{secret.Name}}}
 			missing, err := s.readSecrets(t.Context(), set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			rev := objectsets.Load(set, s.stored, objects.Owner{Names: apinames.Default}, func(schema.GroupKind, string) (bool, bool) { return false, false })
 			if got := len(missing) > 0; got != tc.incomplete || !rev.Sensitive {
 				t.Fatalf("%s: missing %v, sensitive %t", tc.reason, missing, rev.Sensitive)
@@ -324,9 +306,7 @@ func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
 				t.Fatalf("a look that failed (%v) is not repeated", err)
 			}
 			failing = false
-			if err := s.collectSlices(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.collectSlices(t.Context()))
 			if s.collectable() {
 				t.Error("a look is repeated that succeeded")
 			}

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestRevisionIsMadeOnce makes a revision again that was made before without
@@ -55,19 +56,11 @@ func TestRevisionIsMadeOnce(t *testing.T) {
 			}
 			failing = false
 			var sets corev1alpha1.ObjectSetList
-			if err := server.List(t.Context(), &sets); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.List(t.Context(), &sets))
 			tc.change(&sets.Items[0])
-			if err := server.Update(t.Context(), &sets.Items[0]); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.createSet(t.Context(), 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := server.List(t.Context(), &sets); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Update(t.Context(), &sets.Items[0]))
+			require.NoError(t, s.createSet(t.Context(), 1))
+			require.NoError(t, server.List(t.Context(), &sets))
 			if len(sets.Items) != tc.want {
 				t.Errorf("%s: %d sets, want %d", tc.reason, len(sets.Items), tc.want)
 			}
@@ -106,15 +99,11 @@ func TestClaimOfAnEarlierProcess(t *testing.T) {
 		s := reconciliationOf(nil, nil)
 		s.restored = restored
 		set, err := s.newSet(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set.SetUID("set")
 		set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
 		s.sets = []corev1alpha1.GenericObjectSet{set}
-		if err := s.loadSets(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.loadSets(t.Context()))
 		if rev := s.revisionOf(set); rev.Claimed() == restored {
 			t.Errorf("restored: %t: the set counts as claimed: %t", restored, rev.Claimed())
 		}
@@ -127,9 +116,7 @@ func TestAnnotationsOfASet(t *testing.T) {
 	s := reconciliationOf(nil, nil)
 	s.deployment.SetAnnotations(map[string]string{corev1alpha1.ClaimedAnnotation: "true", "example.com/kept": "yes"})
 	set, err := s.newSet(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, claimed := set.GetAnnotations()[corev1alpha1.ClaimedAnnotation]; claimed || set.GetAnnotations()["example.com/kept"] != "yes" {
 		t.Errorf("the set has the annotations %v", set.GetAnnotations())
 	}

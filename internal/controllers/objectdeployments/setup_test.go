@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // phasesRead calls a function where an ObjectSetPhase is read, and has none.
@@ -34,9 +35,7 @@ func TestUnderwayCountsPhases(t *testing.T) {
 		limiter := workqueue.DefaultTypedItemBasedRateLimiter[objects.OwnerKey]()
 		queue := q.Fair(settings.Share, settings.NamespaceOf)("", limiter)
 		t.Cleanup(queue.ShutDown)
-		if err := q.Start(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, q.Start(t.Context(), queue))
 		return queue
 	}
 	start(r.queue, "deployments")

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestSlicesStayWhileTheyAreNamed: a slice is deleted when neither the template nor any
@@ -52,21 +53,15 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	s := reconciliationOf(server, server)
 	s.Now = func() time.Time { return noon }
 	s.deployment.ObjectDeploymentSpec().Template.Spec.Phases[0].Slices = []string{"of-the-template"}
-	if err := s.collectSlices(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.collectSlices(t.Context()))
 	var left corev1alpha1.ObjectSliceList
-	if err := server.List(t.Context(), &left); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.List(t.Context(), &left))
 	var names []string
 	for i := range left.Items {
 		names = append(names, left.Items[i].Name)
 	}
 	slices.Sort(names)
-	if diff := cmp.Diff([]string{"of-a-set", "of-another-deployment", "of-the-template", "young"}, names); diff != "" {
-		t.Errorf("the slices that are left (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"of-a-set", "of-another-deployment", "of-the-template", "young"}, names, "the slices that are left")
 	if due := noon.Add(sliceGrace); !s.slicesDue.Equal(due) {
 		t.Errorf("the young one is looked at again at %s, want %s", s.slicesDue, due)
 	}
@@ -110,19 +105,13 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 	}
 	s.sets = append(s.sets, second)
 	load(second)
-	if err := server.Delete(t.Context(), slice("gone")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Delete(t.Context(), slice("gone")))
 	for range 2 {
-		if err := s.referenceSlices(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.referenceSlices(t.Context()))
 	}
 	for name, owner := range map[string]string{"shared": "shop-1", "new": "shop-2"} {
 		live := slice(name)
-		if err := server.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(live), live))
 		want := []metav1.OwnerReference{{APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectSet", Name: owner, UID: types.UID("uid-of-" + owner)}}
 		if diff := cmp.Diff(want, live.OwnerReferences); diff != "" {
 			t.Errorf("the owners of %s (-want +got):\n%s", name, diff)
@@ -134,22 +123,14 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 
 	// The garbage collector takes the reference to a set off that was deleted. It is replaced at once, not by the next process.
 	live := slice("shared")
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(live), live))
 	live.OwnerReferences = nil
-	if err := server.Update(t.Context(), live); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Update(t.Context(), live))
 	s.sets = []corev1alpha1.GenericObjectSet{second}
 	for range 3 {
-		if err := s.referenceSlices(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.referenceSlices(t.Context()))
 	}
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(live), live); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(live), live))
 	if len(live.OwnerReferences) != 1 || live.OwnerReferences[0].Name != "shop-2" || patches != 6 {
 		t.Errorf("after %d patches the slice belongs to %v, want shop-2 after one that is refused and one more", patches, live.OwnerReferences)
 	}
@@ -176,12 +157,8 @@ func TestLoneSetsLeaveTheirSlicesAlone(t *testing.T) {
 	if missing, err := s.readSlices(t.Context(), set); err != nil || len(missing) > 0 {
 		t.Fatalf("missing %v, %v", missing, err)
 	}
-	if err := s.referenceSlices(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(slice), slice); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, s.referenceSlices(t.Context()))
+	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(slice), slice))
 	if len(slice.OwnerReferences) > 0 {
 		t.Errorf("the slice belongs to %v: it would be collected with that set", slice.OwnerReferences)
 	}

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/test/require"
 )
 
 // oneTarget is a target in a state.
@@ -119,9 +120,7 @@ func TestTargets(t *testing.T) {
 			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(all...).WithStatusSubresource(dep).
 				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, index).Build()
 			if tc.deleted {
-				if err := server.Delete(t.Context(), dep); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, server.Delete(t.Context(), dep))
 			}
 			r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
 				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
@@ -185,9 +184,7 @@ func TestReleaseIsInterrupted(t *testing.T) {
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		}}).Build()
-	if err := server.Delete(t.Context(), dep); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Delete(t.Context(), dep))
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	for range 2 {
 		r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What a phase leaves behind is spared for a later revision, unless that one leaves, too.
@@ -64,9 +65,7 @@ func TestReplaced(t *testing.T) {
 			all = append(all, deployment)
 		}
 		scheme := runtime.NewScheme()
-		if err := corev1alpha1.AddToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, corev1alpha1.AddToScheme(scheme))
 		c := &class{name: "default", reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(all...).Build(), fresh: mutationcache.NewStore()}
 		if tc.elsewhere {
 			c.target = &corev1alpha1.TargetReference{}

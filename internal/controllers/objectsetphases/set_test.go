@@ -3,11 +3,11 @@ package objectsetphases
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func stored(raw string) []corev1alpha1.ObjectSetObject {
@@ -34,12 +34,8 @@ func TestPhaseSet(t *testing.T) {
 	want.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "deploy", Objects: stored(`{"kind": "ConfigMap"}`)}}
 	want.ServiceAccountName = "small"
 	want.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{probe}
-	if diff := cmp.Diff(&want, set.ObjectSetSpec()); diff != "" {
-		t.Errorf("its spec:\n%s", diff)
-	}
-	if diff := cmp.Diff(&corev1alpha1.ObjectSetStatus{}, set.ObjectSetStatus()); diff != "" {
-		t.Errorf("the status of a new one:\n%s", diff)
-	}
+	require.Equal(t, &want, set.ObjectSetSpec(), "its spec")
+	require.Equal(t, &corev1alpha1.ObjectSetStatus{}, set.ObjectSetStatus(), "the status of a new one")
 
 	*set.ObjectSetStatus() = corev1alpha1.ObjectSetStatus{
 		Conditions: []metav1.Condition{{Type: "Available"}}, ObservedGeneration: 2, Revision: 3,
@@ -51,9 +47,7 @@ func TestPhaseSet(t *testing.T) {
 	if phase.Status.State != corev1alpha1.PhaseStateProbing || phase.Status.TotalObjects != 2 {
 		t.Errorf("stored as %+v", phase.Status)
 	}
-	if diff := cmp.Diff(set.ObjectSetStatus(), newPhaseSet(phase, nil).ObjectSetStatus()); diff != "" {
-		t.Errorf("read again:\n%s", diff)
-	}
+	require.Equal(t, set.ObjectSetStatus(), newPhaseSet(phase, nil).ObjectSetStatus(), "read again")
 	if set.ObjectSetStatus().Conditions[0].Type = "Changed"; copied.StatusConditions() == nil || (*copied.StatusConditions())[0].Type != "Available" {
 		t.Error("a copy shares its status")
 	}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +29,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	simulated "lockstep.run/lockstep/test/memory"
+	"lockstep.run/lockstep/test/require"
 )
 
 // recordingPool notes that steps are performed, and performs none.
@@ -60,9 +60,7 @@ func TestTakingBackIsMarked(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			scheme := runtime.NewScheme()
-			if err := corev1alpha1.AddToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, corev1alpha1.AddToScheme(scheme))
 			tmpl := newTemplate()
 			tmpl.UID, tmpl.Finalizers = "template", []string{corev1alpha1.CachedFinalizer}
 			server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tmpl).Build()
@@ -82,15 +80,11 @@ func TestTakingBackIsMarked(t *testing.T) {
 				},
 			})
 			known := &corev1alpha1.ObjectTemplate{}
-			if err := server.Get(t.Context(), client.ObjectKeyFromObject(tmpl), known); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(tmpl), known))
 			if tc.behind {
 				live := known.DeepCopy()
 				live.Finalizers = append(live.Finalizers, metav1.FinalizerOrphanDependents)
-				if err := errors.Join(server.Update(t.Context(), live), server.Delete(t.Context(), live)); err != nil {
-					t.Fatal(err)
-				}
+				require.NoError(t, errors.Join(server.Update(t.Context(), live), server.Delete(t.Context(), live)))
 			}
 			s := &reconciliation{
 				Reconciler: &Reconciler{Client: patched, Options: Options{
@@ -106,9 +100,7 @@ func TestTakingBackIsMarked(t *testing.T) {
 			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(tc.want, did); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, tc.want, did)
 		})
 	}
 }
@@ -137,15 +129,11 @@ func TestStraysBesideOneThatIsHeld(t *testing.T) {
 	desired, err := engine.NewDesired(apinames.Default, key("out"), "v1", map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "out", "namespace": "team"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	pass := func() {
 		s.outcome = outcome{desired: desired}
 		defer s.rollout.Begin(time.Now, time.Second)()
-		if err := s.act(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.act(t.Context()))
 		here.Sync(configMaps.GroupKind())
 		for here.Deliver(configMaps.GroupKind()) {
 		}

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/test/require"
 )
 
 var desired = &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Namespace: "team", Name: "out"}, Version: "v1"}
@@ -112,9 +113,7 @@ func TestStatus(t *testing.T) {
 		},
 	} {
 		status := statusOf(tc.view)
-		if diff := cmp.Diff(tc.want, lines(status.Conditions)); diff != "" {
-			t.Errorf("%s:\n%s", tc.reason, diff)
-		}
+		require.Equal(t, tc.want, lines(status.Conditions), tc.reason)
 		if (status.ControllerOf != nil) != tc.controls || status.ObservedGeneration != 2 {
 			t.Errorf("%s: controllerOf %+v, generation %d", tc.reason, status.ControllerOf, status.ObservedGeneration)
 		}
@@ -140,9 +139,7 @@ func TestStatusIsBounded(t *testing.T) {
 	}
 	conds = append(conds, map[string]any{"type": "Ready", "status": "False", "reason": "R", "message": strings.Repeat("m", 40<<10)})
 	text, err := json.Marshal(map[string]any{"conditions": conds})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	status := statusOf(view{tmpl: newTemplate(), outcome: outcome{applied: true, desired: desired, live: record(string(text))}})
 	encoded, err := json.Marshal(status)
 	if err != nil || len(encoded) > limits.StatusBytes {

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 const live = `{
@@ -23,9 +24,7 @@ const live = `{
 func decoded(t testing.TB, text string) map[string]any {
 	t.Helper()
 	root := map[string]any{}
-	if err := utiljson.Unmarshal([]byte(text), &root); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, utiljson.Unmarshal([]byte(text), &root))
 	return root
 }
 
@@ -184,9 +183,7 @@ func TestPathsAreBounded(t *testing.T) {
 	const depth = 1000
 	content := strings.Repeat(`{"a":`, depth) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("}", depth)
 	k, err := compileKey("..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := k.read(decoded(t, content)); err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
 		t.Errorf("the error is %v", err)
 	}

@@ -3,11 +3,11 @@ package repositories
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 func newAvailable(schema string) *corev1alpha1.AvailablePackage {
@@ -68,26 +68,18 @@ func TestPacked(t *testing.T) {
 		t.Errorf("packed %+v", before)
 	}
 	got, err := before.unpack("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(content("old", "b").Packages[0], *got); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, content("old", "b").Packages[0], *got)
 	if none, err := before.unpack("c"); none != nil || err != nil {
 		t.Errorf("got %v, %v", none, err)
 	}
 	names := changed(before, after)
-	if diff := cmp.Diff([]string{"c", "b"}, names); diff != "" {
-		t.Errorf("changed: %s", diff)
-	}
+	require.Equal(t, []string{"c", "b"}, names, "changed")
 }
 
 func mustPack(t testing.TB, content *repository.Content) *packed {
 	t.Helper()
 	p, err := pack(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A manager that is killed between the writes of a publication leaves a part of it. Whatever
@@ -51,9 +52,7 @@ func TestHalfPublished(t *testing.T) {
 				}
 				w.broken["stable"], w.contents["stable"], w.now = false, first, w.now.Add(time.Hour)
 				w.converge(t)
-				if diff := cmp.Diff(before, w.offered()); diff != "" {
-					t.Errorf("after the source went back: %s", diff)
-				}
+				require.Equal(t, before, w.offered(), "after the source went back")
 				if c := w.condition(t, r, corev1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || w.artifact(t, r) != digestNamed(t, first) {
 					t.Errorf("the status says %s: %s", c.Status, c.Message)
 				}
@@ -86,9 +85,7 @@ func TestHalfPublishedIsSuperseded(t *testing.T) {
 	c, _ := w.catalogueOf("team")
 	c.states["stable"].attempt.In.versions = "of an earlier Secret"
 	w.converge(t)
-	if diff := cmp.Diff(before, w.offered()); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, before, w.offered())
 }
 
 // contentOf is a content of two packages, each with a version of an image.
@@ -105,17 +102,13 @@ func contentOf(image, version string) *repository.Content {
 func digestNamed(t *testing.T, content *repository.Content) string {
 	t.Helper()
 	p, err := pack(content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return fmt.Sprintf("%x", digestOfContent(p))
 }
 
 func (w *world) condition(t *testing.T, r *corev1alpha1.PackageRepository, typ string) metav1.Condition {
 	t.Helper()
-	if err := w.server.Get(t.Context(), keyOf(r), r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Get(t.Context(), keyOf(r), r))
 	if c := meta.FindStatusCondition(r.Status.Conditions, typ); c != nil {
 		return *c
 	}

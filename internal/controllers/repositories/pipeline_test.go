@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What a repository names is read as far as the required account may, and never of types that are for others.
@@ -86,9 +87,7 @@ func TestDigestOfFilesFromSecrets(t *testing.T) {
 			Secrets: map[string]map[string][]byte{"s": {"b.yaml": []byte(secret)}},
 		}
 		r, err := p.fetchAndRead(t.Context(), source, job{repository: &corev1alpha1.PackageRepository{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return r
 	}
 	one, other := read("apiVersion: correct-horse-1\nkind: correct-horse-2\n"), read("apiVersion: battery\nkind: staple\n")

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
@@ -179,7 +180,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 		w.Policies, w.fetch = store.Get, fetch
 	}
 	var keys string
-	require := func(mode imagepolicy.Mode, key signed.Pair) {
+	demand := func(mode imagepolicy.Mode, key signed.Pair) {
 		set := imagepolicy.NewSet([]imagepolicy.Policy{{Name: "p", Prefixes: []string{"registry.test"}, Verification: &imagepolicy.Verification{
 			Mode: mode, Purposes: []imagepolicy.Purpose{imagepolicy.Repository}, Authorities: []imagepolicy.Authority{key.Authority()},
 		}}}, false, start)
@@ -195,9 +196,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 		if got := strings.Join(slices.Collect(maps.Values(w.offered())), " "); got != offered {
 			t.Errorf("%s: offered is %q, want %q", step, got, offered)
 		}
-		if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.server.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 		got := ""
 		if c := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionVerified); c != nil {
 			got = string(c.Status)
@@ -210,11 +209,9 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	own, other := signed.NewPair(t), signed.NewPair(t)
 	store.Put(imagepolicy.NewSet(nil, false, start))
 	restart()
-	if err := w.server.Create(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Create(t.Context(), r))
 	check("without policies", "stable a", "", "Offers 1 package")
-	require(imagepolicy.Enforce, own)
+	demand(imagepolicy.Enforce, own)
 	check("a signature is required", "", "False", "not offered any more")
 	signatures["a"+keys] = true
 	check("signed", "stable a", "True", "Offers 1 package")
@@ -229,17 +226,15 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	check("another image after a restart", "stable a", "False", "stays offered")
 	digest = "a"
 	check("the former image after a restart", "stable a", "True", "Offers 1 package")
-	require(imagepolicy.Enforce, other)
+	demand(imagepolicy.Enforce, other)
 	restart()
 	check("another key", "", "False", "not offered any more")
 	restart()
 	check("another key, after a restart", "", "False", "not verified")
-	require(imagepolicy.Warn, other)
+	demand(imagepolicy.Warn, other)
 	check("warned of", "stable a", "False", "Offers 1 package")
 	r.Spec.Paused = true
-	if err := w.server.Update(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	require(imagepolicy.Enforce, other)
+	require.NoError(t, w.server.Update(t.Context(), r))
+	demand(imagepolicy.Enforce, other)
 	check("paused", "", "", "not offered any more")
 }

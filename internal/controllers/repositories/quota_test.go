@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What repositories offer is bounded by namespace: one that goes beyond is refused, and what it offered before stays counted.
@@ -36,9 +37,7 @@ func TestContentIsCounted(t *testing.T) {
 		}
 		return err
 	}
-	if err := read("team", "first", 900); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, read("team", "first", 900))
 	err := read("team", "second", 900)
 	var exceeded *quota.Exceeded
 	if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "the repository second would take 1 MiB") {
@@ -85,9 +84,7 @@ func TestLargeRepositoriesAwaitMemory(t *testing.T) {
 		return err
 	}
 	release, err := p.Memory.Acquire(t.Context(), "other", math.MaxInt64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := read(t.Context(), "small"); err != nil {
 		t.Errorf("a small one: %v", err)
 	}

@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/test/require"
 )
 
 // world is an API server, sources with contents, and a manager that may be started again.
@@ -165,14 +166,12 @@ func (w *world) addHTTP(t *testing.T, name string, content *repository.Content, 
 	for _, c := range change {
 		c(r)
 	}
-	if err := w.server.Create(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Create(t.Context(), r))
 	return r
 }
 
 // converge reconciles until nothing is due before the next interval.
-func (w *world) converge(t require) {
+func (w *world) converge(t failer) {
 	for range 200 {
 		result, err := w.reconcile()
 		switch {
@@ -200,7 +199,7 @@ func (w *world) reconcile() (reconcile.Result, error) {
 	return result, err
 }
 
-type require interface {
+type failer interface {
 	Fatalf(format string, args ...any)
 }
 
@@ -303,9 +302,7 @@ func (w *world) change(ctx context.Context, t *rapid.T, change, name string, pre
 				Namespace: "team", Name: name, Generation: 1, CreationTimestamp: metav1.Time{Time: start}, UID: types.UID(fmt.Sprint(name, rand.Int64())),
 			}}
 			r.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://registry.test/" + name}
-			if err := w.server.Create(ctx, r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.server.Create(ctx, r))
 			present[name] = r
 		}
 	case "priority":
@@ -317,9 +314,7 @@ func (w *world) change(ctx context.Context, t *rapid.T, change, name string, pre
 	case "delete":
 		if r != nil {
 			delete(present, name)
-			if err := w.server.Delete(ctx, r); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.server.Delete(ctx, r))
 		}
 	case "break":
 		w.broken[name] = !w.broken[name]
@@ -329,15 +324,11 @@ func (w *world) change(ctx context.Context, t *rapid.T, change, name string, pre
 		w.restart(ctx)
 	case "tamper":
 		list := &corev1alpha1.AvailablePackageList{}
-		if err := w.server.List(ctx, list); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.server.List(ctx, list))
 		if len(list.Items) > 0 {
 			w.refused = false
 			list.Items[0].Spec.Versions[0].Image = "registry.test/forged"
-			if err := w.server.Update(ctx, &list.Items[0]); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, w.server.Update(ctx, &list.Items[0]))
 		}
 	}
 	w.now = w.now.Add(15 * time.Minute)
@@ -348,13 +339,9 @@ func (w *world) retry(ctx context.Context, t *rapid.T, r *corev1alpha1.PackageRe
 	refused := w.refused
 	w.refused = false
 	defer func() { w.refused = refused }()
-	if err := w.server.Get(ctx, keyOf(r), r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Get(ctx, keyOf(r), r))
 	change(r)
-	if err := w.server.Update(ctx, r); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Update(ctx, r))
 }
 
 // judge compares the published offers with those of the repositories.
@@ -431,9 +418,7 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 		w, add := begin(t)
 		second := add("second", "b", 1)
 		check(t, w, "second b")
-		if err := w.server.Delete(ctx, second); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.server.Delete(ctx, second))
 		w.broken["first"] = true // it is not needed any more
 		check(t, w, "first a")
 	})
@@ -441,13 +426,9 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 		t.Parallel()
 		w, _ := begin(t)
 		a := &corev1alpha1.AvailablePackage{}
-		if err := w.server.Get(ctx, types.NamespacedName{Namespace: "team", Name: "cart"}, a); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.server.Get(ctx, types.NamespacedName{Namespace: "team", Name: "cart"}, a))
 		a.Spec.Versions[0].Image = "forged"
-		if err := w.server.Update(ctx, a); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.server.Update(ctx, a))
 		check(t, w, "first a")
 	})
 }
@@ -474,22 +455,16 @@ func TestRepositoriesOfALateCache(t *testing.T) {
 	// Another client wrote one of the parts, so that it is compared with what the
 	// repositories offer.
 	part := &corev1alpha1.AvailablePackage{}
-	if err := w.server.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"}, part); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"}, part))
 	delete(part.Annotations, writtenAnnotation)
-	if err := w.server.Update(t.Context(), part); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Update(t.Context(), part))
 	w.restart(t.Context())
 	w.Client = behind{caching{w.server}}
 	w.converge(t)
 	if diff := cmp.Diff(before, w.offered()); diff != "" || len(before) == 0 {
 		t.Errorf("the cache has no repository: %s", diff)
 	}
-	if err := w.server.Delete(t.Context(), stable); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.server.Delete(t.Context(), stable))
 	w.converge(t)
 	if offered := w.offered(); len(offered) > 0 {
 		t.Errorf("the repository is gone: %v", offered)

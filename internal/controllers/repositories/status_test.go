@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -16,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/test/require"
 )
 
 // fetched has the status of a repository whose present spec was fetched.
@@ -102,9 +102,7 @@ func TestStatus(t *testing.T) {
 				got = append(got, fmt.Sprintf("%s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message))
 			}
 			slices.Sort(got)
-			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), got); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, slices.Sorted(slices.Values(tc.want)), got, tc.reason)
 		})
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/test/require"
 )
 
 // cluster is what the detector looks at.
@@ -131,9 +132,7 @@ func TestVersionIsReadAgain(t *testing.T) {
 func obj(t *testing.T, text string) metav1.Object {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
 	return u
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestHostedClusterOf(t *testing.T) {
@@ -82,9 +83,7 @@ func TestInTheirNamespaces(t *testing.T) {
 		if err != nil {
 			t.Error(name, err)
 		}
-		if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
-			t.Errorf("%s: %s", name, diff)
-		}
+		require.Equal(t, tc.want, strings.Join(got, ", "), name)
 	}
 }
 

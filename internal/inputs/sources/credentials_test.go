@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestCredentials(t *testing.T) {
@@ -50,21 +51,13 @@ func TestCredentials(t *testing.T) {
 	user := func(refs ...Ref) (string, []string) {
 		t.Helper()
 		keys, missing, err := c.Keychain(context.Background(), reader, refs, ofPolicy, ownOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		repo, err := name.NewRepository("registry.test/x")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		auth, err := keys.Resolve(repo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		config, err := authn.Authorization(context.Background(), auth)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return config.Username, missing
 	}
 	if got, _ := user(); got != "manager" {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -14,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 // shelf answers for the API server.
@@ -117,18 +117,14 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := Read(context.Background(), found.get, &tc.spec, "team")
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if len(got.Patches) == 0 {
 				got.Patches = nil
 			}
 			if len(got.Sensitive) == 0 {
 				got.Sensitive = nil
 			}
-			if diff := cmp.Diff(&tc.want, got); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, &tc.want, got, tc.reason)
 		})
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/hostile"
+	"lockstep.run/lockstep/test/require"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -166,15 +167,11 @@ func TestPagesAreCounted(t *testing.T) {
 	g.opened(func() { stopped++ })
 	page := func(query string) error {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://api.example.com/api/v1/configmaps?"+query, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g.page(r, r.URL.Query())
 	}
 	for range 3 {
-		if err := page("limit=500"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, page("limit=500"))
 		for i := range limits.TargetPages - 1 {
 			if err := page("limit=500&continue=a"); err != nil {
 				t.Fatalf("page %d: %v", i, err)
@@ -204,13 +201,9 @@ func TestSmallerPages(t *testing.T) {
 		return true
 	}
 	config, _, err := Connect(t.Context(), hostile.New(t, attack).Kubeconfig())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client, err := rest.UnversionedRESTClientFor(metadata.ConfigFor(config))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	source := &reflector.Source{
 		Client: client, Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, MetadataOnly: true,
 		NewList: func() kruntime.Object { return &metav1.PartialObjectMetadataList{} },

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // secretToken stands for credentials, which no message may have.
@@ -29,9 +30,7 @@ const withToken = "token: " + secretToken
 func TestParse(t *testing.T) {
 	t.Parallel()
 	config, err := Parse([]byte(kubeconfig("https://api.example.com:6443/k8s/c-1", ", tls-server-name: other.example.com", withToken)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if config.Host != "https://api.example.com:6443/k8s/c-1" || config.BearerToken != secretToken || config.ServerName != "other.example.com" {
 		t.Errorf("%+v", config)
 	}

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/test/require"
 )
 
 // server answers as the API server of a cluster.
@@ -90,9 +91,7 @@ type connection struct {
 func (c *connection) get(t *testing.T) (int, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.host+"/api", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	resp, err := c.client.Do(r)
 	if err != nil {
 		return 0, err

@@ -12,6 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Names are unique and begin with the project, labels collide with none that Prometheus adds to what it scrapes, and each
@@ -47,9 +48,7 @@ func TestInstruments(t *testing.T) {
 		registry.MustRegister(c)
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	series := map[string]int{}
 	for _, family := range families {
 		series[family.GetName()] = len(family.GetMetric())

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Of a Package it stays known what wrote the spec last, also where it is trimmed again.
@@ -30,9 +30,7 @@ func TestTrimFields(t *testing.T) {
 	want := []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, Time: at(2)}}
 	for range 2 {
 		TrimFields(pkg)
-		if diff := cmp.Diff(want, pkg.ManagedFields); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
+		require.Equal(t, want, pkg.ManagedFields)
 	}
 	forged := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{ManagedFields: append(entries,
 		entry("another-name", "", `{"f:spec":{}}`, &metav1.Time{Time: time.Now().Add(time.Hour)}))}}

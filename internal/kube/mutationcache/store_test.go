@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -14,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func object(uid, version string) client.Object {
@@ -103,18 +103,14 @@ func TestCreated(t *testing.T) {
 	store.Put(object("e", "6"))
 	store.Deleted("d")
 
-	if diff := cmp.Diff([]string{"b@2", "a@5"}, describe(store.Created("one")...)); diff != "" {
-		t.Error("objects changed since are returned as they are now, deleted ones are not:", diff)
-	}
+	require.Equal(t, []string{"b@2", "a@5"}, describe(store.Created("one")...), "objects changed since are returned as they are now, deleted ones are not")
 	if got := store.Created(""); len(got) != 0 {
 		t.Error("an update was taken for a creation:", describe(got...))
 	}
 	if got := describe(store.Latest(object("a", "1"))); got[0] != "a@5" {
 		t.Error("the cache shows the created object, yet in its first version:", got)
 	}
-	if diff := cmp.Diff([]string{"b@2"}, describe(store.Created("one")...)); diff != "" {
-		t.Error("an object that the cache shows must not be listed twice:", diff)
-	}
+	require.Equal(t, []string{"b@2"}, describe(store.Created("one")...), "an object that the cache shows must not be listed twice")
 	store.Forget("one")
 	if got := store.Created("one"); len(got) != 0 {
 		t.Error("forgotten:", describe(got...))

@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // names stand for the DNS of the manager's pod.
@@ -69,9 +71,7 @@ func TestDial(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached++ }))
 	t.Cleanup(s.Close)
 	at, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var proxy *url.URL
 	d := &Dialer{Check: strict, Lookup: names, ProxyOf: func(*http.Request) (*url.URL, error) { return proxy, nil }}
 	transport := &http.Transport{Proxy: d.Proxy, DialContext: d.Dial}

@@ -3,18 +3,16 @@ package outbound
 import (
 	"net/netip"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	networks, err := ParseNetworks("10.1.0.0/16, fd12::/16,192.168.0.7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	all, err := ParseNetworks(AllNetworks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, test := range []struct {
 		reason, address     string
 		policy              Policy

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // Every goroutine of the manager begins with a recover: it is started by this package, or its function calls Guard first.
@@ -33,9 +35,7 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	if checked < 100 {
 		t.Errorf("only %d files were found", checked)
@@ -45,9 +45,7 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 // rooms are the folders of the manager.
 func rooms(t *testing.T) []string {
 	entries, err := os.ReadDir(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
 		if name := entry.Name(); name != "cli" {
@@ -77,9 +75,7 @@ func f() {
 `
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "a.go", text, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var lines []int
 	for _, at := range unguarded(file) {
 		lines = append(lines, files.Position(at).Line)

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func newFair(t *testing.T, share int) (*Queue[string], workqueue.TypedRateLimitingInterface[string]) {
@@ -14,9 +16,7 @@ func newFair(t *testing.T, share int) (*Queue[string], workqueue.TypedRateLimiti
 	q := &Queue[string]{}
 	limiter := workqueue.DefaultTypedItemBasedRateLimiter[string]()
 	queue := q.Fair(share, func(item string) string { return item[:strings.Index(item, "/")] })("", limiter)
-	if err := q.Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, q.Start(t.Context(), queue))
 	return q, queue
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Work of one namespace that takes long lets others use the processor, and goes on after them.
@@ -47,14 +48,10 @@ func TestIdleProcessors(t *testing.T) {
 	t.Parallel()
 	processors := NewProcessors(0)
 	ctx, leave, err := processors.Enter(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	enter := func() { // within the time of the test
 		_, other, err := processors.Enter(t.Context(), "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		other()
 	}
 	Idle(ctx, enter)

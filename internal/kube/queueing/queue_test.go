@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/util/workqueue"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestQueue(t *testing.T) {
@@ -19,9 +21,7 @@ func TestQueue(t *testing.T) {
 	depth(0, "before the start")
 	queue := q.Fair(0, nil)("", workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer queue.ShutDown()
-	if err := q.Start(t.Context(), queue); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, q.Start(t.Context(), queue))
 	q.Enqueue("a")
 	q.Enqueue("b")
 	q.Enqueue("a")

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // large draws a status as large as an owner can make it.
@@ -88,9 +89,7 @@ func TestFit(t *testing.T) {
 		if same := cmp.Equal(rest.Conditions, whole.Conditions, timeless) && cmp.Equal(rest.Blocking, whole.Blocking) && cmp.Equal(rest.ControllerOf, whole.ControllerOf); same == (said != nil) {
 			t.Errorf("it is whole: %t, and it says %+v", same, said)
 		}
-		if diff := cmp.Diff(got, written(got)); diff != "" {
-			t.Errorf("made again it differs:\n%s", diff)
-		}
+		require.Equal(t, got, written(got), "made again it differs")
 	})
 }
 
@@ -171,9 +170,7 @@ func TestFitImages(t *testing.T) {
 	}
 	once := status.DeepCopy()
 	statuswriter.Fit(status, 1, nil)
-	if diff := cmp.Diff(once, status); diff != "" {
-		t.Errorf("made again it differs:\n%s", diff)
-	}
+	require.Equal(t, once, status, "made again it differs")
 }
 
 // A timeline that has no room is left out without a word, since a condition would make a status at rest be written.

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/test/require"
 )
 
 // kinds are those that have a status.
@@ -31,9 +32,7 @@ func kinds() []corev1alpha1.Conditioned {
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
 	for _, obj := range kinds() {
 		t.Run(obj.GetObjectKind().GroupVersionKind().Kind, func(t *testing.T) {
 			t.Parallel()
@@ -47,21 +46,15 @@ func TestWrite(t *testing.T) {
 					return c.SubResource(sub).Update(ctx, o, opts...)
 				},
 			})
-			if err := server.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
 			older := obj.DeepCopyObject().(corev1alpha1.Conditioned)
 			*obj.StatusConditions() = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Idle", LastTransitionTime: metav1.Now().Rfc3339Copy()}}
-			if err := statuswriter.Write(t.Context(), server, obj); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, statuswriter.Write(t.Context(), server, obj))
 			if len(sent.GetLabels()) != 0 || sent.GetUID() != "1" || sent.GetResourceVersion() != older.GetResourceVersion() {
 				t.Errorf("sent %+v", sent)
 			}
 			stored := obj.DeepCopyObject().(corev1alpha1.Conditioned)
-			if err := server.Get(t.Context(), client.ObjectKeyFromObject(obj), stored); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(obj), stored))
 			if diff := cmp.Diff(stored, obj); diff != "" || stored.GetLabels()["a"] != "b" || len(*stored.StatusConditions()) != 1 {
 				t.Errorf("stored is %+v; the caller has another state:\n%s", stored, diff)
 			}
@@ -69,9 +62,7 @@ func TestWrite(t *testing.T) {
 			if err := statuswriter.Write(t.Context(), server, older); !apierrors.IsConflict(err) {
 				t.Errorf("a write based on an older state ended with %v", err)
 			}
-			if diff := cmp.Diff(kept, older.DeepCopyObject()); diff != "" {
-				t.Errorf("a failed write changed what the caller has:\n%s", diff)
-			}
+			require.Equal(t, kept, older.DeepCopyObject(), "a failed write changed what the caller has")
 		})
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestEstimate(t *testing.T) {
 	t.Parallel()
 	env, err := cel.NewEnv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const variable = 1000
 	for _, test := range []struct {
 		reason, text string
@@ -45,9 +44,7 @@ func TestEstimate(t *testing.T) {
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	env, err := cel.NewEnv(cel.Variable("self", cel.DynType))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	list := make([]any, 1000)
 	for _, test := range []struct {
 		text string
@@ -63,9 +60,7 @@ func TestBudget(t *testing.T) {
 			t.Fatal(issues.Err())
 		}
 		program, err := env.Program(tree, Option(), cel.CostLimit(limits.ExpressionCost))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		variables := map[string]any{"self": list}
 		NewBudget().AddTo(variables)
 		got, _, err := program.Eval(variables)

@@ -24,6 +24,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 type entry struct {
@@ -41,16 +42,12 @@ func tarball(t testing.TB, entries ...entry) []byte {
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.name, Typeflag: e.kind, Linkname: e.link, Size: int64(len(e.body)), Mode: 0o644}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.WriteHeader(h))
 		if _, err := io.WriteString(w, e.body); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return b.Bytes()
 }
 
@@ -290,9 +287,7 @@ func TestReadImage(t *testing.T) {
 	t.Parallel()
 	layer := static.NewLayer(gzipped(tarball(t, file("package/a", "1"))), types.OCILayer)
 	img, err := mutate.AppendLayers(empty.Image, layer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, err := ReadImage(context.Background(), img)
 	if diff := cmp.Diff(Files{"a": []byte("1")}, files); diff != "" || err != nil {
 		t.Error(err, diff)
@@ -335,12 +330,8 @@ func TestReadFolder(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, body string) {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(body), 0o600))
 	}
 	write("manifest.yaml", "m")
 	write("a/b.yaml", "b")
@@ -351,17 +342,11 @@ func TestReadFolder(t *testing.T) {
 	if diff := cmp.Diff(Files{"manifest.yaml": []byte("m"), "a/b.yaml": []byte("b")}, files); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	_, err = ReadFolder(dir)
 	checkError(t, "link", err, KindEntry, `entry "link": it is not a regular file`)
-	if err := os.Remove(filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(filepath.Join(dir, "manifest.yaml"), limits.FileBytes+1); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(filepath.Join(dir, "link")))
+	require.NoError(t, os.Truncate(filepath.Join(dir, "manifest.yaml"), limits.FileBytes+1))
 	_, err = ReadFolder(dir)
 	checkError(t, "large file", err, KindLimit, fmt.Sprintf("more than %d bytes", limits.FileBytes))
 	if _, err := ReadFolder(filepath.Join(dir, "nothing")); !errors.Is(err, os.ErrNotExist) {
@@ -372,12 +357,8 @@ func TestReadFolder(t *testing.T) {
 func TestPathOrder(t *testing.T) {
 	t.Parallel()
 	files := Files{"b": nil, "a.yaml": nil, "a/b/c": nil, "a/b.yaml": nil, "a-b": nil, "ab": nil}
-	if diff := cmp.Diff([]string{"a/b/c", "a/b.yaml", "a-b", "a.yaml", "ab", "b"}, files.Paths()); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(Files{"b/c": nil, "b.yaml": nil}, files.Below("a")); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"a/b/c", "a/b.yaml", "a-b", "a.yaml", "ab", "b"}, files.Paths())
+	require.Equal(t, Files{"b/c": nil, "b.yaml": nil}, files.Below("a"))
 }
 
 // The name of an entry may have a megabyte: what hides nothing of the package is
@@ -389,9 +370,7 @@ func TestWhiteoutsBesideThePackage(t *testing.T) {
 		kept int
 	}{{"etc/.wh.passwd", 0}, {"etc/.wh..wh..opq", 0}, {".wh.etc", 0}, {".wh.package", 1}, {".wh..wh..opq", 1}, {"package/.wh.a", 1}, {"package/a/.wh..wh..opq", 1}} {
 		o := overlay{files: Files{}, dirs: map[string]bool{}, hidden: map[string]bool{}, opaque: map[string]bool{}}
-		if err := NewUnpacker().entry(&o, &tar.Header{Name: test.name, Typeflag: tar.TypeReg}, strings.NewReader("")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, NewUnpacker().entry(&o, &tar.Header{Name: test.name, Typeflag: tar.TypeReg}, strings.NewReader("")))
 		if got := len(o.hidden) + len(o.opaque); got != test.kept {
 			t.Errorf("%s: %d names are kept, want %d", test.name, got, test.kept)
 		}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
@@ -133,9 +132,7 @@ func TestBadInput(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got, err := unpack(test.layer)
 			checkError(t, test.name, err, test.kind, test.want)
-			if diff := cmp.Diff(test.files, got); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, test.files, got)
 		})
 	}
 	t.Run("A3 whiteouts over layers", func(t *testing.T) {

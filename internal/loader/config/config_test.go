@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 var at = field.NewPath("spec", "config")
@@ -20,9 +21,7 @@ var at = field.NewPath("spec", "config")
 func compile(t *testing.T, text string) (*Schema, field.ErrorList) {
 	t.Helper()
 	props := &apiextensionsv1.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict([]byte(text), props); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(text), props))
 	return Compile(context.Background(), field.NewPath("schema"), props)
 }
 

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestOrder shows that the same problems are named in the same order each time: a status
@@ -30,8 +31,6 @@ func TestOrder(t *testing.T) {
 		for _, err := range errs {
 			got = append(got, err.Field)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("fields (-want +got):\n%s", diff)
-		}
+		require.Equal(t, want, got, "fields")
 	}
 }

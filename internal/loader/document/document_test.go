@@ -12,6 +12,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 func read(t testing.TB, data string) (values []any, problems violation.Violations) {
@@ -98,9 +99,7 @@ func TestScalarsMeanTheSameAsToKubernetes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", scalar, err)
 		}
-		if err := json.Unmarshal(j, &want); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(j, &want))
 		values, problems := read(t, data)
 		if len(values) != 1 || problems != nil {
 			t.Errorf("%s: %v", scalar, problems)
@@ -108,12 +107,8 @@ func TestScalarsMeanTheSameAsToKubernetes(t *testing.T) {
 		}
 		j, _ = json.Marshal(values[0])
 		var got map[string]any
-		if err := json.Unmarshal(j, &got); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s: %s", scalar, diff)
-		}
+		require.NoError(t, json.Unmarshal(j, &got))
+		require.Equal(t, want, got, scalar)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/test/fuzzing"
+	"lockstep.run/lockstep/test/require"
 )
 
 const fuzzHead = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\n"
@@ -54,9 +55,7 @@ func FuzzManifest(f *testing.F) {
 			return
 		}
 		written, err := yaml.Marshal(first.Manifest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		second, secondProblems := Read(archive.Files{"manifest.yaml": written}, "")
 		if len(secondProblems) > 0 || !sameManifest(first.Manifest, second.Manifest) {
 			t.Fatalf("written again as\n%s\nit is %v\n%s", written, secondProblems, cmp.Diff(first.Manifest, second.Manifest, cmpopts.EquateEmpty()))

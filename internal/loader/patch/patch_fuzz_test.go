@@ -9,6 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/test/fuzzing"
+	"lockstep.run/lockstep/test/require"
 )
 
 // fuzzSecret is a value of the object; messages do not quote it.
@@ -54,9 +55,7 @@ func patched(t *testing.T, text string, target Target) (outcome, said string) {
 		return "", checkProblem(t, problems[0])
 	}
 	obj := map[string]any{}
-	if err := utiljson.Unmarshal([]byte(fuzzObject), &obj); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, utiljson.Unmarshal([]byte(fuzzObject), &obj))
 	out, _, problem := set.Apply(obj)
 	if problem != nil {
 		return "", checkProblem(t, problem)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -51,29 +52,19 @@ func build(t *testing.T, object string, patches []Patch) map[string]any {
 		list = append(list, entry)
 	}
 	kustomization, err := yaml.Marshal(map[string]any{"resources": []string{"object.yaml"}, "patches": list})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	fs := filesys.MakeFsInMemory()
-	if err := fs.WriteFile("kustomization.yaml", kustomization); err != nil {
-		t.Fatal(err)
-	}
-	if err := fs.WriteFile("object.yaml", []byte(object)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, fs.WriteFile("kustomization.yaml", kustomization))
+	require.NoError(t, fs.WriteFile("object.yaml", []byte(object)))
 	options := krusty.MakeDefaultOptions()
 	options.PluginConfig = types.DisabledPluginConfig()
 	out, err := krusty.MakeKustomizer(options).Run(fs, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if out.Size() == 0 {
 		return nil
 	}
 	text, err := out.AsYaml()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return yamltest.Decode(t, string(text))
 }
 
@@ -83,9 +74,7 @@ func named(t *testing.T, p Patch) string {
 	t.Helper()
 	if strings.HasPrefix(p.Patch, "[") {
 		data, err := yaml.YAMLToJSON([]byte(p.Patch))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(data)
 	}
 	patch := yamltest.Decode(t, p.Patch)
@@ -98,9 +87,7 @@ func named(t *testing.T, p Patch) string {
 		meta["name"] = "any"
 	}
 	text, err := yaml.Marshal(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(text)
 }
 
@@ -148,9 +135,7 @@ func TestApply(t *testing.T) {
 				t.Fatal(problem)
 			}
 			test.check(t, out)
-			if diff := cmp.Diff(build(t, test.object, test.patches), out); diff != "" {
-				t.Errorf("kustomize makes something else of it (-kustomize +ours):\n%s", diff)
-			}
+			require.Equal(t, build(t, test.object, test.patches), out, "kustomize makes something else of it")
 		})
 	}
 }
@@ -194,9 +179,7 @@ func at(path string, want any) func(*testing.T, map[string]any) {
 				value = v[i]
 			}
 		}
-		if diff := cmp.Diff(want, value); diff != "" {
-			t.Errorf("%s: %s", path, diff)
-		}
+		require.Equal(t, want, value, path)
 	}
 }
 
@@ -289,9 +272,7 @@ func TestUnused(t *testing.T) {
 	if _, _, problem := set.Apply(yamltest.Decode(t, web)); problem != nil {
 		t.Fatal(problem)
 	}
-	if diff := cmp.Diff([]string{"spec.patches[1]"}, set.Unused()); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"spec.patches[1]"}, set.Unused())
 }
 
 // A patch of some kilobytes must not take minutes to apply.

@@ -4,8 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // Every kind has a phase, and definitions come before what uses them.
@@ -18,9 +19,7 @@ func TestPhases(t *testing.T) {
 	} {
 		used[PhaseOf(kind)] = true
 	}
-	if diff := cmp.Diff([]string{"crds", "namespaces", "rbac", "deploy", PhaseOther}, Ordered(used)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"crds", "namespaces", "rbac", "deploy", PhaseOther}, Ordered(used))
 	if PhaseIndex("none") >= 0 || PhaseIndex(PhaseResources) < 0 || !slices.IsSorted([]int{PhaseIndex("crds"), PhaseIndex("deploy")}) {
 		t.Error("PhaseIndex")
 	}

@@ -9,14 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 func keychainFor(t *testing.T, host, password string) authn.Keychain {
 	t.Helper()
 	keys, err := NewKeychain([]byte(fmt.Sprintf(`{"auths":{"%s":{"username":"user","password":"%s"}}}`, host, password)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return keys
 }
 

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // Credentials go to the registry that they are for: not to where it redirects,
@@ -40,9 +42,7 @@ func TestCredentialsStayWithTheRegistry(t *testing.T) {
 	})
 	secret := fmt.Sprintf(`{"auths":{"%s/team":{"username":"user","password":"geheim"}}}`, s.host)
 	keys, err := NewKeychain([]byte(secret))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host, elsewhere.host}, Keychain: keys})
 	if _, err := p.Pull(context.Background(), ref); err != nil {
 		t.Fatal(err)
@@ -81,9 +81,7 @@ func TestBearerToken(t *testing.T) {
 		return false
 	})
 	keys, err := NewKeychain([]byte(fmt.Sprintf(`{"auths":{"%s":{"auth":"dXNlcjpnZWhlaW0="}}}`, s.host)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, err := newPuller(t, Options{InsecureRegistries: []string{s.host}, Keychain: keys}).Pull(context.Background(), ref); err != nil {
 		t.Error(err)
 	}
@@ -103,22 +101,16 @@ func TestKeychain(t *testing.T) {
 			"quay.io/team":{"username":"team","password":"p"},
 			"host:5000":{"auth":"cG9ydDpwOnE="}}}`),
 		[]byte(`{"old.example":{"username":"old","password":"p"},"quay.io":{"username":"late","password":"p"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for repo, want := range map[string]string{
 		"ubuntu": "hub", "docker.io/x/y": "hub", "a.example.com/x": "wild", "a.b.example.com/x": "", "example.com/x": "",
 		"quay.io/x": "quay", "quay.io/team/x": "team", "quay.io/teams/x": "quay", "host:5000/x": "port", "host.local/x": "",
 		"old.example/x": "old",
 	} {
 		r, err := name.NewRepository(repo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		auth, err := keys.Resolve(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		config, err := authn.Authorization(context.Background(), auth)
 		if err != nil || config.Username != want {
 			t.Errorf("%s: %q, want %q (%v)", repo, config.Username, want, err)

@@ -19,6 +19,7 @@ import (
 
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/test/require"
 )
 
 // dialled is a TLS registry with one image in each of some repositories, and the
@@ -145,9 +146,7 @@ func TestConnectionsEndWithTheirBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, another := expired(t)
-	if err := os.Rename(writeBundle(t, another), bundle); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Rename(writeBundle(t, another), bundle))
 	if _, err := p.Pull(context.Background(), refs[1]); err == nil {
 		t.Error("a connection was used that the bundle of now does not trust")
 	}
@@ -181,9 +180,7 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 		p := newPuller(t, Options{})
 		of := func(host string) *guard {
 			g, err := p.guardOf(host)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			return g
 		}
 		first := of("a.example")
@@ -243,9 +240,7 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 func addressOf(t *testing.T, hostport string) outbound.Address {
 	t.Helper()
 	a, err := outbound.ParseAddrPort(hostport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return a
 }
 
@@ -258,9 +253,7 @@ func TestAddressesOfRegistries(t *testing.T) {
 		Policy: policy, InsecureRegistries: []string{"insecure.example:5000", "plain.example"},
 		RegistryHosts: Overrides{{From: "quay.io", To: "mirror.example"}}, ImagePrefixes: Overrides{{From: "quay.io/a", To: "prefix.example:1/a"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, test := range []struct {
 		host, address       string
 		cluster, namespaced bool
@@ -301,14 +294,10 @@ func TestNamespacesHaveConnectionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	p := newPuller(t, Options{})
 	cluster, err := p.guardOf("a.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	in := func(namespace string) *guard {
 		g, err := p.With(Access{Namespace: namespace}).guardOf("a.example")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return g
 	}
 	if in("team") == cluster || in("team") != in("other") {

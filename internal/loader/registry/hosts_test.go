@@ -25,27 +25,23 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // issue returns a certificate for names and the loopback address, and a file with it as an authority.
 func issue(t *testing.T, names ...string) (certificate tls.Certificate, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		IsCA: true, BasicConstraintsValid: true,
 	}
 	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file = filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}), 0o600))
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, file
 }
 
@@ -218,9 +214,7 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 		if err == nil {
 			err = os.WriteFile(to, text, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 	}
 	good := caOfB + ".good"
 	copyOf(caOfB, good)
@@ -232,9 +226,7 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 	if err := pullOf(p, b.host); err != nil {
 		t.Error(err)
 	}
-	if err := os.Remove(caOfB); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Remove(caOfB))
 	err := pullOf(p, b.host)
 	reason, _ := reasonOf(err)
 	for _, want := range []string{"--registry-ca " + b.host, caOfB, "no such file", bundleRemedy} {
@@ -258,13 +250,9 @@ func TestProxyErrors(t *testing.T) {
 	}
 	opts := Options{Authorities: Authorities{"a.example": ca}, Proxy: noProxy}
 	opts.Proxies = Proxies{"a.example": as(proxy.url, "http", password)}
-	if err := pullOf(newPuller(t, opts), "a.example"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, pullOf(newPuller(t, opts), "a.example"))
 	hostile, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = hostile.Close() })
 	go func() {
 		for {

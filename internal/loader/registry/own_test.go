@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // serveFor is a registry that lets one user read.
@@ -30,9 +32,7 @@ func serveFor(t *testing.T, user string) (s *server, ref string) {
 func loginOf(t *testing.T, host, user string) authn.Keychain {
 	t.Helper()
 	keys, err := NewKeychain(fmt.Appendf(nil, `{"auths":{%q:{"username":%q,"password":"p"}}}`, host, user))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return keys
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestPull(t *testing.T) {
@@ -29,12 +30,8 @@ func TestPull(t *testing.T) {
 	ctx := context.Background()
 
 	got, err := p.Pull(ctx, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(&Image{Ref: ref, Digest: digest, Files: testFiles}, got); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, &Image{Ref: ref, Digest: digest, Files: testFiles}, got)
 	if got, err := p.Resolve(ctx, ref); got != digest || err != nil {
 		t.Error(got, err)
 	}
@@ -76,13 +73,9 @@ func TestOverrides(t *testing.T) {
 		{"an error names the mirror", "", "quay.io=" + s.host, "quay.io/team/none:v1", false},
 	} {
 		prefixes, err := ParseOverrides(c.prefixes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		hosts, err := ParseHostOverrides(c.hosts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		p := newPuller(t, Options{InsecureRegistries: []string{s.host}, ImagePrefixes: prefixes, RegistryHosts: hosts})
 		got, err := p.Pull(t.Context(), c.ref)
 		switch {
@@ -94,9 +87,7 @@ func TestOverrides(t *testing.T) {
 	}
 	for _, hostile := range []string{"quay.io.evil.test/team/shop:v1", "quay.iox/team/shop:v1"} {
 		hosts, err := ParseHostOverrides("quay.io=" + s.host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		parsed, err := newPuller(t, Options{RegistryHosts: hosts}).parse(hostile)
 		if err != nil || strings.HasPrefix(parsed.Name(), s.host) {
 			t.Errorf("%s is pulled as %v, %v", hostile, parsed, err)
@@ -127,13 +118,9 @@ func TestPullChecksTheCache(t *testing.T) {
 	}
 	for _, blob := range blobs {
 		data, err := os.ReadFile(blob)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		data[len(data)/2] ^= 1
-		if err := os.WriteFile(blob, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(blob, data, 0o600))
 	}
 	if got, err := p.Pull(context.Background(), ref); err != nil || !cmp.Equal(got.Files, testFiles) {
 		t.Error(err)
@@ -164,9 +151,7 @@ func TestTagMovesDuringAPull(t *testing.T) {
 		return false
 	})
 	got, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !moved {
 		t.Fatal("the tag did not move")
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A reference is refused with a reason and without the credentials in it, or it
@@ -122,9 +123,7 @@ func FuzzKeychain(f *testing.F) {
 			return
 		}
 		auth, err := got.Authorization()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !namedBy(config, host) {
 			t.Fatalf("%q gets %v", host, auth.Username)
 		}

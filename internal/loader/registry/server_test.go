@@ -25,6 +25,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/test/require"
 )
 
 // server is a registry that counts requests and lets a test answer first.
@@ -110,25 +111,19 @@ func layerOf(t testing.TB, files archive.Files) v1.Layer {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, p := range files.Paths() {
-		if err := w.WriteHeader(&tar.Header{Name: "package/" + p, Typeflag: tar.TypeReg, Size: int64(len(files[p])), Mode: 0o644}); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: "package/" + p, Typeflag: tar.TypeReg, Size: int64(len(files[p])), Mode: 0o644}))
 		if _, err := w.Write(files[p]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, w.Close())
 	return static.NewLayer(b.Bytes(), types.OCIUncompressedLayer)
 }
 
 func imageOf(t testing.TB, files archive.Files) v1.Image {
 	t.Helper()
 	img, err := mutate.AppendLayers(empty.Image, layerOf(t, files))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return img
 }
 
@@ -142,21 +137,15 @@ func (s *server) push(t testing.TB, img interface {
 	t.Helper()
 	ref = s.host + "/team/shop:v1"
 	parsed, err := name.ParseReference(ref, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if index, ok := any(img).(v1.ImageIndex); ok {
 		err = remote.WriteIndex(parsed, index, remote.WithTransport(s.Client().Transport))
 	} else {
 		err = remote.Write(parsed, any(img).(v1.Image), remote.WithTransport(s.Client().Transport))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	h, err := img.Digest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s.mu.Lock()
 	s.requests = nil
 	s.mu.Unlock()
@@ -169,9 +158,7 @@ func newPuller(t testing.TB, opts Options) *Puller {
 	opts.Policy.Local = true
 	opts.OnCacheError = func(err error) { t.Logf("cache: %v", err) }
 	p, err := NewPuller(opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return p
 }
 

@@ -22,15 +22,14 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
 func (s *server) repository(t testing.TB) name.Repository {
 	t.Helper()
 	repository, err := name.NewRepository(s.host+"/team/shop", name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return repository
 }
 
@@ -401,9 +400,7 @@ func TestExact(t *testing.T) {
 	s := serve(t, httptest.NewServer)
 	ref, digest := s.push(t, imageOf(t, testFiles))
 	overrides, err := ParseOverrides(s.host + "=elsewhere.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}, ImagePrefixes: overrides})
 	if got, err := p.With(Access{Exact: true}).Resolve(t.Context(), ref); err != nil || got != digest {
 		t.Errorf("%s, %v", got, err)

@@ -12,21 +12,18 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func blobOf(t *testing.T, s view, content string) v1.Hash {
 	t.Helper()
 	h, _, err := v1.SHA256(bytes.NewReader([]byte(content)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	f, err := s.put(h, func(w io.Writer) error {
 		_, err := io.WriteString(w, content)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if data, err := readAll(f); err != nil || string(data) != content {
 		t.Fatal(data, err)
 	}
@@ -37,24 +34,16 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	all, err := newStore(dir, 10, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := all.shared()
 	a, b := blobOf(t, s, "aaaa"), blobOf(t, s, "bbbb")
 	old := time.Now().Add(-time.Minute)
 	for _, h := range []v1.Hash{a, b} {
-		if err := os.Chtimes(s.path(h), old, old); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Chtimes(s.path(h), old, old))
 	}
 	stale := filepath.Join(s.dir, tempPattern+"1")
-	if err := os.WriteFile(stale, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chtimes(stale, old, time.Now().Add(-2*tempAge)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(stale, nil, 0o600))
+	require.NoError(t, os.Chtimes(stale, old, time.Now().Add(-2*tempAge)))
 	f := s.open(a)
 	if f == nil {
 		t.Fatal("a is gone")
@@ -84,19 +73,13 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	t.Parallel()
 	all, err := newStore(t.TempDir(), 100, func(err error) { t.Error(err) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	s := all.shared()
 	blobOf(t, s, "first")
 	others := filepath.Join(s.dir, "sha256-others")
-	if err := os.WriteFile(others, bytes.Repeat([]byte("x"), 200), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(others, bytes.Repeat([]byte("x"), 200), 0o600))
 	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(others, old, old); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Chtimes(others, old, old))
 	blobOf(t, s, "second")
 	if _, err := os.Stat(others); err != nil {
 		t.Errorf("the folder was looked at again at once: %v", err)
@@ -119,12 +102,8 @@ func TestStoredManifestIsBounded(t *testing.T) {
 		refused bool
 	}{{limits.ImageManifestBytes, false}, {limits.ImageManifestBytes + 1, true}} {
 		f, err := os.Create(filepath.Join(t.TempDir(), "blob"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Truncate(test.size); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
+		require.NoError(t, f.Truncate(test.size))
 		data, err := readAll(f)
 		var e *failure
 		if errors.As(err, &e); (e != nil && e.reason == ReasonLimit) != test.refused || !test.refused && int64(len(data)) != test.size {

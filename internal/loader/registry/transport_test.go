@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestTransportSecurity(t *testing.T) {
@@ -30,9 +31,7 @@ func TestTransportSecurity(t *testing.T) {
 	encryptedRef, _ := encrypted.push(t, imageOf(t, testFiles))
 	bundle := filepath.Join(t.TempDir(), "ca.pem")
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: encrypted.Certificate().Raw}
-	if err := os.WriteFile(bundle, pem.EncodeToMemory(block), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(bundle, pem.EncodeToMemory(block), 0o600))
 	for _, test := range []struct {
 		reason string
 		opts   Options
@@ -93,18 +92,14 @@ func TestProxy(t *testing.T) {
 func large(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(file, make([]byte, limits.CertificateBytes+1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, make([]byte, limits.CertificateBytes+1), 0o600))
 	return file
 }
 
 func TestNewPullerRefusesBadOptions(t *testing.T) {
 	t.Parallel()
 	notPEM := filepath.Join(t.TempDir(), "x")
-	if err := os.WriteFile(notPEM, []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(notPEM, []byte("x"), 0o600))
 	for _, opts := range []Options{
 		{CABundle: "/nowhere"}, {CABundle: notPEM}, {InsecureRegistries: []string{"http://x"}}, {InsecureRegistries: []string{""}}, {CacheDir: notPEM},
 		{Authorities: Authorities{"a.example": "/nowhere"}}, {Authorities: Authorities{"a.example": notPEM}}, {Authorities: Authorities{"a.example": filepath.Dir(notPEM)}},

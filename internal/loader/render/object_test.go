@@ -11,6 +11,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestObject executes templates without a package. The error texts are parts of the whole.
@@ -61,9 +62,7 @@ func TestObjectYields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		processors := queueing.NewProcessors(1)
 		ctx, leave, err := processors.Enter(t.Context(), "slow")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		ended, meanwhile := false, make(chan bool, 1)
 		go func() {
 			_, end, err := processors.Enter(t.Context(), "other")

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 func testContext(t testing.TB, config map[string]any) map[string]any {
@@ -30,9 +31,7 @@ func testContext(t testing.TB, config map[string]any) map[string]any {
 		manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.3"}},
 		config, map[string]string{"web": "example.com/web@sha256:1"}, map[string]string{},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 
@@ -93,9 +92,7 @@ func TestTemplates(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, problems)
 			continue
 		}
-		if diff := cmp.Diff(test.want, string(out.Files["a.yaml"])); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.want, string(out.Files["a.yaml"]), test.reason)
 		if string(out.Files["b.yaml"]) != "x" || !out.Rendered["b.yaml"] || out.Rendered["dir/plain.txt"] || out.Files["_helpers"] != nil || out.Files["a.yaml.gotmpl"] != nil {
 			t.Errorf("%s: %v", test.reason, out.Files.Paths())
 		}

@@ -17,14 +17,13 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func newValues(t testing.TB, values ...string) *Values {
 	t.Helper()
 	v, err := New(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return v
 }
 

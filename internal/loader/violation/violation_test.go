@@ -5,10 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestString(t *testing.T) {
@@ -30,18 +29,14 @@ func TestString(t *testing.T) {
 		{Violation{Reason: ReasonTemplate, Details: strings.Repeat("ü", limits.DetailBytes)}, "Template error: " + strings.Repeat("ü", limits.DetailBytes/2) + "…. Correct the template; `kubectl package render` renders it."},
 		{Violation{Reason: ReasonTemplate, Details: "why?", Remedy: "Because."}, "Template error: why? Because."},
 	} {
-		if diff := cmp.Diff(test.want, test.v.String()); diff != "" {
-			t.Error(diff)
-		}
+		require.Equal(t, test.want, test.v.String())
 	}
 }
 
 func TestViolations(t *testing.T) {
 	t.Parallel()
 	a, b, c := Violation{Path: "a", Line: 2}, Violation{Path: "a", Line: 10}, Violation{Path: "b", Reason: ReasonTemplate}
-	if diff := cmp.Diff(Violations{a, b, c}, Violations{c, b, a, b}.Sorted()); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, Violations{a, b, c}, Violations{c, b, a, b}.Sorted())
 	var many Violations
 	for i := range limits.Violations + 5 {
 		many = append(many, Violation{Line: i + 1})

@@ -9,6 +9,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/schemas/bundled"
 	"lockstep.run/lockstep/internal/objects/listkeys"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -51,9 +52,7 @@ func TestIdentify(t *testing.T) {
 func TestTableHasTheKeysOfKubernetes(t *testing.T) {
 	t.Parallel()
 	bundle, err := bundled.Kubernetes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	ofStatus := []string{"apiServerID", "resourceID", "resourceClaimName", "driver", "status"}
 	count := 0
 	for name, text := range bundle.Definitions {
@@ -62,9 +61,7 @@ func TestTableHasTheKeysOfKubernetes(t *testing.T) {
 				Keys []string `json:"x-kubernetes-list-map-keys"`
 			} `json:"properties"`
 		}
-		if err := json.Unmarshal(text, &definition); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(text, &definition))
 		for field, list := range definition.Properties {
 			if len(list.Keys) == 0 || slices.Contains(ofStatus, list.Keys[0]) {
 				continue

@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/test/require"
 )
 
 // secret makes a Secret with a value.
@@ -59,13 +60,9 @@ func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 			plain = append(plain, rest)
 		}
 		before, err := json.Marshal(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out, made, err := objectslices.Split(deployment, strategy, in, sealing("k", func(p, o int) bool { return holds[[2]int{p, o}] }))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if after, _ := json.Marshal(in); !bytes.Equal(before, after) {
 			t.Fatal("the phases passed in were changed")
 		}
@@ -74,9 +71,7 @@ func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 		}
 		checkSealed(t, in, out, made)
 		want, _, err := objectslices.Split(deployment, strategy, plain, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i := range out {
 			out[i].SecretSlices = nil
 		}
@@ -100,13 +95,9 @@ func checkSealed(t *rapid.T, in, out []corev1alpha1.ObjectSetTemplatePhase, made
 			continue
 		}
 		kept, err := made[i].Secret()
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		opened, err := objectslices.Open(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if diff := cmp.Diff(names(made[i].Objects), names(opened)); diff != "" {
 			t.Fatalf("the Secret holds other objects (-want +got):\n%s", diff)
 		}
@@ -149,9 +140,7 @@ func sealed(t *testing.T, key, value string) (objectslices.Slice, *corev1.Secret
 		t.Fatalf("%d slices, error %v", len(made), err)
 	}
 	kept, err := made[0].Secret()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made[0], kept
 }
 

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/test/require"
 )
 
 const deployment = "shop"
@@ -78,9 +78,7 @@ func TestSplit(t *testing.T) {
 			t.Parallel()
 			before := len(tc.phases)
 			split, made, err := objectslices.Split(deployment, tc.strategy, tc.phases, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got []string
 			for _, p := range split {
 				count := fmt.Sprint(len(p.Slices))
@@ -89,15 +87,11 @@ func TestSplit(t *testing.T) {
 				}
 				got = append(got, fmt.Sprintf("%d+%s", len(p.Objects), count))
 			}
-			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, tc.want, strings.Join(got, " "), tc.reason)
 			if len(tc.phases) != before || len(tc.phases) > 0 && len(tc.phases[0].Slices) > 0 {
 				t.Error("the input was changed")
 			}
-			if diff := cmp.Diff(flatten(tc.phases, nil), flatten(split, made)); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, flatten(tc.phases, nil), flatten(split, made))
 		})
 	}
 }
@@ -139,17 +133,13 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 253)
 	_, made, err := objectslices.Split(long, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 2, 10)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(made[0].Name) != 253 || made[0].Name == made[1].Name {
 		t.Errorf("%d bytes, equal %t", len(made[0].Name), made[0].Name == made[1].Name)
 	}
 	// A name is part of stored revisions: another one would rewrite all slices.
 	_, made, err = objectslices.Split(deployment, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 1, 10)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if want := "shop-f6697930faf2eb15"; made[0].Name != want {
 		t.Errorf("got %s, want %s", made[0].Name, want)
 	}
@@ -171,9 +161,7 @@ func genSize() *rapid.Generator[int] {
 
 func split(t *rapid.T, objects []corev1alpha1.ObjectSetObject) []objectslices.Slice {
 	_, made, err := objectslices.Split(deployment, "", phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: objects}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return made
 }
 
@@ -184,9 +172,7 @@ func TestChunksAreBoundedAndWhole(t *testing.T) {
 		strategy := rapid.SampledFrom([]string{"", "EachObject", "BinpackNextFit"}).Draw(t, "strategy")
 		in := phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: objects})
 		out, made, err := objectslices.Split(deployment, strategy, in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if !slices.Equal(flatten(in, nil), flatten(out, made)) {
 			t.Fatal("joined chunks are not the input")
 		}
@@ -276,16 +262,12 @@ func TestSlicesAreFilled(t *testing.T) {
 		all = append(all, phase(fmt.Sprintf("phase-%d", i), 100, 300))
 	}
 	_, made, err := objectslices.Split(deployment, "", all, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(made) != 10 {
 		t.Errorf("1,000 objects of 400 bytes in 10 phases take %d slices, want one for each phase", len(made))
 	}
 	_, made, err = objectslices.Split(deployment, "", phases(phase("a", 2000, 1000)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if n := 2000 * 1100 / limits.SliceBytes; len(made) > 3*n {
 		t.Errorf("%d slices where %d are the least", len(made), n)
 	}

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/test/require"
 )
 
 func key(name string) objects.Key { return objects.Key{Kind: "Config", Namespace: "n", Name: name} }
@@ -66,9 +67,7 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	var w woken
 	table := claims.NewTable(w.wake)
-	if err := table.Claim(holder("one"), keys("b", "c")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Claim(holder("one"), keys("b", "c")))
 	var err error
 	var conflict *claims.Conflict
 	for _, asked := range [][]objects.Key{keys("a", "b", "c", "d"), keys("a", "c", "b", "d")} {
@@ -96,9 +95,7 @@ func TestConflictNamesClusterScopedHolders(t *testing.T) {
 	t.Parallel()
 	table := claims.NewTable(func(objects.Owner) {})
 	cluster := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "one"}, UID: "1"}
-	if err := table.Claim(cluster, keys("a")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Claim(cluster, keys("a")))
 	err := table.Claim(holder("two"), keys("a"))
 	if err == nil || !strings.Contains(err.Error(), "belongs to ClusterObjectDeployment one:") || strings.Contains(err.Error(), "more objects") {
 		t.Errorf("got %v", err)
@@ -113,9 +110,7 @@ func TestConflictNamesTheRemedy(t *testing.T) {
 		{"one", "cluster", "or release it there (kubectl package release config/a -n n); spec.collisionProtection: None here takes it over"},
 	} {
 		table := claims.NewTable(func(objects.Owner) {})
-		if err := table.Claim(holder(tc.holder), keys("a")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, table.Claim(holder(tc.holder), keys("a")))
 		if err := table.Claim(holder(tc.claimant), keys("a")); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
 			t.Errorf("%s claims from %s: %v, want %q", tc.claimant, tc.holder, err, tc.want)
 		}
@@ -190,9 +185,7 @@ func TestPreviousHandsItsClaimsOver(t *testing.T) {
 	var w woken
 	table := claims.NewTable(w.wake)
 	first, second, other := holder("first"), holder("second"), holder("other")
-	if err := table.Claim(first, keys("a", "b")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, table.Claim(first, keys("a", "b")))
 	if err := table.Claim(second, keys("b", "c"), first.UID); err != nil {
 		t.Fatalf("the predecessor has to yield: %v", err)
 	}

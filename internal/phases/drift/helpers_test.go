@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -30,21 +31,15 @@ type cluster struct {
 func newCluster(t testing.TB, document string, kind schema.GroupVersionKind) *cluster {
 	t.Helper()
 	text, err := os.ReadFile("../../cluster/schemas/testdata/" + document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var content struct {
 		Components struct {
 			Schemas map[string]*spec.Schema `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal(text, &content); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(text, &content))
 	converter, err := managedfields.NewTypeConverter(content.Components.Schemas, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return &cluster{t: t, kind: kind, fields: managedfieldstest.NewTestFieldManager(converter, kind), types: NewListTypes()}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -27,9 +28,7 @@ func imply(t *testing.T, template, live string) *Implied {
 	types, kind := NewListTypes(), schema.GroupKind{Kind: object.GetKind()}
 	types.Learn(kind, object.GetManagedFields())
 	m, err := Imply(apinames.Default, yamltest.Decode(t, template), object, false, types.Of(kind))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return m
 }
 
@@ -118,9 +117,7 @@ func TestImplied(t *testing.T) {
 			if metadata, has := got["metadata"].(map[string]any); has && len(metadata) == 0 {
 				delete(got, "metadata")
 			}
-			if diff := cmp.Diff(yamltest.Decode(t, tc.want), got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
+			require.Equal(t, yamltest.Decode(t, tc.want), got, tc.reason)
 		})
 	}
 }
@@ -129,9 +126,7 @@ func TestImplied(t *testing.T) {
 func TestImpliedAsApplied(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: D, spec: {a: 1}}`, `{kind: D, metadata: {managedFields: [`+ours+`{"f:spec": {"f:a": {}, "f:b": {}}}}]}, spec: {a: 2, b: 3, default: 4}}`)
-	if diff := cmp.Diff(yamltest.Decode(t, `{a: 1, default: 4}`), m.AsApplied().Object()["spec"]); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, yamltest.Decode(t, `{a: 1, default: 4}`), m.AsApplied().Object()["spec"])
 }
 
 func TestImpliedOpen(t *testing.T) {
@@ -142,9 +137,7 @@ func TestImpliedOpen(t *testing.T) {
 	if !m.Open(answer) || m.Open(answer) {
 		t.Error("a map that the API server drops is opened once")
 	}
-	if diff := cmp.Diff(yamltest.Decode(t, `{dropped: {a: 1}, kept: {}}`), m.Object()["spec"]); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, yamltest.Decode(t, `{dropped: {a: 1}, kept: {}}`), m.Object()["spec"])
 }
 
 func TestYield(t *testing.T) {
@@ -192,12 +185,8 @@ func TestYield(t *testing.T) {
 			if !m.Yield(tc.causes) {
 				t.Fatalf("nothing yields to %s", tc.causes)
 			}
-			if diff := cmp.Diff(yamltest.Decode(t, tc.want), m.Object()["spec"]); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff([]string{"kubectl-edit"}, m.Yielded()); diff != "" {
-				t.Errorf("managers (-want +got):\n%s", diff)
-			}
+			require.Equal(t, yamltest.Decode(t, tc.want), m.Object()["spec"], tc.reason)
+			require.Equal(t, []string{"kubectl-edit"}, m.Yielded(), "managers")
 			for range 8 {
 				m.Yield([]string{"spec", "spec.ports[7].name", "metadata.labels", "[", "x]"})
 			}
@@ -286,9 +275,7 @@ func TestFresh(t *testing.T) {
 	if !m.Fresh(fresh) || m.Fresh(fresh) {
 		t.Error("the class has to stay")
 	}
-	if diff := cmp.Diff(yamltest.Decode(t, `{class: nginx, rules: [a], service: {port: 1}}`), m.Object()["spec"]); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, yamltest.Decode(t, `{class: nginx, rules: [a], service: {port: 1}}`), m.Object()["spec"])
 }
 
 // TestKeep: an installer keeps the fields that cannot change, and no others.
@@ -299,21 +286,15 @@ func TestKeep(t *testing.T) {
 	types, kind := NewListTypes(), schema.GroupKind{Kind: "Q"}
 	types.Learn(kind, object.GetManagedFields())
 	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {more: 1}}`), object, true, types.Of(kind))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if m.Keep([]string{"spec.other", "spec.more"}) {
 		t.Error("a field of the template, or of nobody, is kept")
 	}
 	if !m.Keep([]string{"spec.scopes", "spec.list[0].x"}) || m.Keep([]string{"spec.scopes"}) {
 		t.Error("what cannot change has to be kept, once")
 	}
-	if diff := cmp.Diff(yamltest.Decode(t, `{more: 1, scopes: [a], list: [{name: a, x: 1}]}`), m.Object()["spec"]); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff(yamltest.Decode(t, `{spec: {scopes: [a], hard: {pods: 1}}}`), Installed(apinames.Default, object)); diff != "" {
-		t.Errorf("what the installer wrote (-want +got):\n%s", diff)
-	}
+	require.Equal(t, yamltest.Decode(t, `{more: 1, scopes: [a], list: [{name: a, x: 1}]}`), m.Object()["spec"])
+	require.Equal(t, yamltest.Decode(t, `{spec: {scopes: [a], hard: {pods: 1}}}`), Installed(apinames.Default, object), "what the installer wrote")
 }
 
 // TestAfter: managedFields name whoever filled a map or list, also after the engine has emptied it.
@@ -323,9 +304,7 @@ func TestAfter(t *testing.T) {
 		{manager: edit, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:map": {}, "f:set": {}, "f:full": {"f:x": {}}, "f:theirs": {}, "f:list": {'k:{"k":"a"}': {".": {}, "f:k": {}, "f:in": {}}}}}}]},
 		spec: {map: {}, set: [], full: {x: 1}, theirs: {}, list: [{k: a, in: {}}]}}`)
 	m.After([]map[string]any{yamltest.Decode(t, `{spec: {map: {}, set: [], full: {}, theirs: {y: 1}, list: [{k: a, in: {}}]}}`)})
-	if diff := cmp.Diff(yamltest.Decode(t, `{full: {x: 1}, theirs: {}, list: [{k: a}]}`), m.Object()["spec"]); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, yamltest.Decode(t, `{full: {x: 1}, theirs: {}, list: [{k: a}]}`), m.Object()["spec"])
 }
 
 // TestYieldToSubresources: the replicas of an autoscaler are not in the way of anything.
@@ -384,13 +363,9 @@ func TestResidue(t *testing.T) {
 	former := yamltest.Decode(t, `{spec: {clusterIP: None, type: ClusterIP, replicas: 2, left: {a: 1}, stays: 1}, status: {a: 1}}`)
 	next := yamltest.Decode(t, `{spec: {stays: 1}}`)
 	live := yamltest.Decode(t, `{spec: {clusterIP: None, type: ClusterIP, replicas: 2, stays: 1}, status: {a: 1}}`)
-	if diff := cmp.Diff([]string{"spec.clusterIP", "spec.type"}, Residue(former, next, live, nil, nobody)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"spec.clusterIP", "spec.type"}, Residue(former, next, live, nil, nobody))
 	fresh := yamltest.Decode(t, `{spec: {clusterIP: 10.0.0.1, type: ClusterIP}}`)
-	if diff := cmp.Diff([]string{"spec.clusterIP"}, Residue(former, next, live, fresh, nobody)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"spec.clusterIP"}, Residue(former, next, live, fresh, nobody))
 	theirs := func(path []string) bool { return slices.Equal(path, []string{"spec", "clusterIP"}) }
 	if left := Residue(former, next, live, fresh, theirs); len(left) > 0 {
 		t.Errorf("what another manager owns is left behind: %v", left)
@@ -402,21 +377,15 @@ func TestReplace(t *testing.T) {
 	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: C, metadata: {uid: u, resourceVersion: "7", labels: {a: b}}, spec: {a: 1}, gone: 1, same: {x: 1}, status: {y: 1}}`)}
 	next := yamltest.Decode(t, `{kind: C, metadata: {uid: u, resourceVersion: "7", labels: {a/b: c~d}}, spec: {b: 1}, same: {x: 1}}`)
 	patch, err := Replace(live, next)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var ops []struct{ Op, Path string }
-	if err := json.Unmarshal(patch, &ops); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(patch, &ops))
 	var got []string
 	for _, op := range ops {
 		got = append(got, op.Op+" "+op.Path)
 	}
 	want := []string{"test /metadata/uid", "test /metadata/resourceVersion", "add /spec", "remove /gone", "add /metadata/labels"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("operations (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got, "operations")
 }
 
 // TestMigrationGivesUpReplicas: an autoscaler is to take over from the live number.
@@ -425,13 +394,9 @@ func TestMigrationGivesUpReplicas(t *testing.T) {
 	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: D, metadata: {uid: u, resourceVersion: "1", managedFields: [`+ours+`{"f:spec": {"f:replicas": {}, "f:a": {}}}}]}}`)}
 	fields := func(next string) []string {
 		migrated, err := migrate(apinames.Default, live.GetManagedFields(), "v1", Origin{Next: yamltest.Decode(t, next)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		set, err := Fields(migrated[len(migrated)-1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var paths []string
 		for path := range set.All() {
 			paths = append(paths, path.String())
@@ -439,12 +404,8 @@ func TestMigrationGivesUpReplicas(t *testing.T) {
 		slices.Sort(paths)
 		return paths
 	}
-	if diff := cmp.Diff([]string{".spec.a"}, fields(`{spec: {a: 1}}`)); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{".spec.a", ".spec.replicas"}, fields(`{spec: {replicas: 3}}`)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{".spec.a"}, fields(`{spec: {a: 1}}`))
+	require.Equal(t, []string{".spec.a", ".spec.replicas"}, fields(`{spec: {replicas: 3}}`))
 	if _, needed, _ := Migration(apinames.Default, live, Origin{Next: yamltest.Decode(t, `{spec: {replicas: 3}}`)}); needed {
 		t.Error("nothing is to be given up")
 	}
@@ -457,9 +418,7 @@ func TestMigrationOfStringData(t *testing.T) {
 		Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:stringData":{"f:j":{}}}`),
 	}}
 	migrated, err := migrate(apinames.Default, entries, "v1", Origin{Next: map[string]any{}, Adopting: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := migrated[0].FieldsV1.GetRawString(); got != `{"f:data":{"f:j":{}}}` {
 		t.Errorf("the engine owns %s", got)
 	}

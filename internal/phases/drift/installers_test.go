@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -74,9 +74,7 @@ spec:
 			if fieldsAt(t, after, "metadata", "labels")["injected"] != "yes" {
 				t.Error("a label of another manager is gone")
 			}
-			if diff := cmp.Diff([]any{"example.com/theirs"}, metadata["finalizers"]); diff != "" {
-				t.Errorf("finalizers (-want +got):\n%s", diff)
-			}
+			require.Equal(t, []any{"example.com/theirs"}, metadata["finalizers"], "finalizers")
 		})
 	}
 }
@@ -93,12 +91,8 @@ func adopt(t *testing.T, c *cluster, template string) {
 		t.Fatalf("Migration = %t, %v", needed, err)
 	}
 	migrated, err := patched(t, live, patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.fields.Update(migrated, "migration"); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, c.fields.Update(migrated, "migration"))
 	c.apply("package-operator", template)
 }
 
@@ -128,9 +122,7 @@ func TestEntriesOfInstallers(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{scale, entry("kubectl-edit", update, "v1", `{"f:data":{"f:z":{}}}`), entry("cainjector", update, "v1", `{"f:data":{"f:ca":{}}}`), entry("package-operator", apply, "v1", `{"f:data":{"f:ca":{}}}`)}},
 	} {
 		migrated, err := migrate(apinames.Default, test.entries, "v1", Origin{Next: template, Adopting: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		texts := func(entries []metav1.ManagedFieldsEntry) []string {
 			var all []string
 			for _, e := range entries {
@@ -138,8 +130,6 @@ func TestEntriesOfInstallers(t *testing.T) {
 			}
 			return all
 		}
-		if diff := cmp.Diff(texts(test.want), texts(migrated)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-		}
+		require.Equal(t, texts(test.want), texts(migrated), test.reason)
 	}
 }

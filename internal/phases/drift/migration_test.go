@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -24,9 +24,7 @@ func patched(t *testing.T, live *unstructured.Unstructured, patch []byte) (*unst
 		Op, Path string
 		Value    json.RawMessage
 	}
-	if err := json.Unmarshal(patch, &operations); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(patch, &operations))
 	result := live.DeepCopy()
 	for _, operation := range operations {
 		name, inMetadata := strings.CutPrefix(operation.Path, "/metadata/")
@@ -74,19 +72,13 @@ func TestMigrationRemovesFields(t *testing.T) {
 				t.Fatalf("Migration = %t, %v", needed, err)
 			}
 			migrated, err := patched(t, live, patch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if HasUpdates(apinames.Default, migrated.GetManagedFields()) {
 				t.Errorf("migration is still needed: %v", migrated.GetManagedFields())
 			}
-			if err := c.fields.Update(migrated, "migration"); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.fields.Update(migrated, "migration"))
 			want := map[string]metav1.ManagedFieldsOperationType{"package-operator": "Apply", "other": "Update"}
-			if diff := cmp.Diff(want, c.managers()); diff != "" {
-				t.Errorf("managers (-want +got):\n%s", diff)
-			}
+			require.Equal(t, want, c.managers(), "managers")
 
 			next := strings.Replace(deployment, "replicas: 2", "minReadySeconds: 3", 1)
 			next = strings.Replace(next, "      - {name: second, image: \"init:2\"}\n", "", 1)
@@ -123,9 +115,7 @@ func TestMigrationGuards(t *testing.T) {
 		obj["data"] = map[string]any{"a": "1"}
 	})
 	patch, _, err := Migration(apinames.Default, c.live(), Origin{Templates: []map[string]any{yamltest.Decode(t, `{data: {a: "1"}}`)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for field, value := range map[string]string{"uid": "v", "resourceVersion": "8"} {
 		other := c.live()
 		fieldsAt(t, other.Object, "metadata")[field] = value
@@ -202,16 +192,12 @@ func TestMigrationEntries(t *testing.T) {
 				return
 			}
 			migrated, err := patched(t, live, patch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			text := func(entries []metav1.ManagedFieldsEntry) string {
 				encoded, _ := json.MarshalIndent(entries, "", " ")
 				return string(encoded)
 			}
-			if diff := cmp.Diff(text(test.want), text(migrated.GetManagedFields())); diff != "" {
-				t.Errorf("managedFields (-want +got):\n%s", diff)
-			}
+			require.Equal(t, text(test.want), text(migrated.GetManagedFields()), "managedFields")
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -27,9 +28,7 @@ func TestOwnedByOthers(t *testing.T) {
 		"/spec/a": false, "/spec/list": true, "/spec/list/0/c": false, "/none/a": false, "/spec/a/b": false,
 	} {
 		path, err := apinames.Default.ParseFieldPointer(pointer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := owned(path); got != want {
 			t.Errorf("%s: %v, want %v", pointer, got, want)
 		}

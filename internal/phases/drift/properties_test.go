@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Templates of these properties say by the first letters of a field what it is:
@@ -296,9 +297,7 @@ func TestOrderAndTypesAreIrrelevant(t *testing.T) {
 			t.Error("order of keys or types of numbers change the outcome")
 		}
 		text, err := json.Marshal(live)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if Digest(json.RawMessage(text)) != digest {
 			t.Error("the digest depends on the Go type")
 		}

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/phases/drift"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestRecord(t *testing.T) {
@@ -21,13 +21,9 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	patch, err := drift.Record(dry, "7")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got, want any
-	if err := json.Unmarshal(patch, &got); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(patch, &got))
 	if err := json.Unmarshal([]byte(`[
 		{"op": "test", "path": "/metadata/uid", "value": "u"},
 		{"op": "test", "path": "/metadata/resourceVersion", "value": "7"},
@@ -38,7 +34,5 @@ func TestRecord(t *testing.T) {
 	]`), &want); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("others keep their entries, and what the API server made up goes:\n%s", diff)
-	}
+	require.Equal(t, want, got, "others keep their entries, and what the API server made up goes")
 }

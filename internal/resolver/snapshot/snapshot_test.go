@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
+	"lockstep.run/lockstep/test/require"
 )
 
 func pkg(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
@@ -120,9 +121,7 @@ func TestInstalledOf(t *testing.T) {
 	} {
 		i := snapshot.InstalledOf(tc.pkg)
 		got := facts{i.Package, i.Version, i.Generated, i.Changeable, i.Available, i.Deleting, i.Unloaded, i.AllDependents}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s: %s", tc.reason, diff)
-		}
+		require.Equal(t, tc.want, got, tc.reason)
 		if i.Instance != (resolver.Instance{Namespace: "team", Name: "shop"}) || (tc.pkg.Status.Resolved != nil) != (i.Unique == corev1alpha1.UniqueScopeCluster && len(i.Provides) == 1) {
 			t.Errorf("%s: %+v", tc.reason, i)
 		}
@@ -138,9 +137,7 @@ func TestRequirementsOf(t *testing.T) {
 	want := []resolver.Requirement{
 		{Dependency: corev1alpha1.Dependency{Name: "db", Optional: true}, Satisfier: &resolver.Instance{Name: "db"}}, {Dependency: corev1alpha1.Dependency{Name: "api"}},
 	}
-	if diff := cmp.Diff(want, snapshot.RequirementsOf(status)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, snapshot.RequirementsOf(status))
 }
 
 func TestOffersOf(t *testing.T) {

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -26,9 +26,7 @@ spec:
 func TestKubernetes(t *testing.T) {
 	t.Parallel()
 	bundle, err := Kubernetes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.HasPrefix(bundle.Version, "v1.") {
 		t.Errorf("version %q", bundle.Version)
 	}
@@ -61,16 +59,12 @@ func TestKubernetes(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if diff := cmp.Diff(test.invalid, got); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.invalid, got, test.reason)
 		var incomplete []string
 		for _, field := range static.Incomplete(yamltest.Object(t, test.object)) {
 			incomplete = append(incomplete, field.Error())
 		}
-		if diff := cmp.Diff(test.incomplete, incomplete); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.incomplete, incomplete, test.reason)
 	}
 	apps := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	for path, want := range map[string]bool{
@@ -80,7 +74,5 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("HasField(%s) = %t", path, got)
 		}
 	}
-	if diff := cmp.Diff([]string{"v1", "v2"}, static.Served(schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"})); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"v1", "v2"}, static.Served(schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}))
 }
