@@ -6,9 +6,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
-
-	"charm.land/lipgloss/v2"
-	"charm.land/lipgloss/v2/table"
+	"strings"
+	"unicode/utf8"
 
 	"lockstep.run/lockstep/bench/measure"
 )
@@ -100,15 +99,28 @@ func figure(value float64) string {
 	return fmt.Sprintf("%.3f", value)
 }
 
-// printTable prints Markdown.
+// printTable prints Markdown, aligned to the right but for the first column.
 func printTable(w io.Writer, head []string, rows [][]string) {
-	cell := lipgloss.NewStyle().Padding(0, 1)
-	t := table.New().Border(lipgloss.MarkdownBorder()).BorderTop(false).BorderBottom(false).Headers(head...).Rows(rows...)
-	t.StyleFunc(func(_, column int) lipgloss.Style {
-		if column == 0 {
-			return cell
+	width := make([]int, len(head))
+	for _, line := range append([][]string{head}, rows...) {
+		for i, cell := range line {
+			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
-		return cell.Align(lipgloss.Right)
-	})
-	fmt.Fprintf(w, "\n%s\n\n", t)
+	}
+	ruler := make([]string, len(head))
+	for i, columns := range width {
+		ruler[i] = strings.Repeat("-", columns)
+	}
+	fmt.Fprintln(w)
+	for _, line := range append([][]string{head, ruler}, rows...) {
+		for i, cell := range line {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				cell, pad = cell+pad, ""
+			}
+			fmt.Fprintf(w, "| %s%s ", pad, cell)
+		}
+		fmt.Fprintln(w, "|")
+	}
+	fmt.Fprintln(w)
 }

@@ -24,7 +24,7 @@ func TestPrint(t *testing.T) {
 raw, 16 clients, median of 3: 50 creates 0.50 s, 50 deletes 0.25 s
 
 | scenario | requests | writes | dry runs | statuses | events | reads | lists | (refused) | seconds | × raw |    after it | CPU s | RssAnon MiB | VmHWM MiB |
-|----------|----------|--------|----------|----------|--------|-------|-------|-----------|---------|-------|-------------|-------|-------------|-----------|
+| -------- | -------- | ------ | -------- | -------- | ------ | ----- | ----- | --------- | ------- | ----- | ----------- | ----- | ----------- | --------- |
 | install  |       78 |     70 |        0 |        0 |      0 |     8 |     0 |         0 |   0.250 |  0.50 | 2 in 1.50 s |  0.02 |        15.0 |      64.0 |
 
 - install: 3 slices
@@ -32,7 +32,7 @@ raw, 16 clients, median of 3: 50 creates 0.50 s, 50 deletes 0.25 s
 Budget: 2 limits, 1 not kept
 
 | workload | scenario |  measure | at most | measured |   kept |
-|----------|----------|----------|---------|----------|--------|
+| -------- | -------- | -------- | ------- | -------- | ------ |
 | 50       |  install | requests |      77 |       78 | **no** |
 | 50       |  install |  seconds |   0.300 |    0.250 |    yes |
 

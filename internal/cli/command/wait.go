@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"charm.land/lipgloss/v2"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -180,7 +179,7 @@ type live struct {
 
 func newLive(out io.Writer, title string) *live {
 	if f, ok := out.(*os.File); ok {
-		lipgloss.EnableLegacyWindowsANSI(f)
+		terminal.EnableSequences(f)
 	}
 	l := &live{
 		out: out, size: func() (int, int) { return terminal.Size(out) }, begin: time.Now(), stop: make(chan struct{}),

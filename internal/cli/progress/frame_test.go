@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -32,8 +32,8 @@ func TestFrameFits(t *testing.T) {
 			t.Fatalf("%d lines on a screen of %d:\n%s", len(lines), o.Height, frame)
 		}
 		for _, line := range lines {
-			if lipgloss.Width(line) > o.Width {
-				t.Fatalf("%d columns on a screen of %d: %q", lipgloss.Width(line), o.Width, line)
+			if ansi.StringWidth(line) > o.Width {
+				t.Fatalf("%d columns on a screen of %d: %q", ansi.StringWidth(line), o.Width, line)
 			}
 		}
 	})

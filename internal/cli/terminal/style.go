@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 
-	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 )
@@ -23,13 +22,13 @@ func Plain() Styles {
 
 // Colored is with colour.
 func Colored() Styles {
-	style := func(s lipgloss.Style) func(string) string { return func(text string) string { return s.Render(text) } }
+	none := ansi.Style{}
 	return Styles{
-		Good:   style(lipgloss.NewStyle().Foreground(lipgloss.Green)),
-		Busy:   style(lipgloss.NewStyle().Foreground(lipgloss.Cyan)),
-		Bad:    style(lipgloss.NewStyle().Foreground(lipgloss.Red)),
-		Faint:  style(lipgloss.NewStyle().Faint(true)),
-		Strong: style(lipgloss.NewStyle().Bold(true)),
+		Good:   none.ForegroundColor(ansi.Green).Styled,
+		Busy:   none.ForegroundColor(ansi.Cyan).Styled,
+		Bad:    none.ForegroundColor(ansi.Red).Styled,
+		Faint:  none.Faint().Styled,
+		Strong: none.Bold().Styled,
 	}
 }
 
@@ -68,7 +67,7 @@ func WidthOf(w io.Writer) int {
 
 // Pad fills text with spaces up to a width in columns. Styles do not count.
 func Pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-lipgloss.Width(text)))
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
 }
 
 // Truncate cuts text at a width in columns and marks the cut.
@@ -80,7 +79,7 @@ func Wrap(text string, width int) []string {
 	if width < 1 {
 		width = 1
 	}
-	lines := strings.Split(lipgloss.Wrap(text, width, ""), "\n")
+	lines := strings.Split(ansi.Wrap(text, width, ""), "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
@@ -96,7 +95,7 @@ func Table(rows [][]string) []string {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], lipgloss.Width(cell))
+			widths[i] = max(widths[i], ansi.StringWidth(cell))
 		}
 	}
 	lines := make([]string, len(rows))
