@@ -4,17 +4,18 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"io"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 )
 
-// file is an entry of an archive.
+// file is an entry of an archive; a path that ends in a slash is a folder.
 type file struct {
 	path    string
 	mode    int64
 	content []byte
+	owner   int
 }
 
 // readFolder reads all files below a folder, in order, through links to other folders.
@@ -35,7 +36,7 @@ func readFolder(folder string) ([]file, error) {
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, file{entry.Name(), 0o644, content})
+			files = append(files, file{path: entry.Name(), mode: 0o644, content: content})
 			continue
 		}
 		below, err := readFolder(path)
@@ -43,45 +44,53 @@ func readFolder(folder string) ([]file, error) {
 			return nil, err
 		}
 		for _, f := range below {
-			files = append(files, file{entry.Name() + "/" + f.path, f.mode, f.content})
+			f.path = entry.Name() + "/" + f.path
+			files = append(files, f)
 		}
 	}
 	return files, nil
 }
 
-// writeTar writes an archive into the folder of the release, compressed where its name says so.
+// writeTar writes an archive into the folder of the release, compressed if its name says so.
 func (r *release) writeTar(name string, files []file) error {
+	content, err := r.tar(files)
+	if err != nil || !strings.HasSuffix(name, "gz") {
+		return errors.Join(err, r.write(name, content))
+	}
 	var buffer bytes.Buffer
-	var out io.WriteCloser = nopCloser{&buffer}
-	if strings.HasSuffix(name, "gz") {
-		out = gzip.NewWriter(&buffer) // its header has no time
-	}
-	archive := tar.NewWriter(out)
-	for _, f := range files {
-		header := &tar.Header{
-			Name: f.path, Mode: f.mode, Size: int64(len(f.content)), ModTime: r.created, Typeflag: tar.TypeReg, Format: tar.FormatPAX,
-		}
-		if err := archive.WriteHeader(header); err != nil {
-			return err
-		}
-		if _, err := archive.Write(f.content); err != nil {
-			return err
-		}
-	}
-	if err := archive.Close(); err != nil {
+	zipped := gzip.NewWriter(&buffer) // its header has no time
+	if _, err := zipped.Write(content); err != nil {
 		return err
 	}
-	if err := out.Close(); err != nil {
+	if err := zipped.Close(); err != nil {
 		return err
 	}
 	return r.write(name, buffer.Bytes())
+}
+
+// tar returns an archive.
+func (r *release) tar(files []file) ([]byte, error) {
+	var buffer bytes.Buffer
+	archive := tar.NewWriter(&buffer)
+	for _, f := range files {
+		header := &tar.Header{
+			Name: f.path, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(f.content)), ModTime: r.created, Typeflag: tar.TypeReg, Format: tar.FormatPAX,
+		}
+		if strings.HasSuffix(f.path, "/") {
+			header.Typeflag = tar.TypeDir
+		}
+		if err := archive.WriteHeader(header); err != nil {
+			return nil, err
+		}
+		if _, err := archive.Write(f.content); err != nil {
+			return nil, err
+		}
+	}
+	err := archive.Close()
+	return buffer.Bytes(), err
 }
 
 // write writes a file of the release.
 func (r *release) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(r.folder, name), content, 0o644) // readable by all users
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }

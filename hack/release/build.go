@@ -8,42 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 )
 
-// platform is an operating system with an architecture.
-type platform struct{ os, arch string }
-
-func (p platform) String() string { return p.os + "/" + p.arch }
-
-// all are the platforms of the plugin.
-var all = []platform{
-	{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
-}
-
-func parsePlatforms(list string) ([]platform, error) {
-	if list == "" {
-		return all, nil
-	}
-	var chosen []platform
-	for name := range strings.SplitSeq(list, ",") {
-		found := false
-		for _, p := range all {
-			if p.String() == name {
-				chosen, found = append(chosen, p), true
-			}
-		}
-		if !found {
-			return nil, fmt.Errorf("--platforms: %s is none of %v", name, all)
-		}
-	}
-	return chosen, nil
-}
-
 // levels of processors are those that Go compiles for by default, whatever the environment says.
-var levels = []string{"GOAMD64=v1", "GOARM64=v8.0"}
+var levels = []string{"GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0"}
 
-// command runs a program of this project, whose output is what it prints.
+// command runs a program of this project, and returns what it prints.
 func command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stderr = slices.Concat(os.Environ(), levels, env), os.Stderr
@@ -54,57 +24,33 @@ func command(ctx context.Context, env []string, name string, args ...string) (st
 	return strings.TrimSpace(string(output)), nil
 }
 
-// buildImage writes the image of the manager, and reads its digest.
-func (r *release) buildImage(ctx context.Context, scratch string) error {
-	layout := filepath.Join(scratch, "image")
-	var architectures []string
-	for _, p := range r.platforms {
-		if p.os == "linux" {
-			architectures = append(architectures, p.arch)
-		}
-	}
-	printed, err := command(ctx, []string{"CGO_ENABLED=0"}, "go", "run", "./hack/image", "--out", layout, "--version", r.version,
-		"--created", r.created.Format(time.RFC3339), "--architectures", strings.Join(architectures, ","))
-	if err != nil {
-		return err
-	}
-	var found bool
-	if _, r.digest, found = strings.Cut(printed, "@"); !found {
-		return fmt.Errorf("hack/image printed no digest: %s", printed)
-	}
-	files, err := readFolder(layout)
-	if err != nil {
-		return err
-	}
-	return r.writeTar("lockstep-manager-"+r.version+".oci.tar", files)
+// compile builds one of both programs for a platform, the same on every machine.
+func (r *release) compile(ctx context.Context, scratch, name string, p platform) (path string, err error) {
+	fmt.Fprintf(os.Stderr, "building %s for %s\n", name, p)
+	path = filepath.Join(scratch, name+"-"+p.os+"-"+p.arch)
+	_, err = command(ctx, []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=-mod=readonly"}, "go", "build",
+		"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
+		"-o", path, "./cmd/"+name)
+	return path, err
 }
 
 // buildPlugins writes an archive of the plugin for each platform.
 func (r *release) buildPlugins(ctx context.Context, scratch string) error {
 	for _, p := range r.platforms {
-		fmt.Fprintf(os.Stderr, "building the plugin for %s\n", p)
-		program := filepath.Join(scratch, r.archive(p))
-		_, err := command(ctx, []string{"CGO_ENABLED=0", "GOOS=" + p.os, "GOARCH=" + p.arch, "GOFLAGS=-mod=readonly"}, "go", "build",
-			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
-			"-o", program, "./cmd/kubectl-package")
+		program, err := r.compile(ctx, scratch, "kubectl-package", p)
 		if err != nil {
 			return err
 		}
-		content, err := os.ReadFile(program)
-		if err != nil {
-			return err
-		}
-		license, err := os.ReadFile("LICENSE")
-		if err != nil {
-			return err
-		}
-		files := []file{{"LICENSE", 0o644, license}, {programOf(p), 0o755, content}}
+		files := []file{{path: "LICENSE", mode: 0o644}, {path: programOf(p), mode: 0o755}}
+		sources := []string{"LICENSE", program}
 		if p.os != "windows" {
-			complete, err := os.ReadFile("cmd/kubectl-package/kubectl_complete-package")
-			if err != nil {
+			files = append(files, file{path: "kubectl_complete-package", mode: 0o755})
+			sources = append(sources, "cmd/kubectl-package/kubectl_complete-package")
+		}
+		for i, source := range sources {
+			if files[i].content, err = os.ReadFile(source); err != nil {
 				return err
 			}
-			files = append(files, file{"kubectl_complete-package", 0o755, complete})
 		}
 		if err := r.writeTar(r.archive(p), files); err != nil {
 			return err
@@ -125,23 +71,17 @@ func programOf(p platform) string {
 	return "kubectl-package"
 }
 
-// listModules writes the software bill of materials of both programs, for the first platform that is built.
+// listModules writes the software bills of materials of both programs, for the first platform of Linux.
 func (r *release) listModules(ctx context.Context, scratch string) error {
-	tool := filepath.Join(scratch, "cyclonedx-gomod")
-	if _, err := command(ctx, []string{"CGO_ENABLED=0"}, "go", "-C", "operate", "build", "-o", tool, "github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod"); err != nil {
-		return err
-	}
+	p := r.platforms[slices.IndexFunc(r.platforms, func(p platform) bool { return p.os == "linux" })]
 	for _, name := range []string{"kubectl-package", "lockstep-manager"} {
-		program := filepath.Join(scratch, name)
-		_, err := command(ctx, []string{"CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=-mod=readonly"}, "go", "build",
-			"-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X lockstep.run/lockstep/internal/kube/version.Version="+r.version,
-			"-o", program, "./cmd/"+name)
+		bill, err := filepath.Abs(filepath.Join(r.folder, name+"-"+r.version+".cdx.json"))
 		if err != nil {
 			return err
 		}
 		// Without its own number and time, which differ from run to run.
-		_, err = command(ctx, nil, tool, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", r.version,
-			"-output", filepath.Join(r.folder, name+"-"+r.version+".cdx.json"), program)
+		_, err = command(ctx, nil, "go", "-C", "operate", "tool", "cyclonedx-gomod", "bin", "-json", "-std", "-noserial", "-notimestamp",
+			"-version", r.version, "-output", bill, filepath.Join(scratch, name+"-"+p.os+"-"+p.arch))
 		if err != nil {
 			return err
 		}

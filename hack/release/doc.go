@@ -3,10 +3,15 @@
 //	go run ./hack/release --out dist/v0.2.0 v0.2.0
 //
 // These are the manager's image as an OCI layout in a tar, the plugin for six platforms, the manifests as one YAML and as a Helm
-// chart, manifests of krew, a software bill of materials, the provenance, and checksums of all of these. Where a key or an identity
-// is given, these and the image are signed.
+// chart, manifests of krew, software bills of materials, the provenance, and checksums of all of these. With --layout it makes the
+// image alone, as a folder that any tool pushes that reads OCI layouts:
 //
-// The same commit, Go version and flags give the same bytes: paths are trimmed, no
-// version control data is stamped but the commit, all times are that of the commit, and
-// lists are sorted. Only signatures differ.
+//	go run ./hack/release --layout dist/image
+//	crane push dist/image registry.example.com/lockstep-manager:v0.1.0
+//
+// The same commit, Go version and flags give the same bytes: paths are trimmed, no version control data is stamped but the commit,
+// all times are the commit's, and lists are sorted.
+//
+// The image holds no files with CA certificates, which differ with the machine that builds: the manager trusts Mozilla's, which are
+// in its binary. A bundle that is mounted at /etc/ssl/certs replaces them.
 package main

@@ -8,7 +8,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
@@ -20,27 +19,7 @@ const imageInConfig = "lockstep.run/lockstep-manager"
 
 // writeManifests writes the manifests of config as one YAML, with the image by its digest.
 func (r *release) writeManifests(folder string) error {
-	files, err := readFolder(folder)
-	if err != nil {
-		return err
-	}
-	fs := filesys.MakeFsInMemory()
-	for _, f := range files {
-		if err := fs.WriteFile("/config/"+f.path, f.content); err != nil {
-			return err
-		}
-	}
-	overlay, err := yaml.Marshal(&types.Kustomization{
-		Resources: []string{"../config"},
-		Images:    []types.Image{{Name: imageInConfig, NewName: r.image, NewTag: r.version, Digest: r.digest}},
-	})
-	if err != nil {
-		return err
-	}
-	if err := fs.WriteFile("/release/kustomization.yaml", overlay); err != nil {
-		return err
-	}
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, "/release")
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	if err != nil {
 		return fmt.Errorf("put the manifests together: %w", err)
 	}
@@ -48,8 +27,15 @@ func (r *release) writeManifests(folder string) error {
 	if err != nil {
 		return err
 	}
+	document, err = replaceAll(document, "image: "+imageInConfig+":dev", "image: "+r.reference())
+	if err != nil {
+		return err
+	}
 	return r.write("lockstep-"+r.version+".yaml", document)
 }
+
+// reference names the image by its version and its digest.
+func (r *release) reference() string { return r.image + ":" + r.version + "@" + r.digest }
 
 // writeChart writes the chart as a package, with version and image.
 func (r *release) writeChart(folder string) error {
@@ -71,7 +57,8 @@ func (r *release) writeChart(folder string) error {
 				return err
 			}
 		}
-		packed = append(packed, file{"lockstep/" + f.path, f.mode, f.content})
+		f.path = "lockstep/" + f.path
+		packed = append(packed, f)
 	}
 	return r.writeTar("lockstep-"+strings.TrimPrefix(r.version, "v")+".tgz", packed)
 }
@@ -90,27 +77,22 @@ func (r *release) chartMetadata(content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	type crd struct {
-		Kind        string `json:"kind"`
-		Version     string `json:"version"`
-		Name        string `json:"name"`
-		DisplayName string `json:"displayName"`
-		Description string `json:"description"`
-	}
-	var kinds []crd
+	var kinds []map[string]any
 	for _, object := range crds {
 		spec := object.Object["spec"].(map[string]any)
 		served := spec["versions"].([]any)[0].(map[string]any)
-		kind := spec["names"].(map[string]any)["kind"].(string)
+		kind := spec["names"].(map[string]any)["kind"]
 		schema := served["schema"].(map[string]any)["openAPIV3Schema"].(map[string]any)
 		description, _, _ := strings.Cut(schema["description"].(string), ".")
-		kinds = append(kinds, crd{kind, served["name"].(string), object.GetName(), kind, strings.Join(strings.Fields(description), " ") + "."})
+		kinds = append(kinds, map[string]any{
+			"kind": kind, "displayName": kind, "name": object.GetName(), "version": served["name"], "description": strings.Join(strings.Fields(description), " ") + ".",
+		})
 	}
 	listed, err := yaml.Marshal(kinds)
 	if err != nil {
 		return nil, err
 	}
-	images, err := yaml.Marshal([]map[string]string{{"name": "lockstep-manager", "image": r.image + ":" + r.version + "@" + r.digest}})
+	images, err := yaml.Marshal([]map[string]string{{"name": "lockstep-manager", "image": r.reference()}})
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,13 @@ func example(t *testing.T) map[string]string {
 		digest: "sha256:" + strings.Repeat("1", 64), url: "https://example.test/v1.2.3", platforms: all, folder: t.TempDir(),
 	}
 	for _, p := range all {
-		require.NoError(t, r.writeTar(r.archive(p), []file{{"LICENSE", 0o644, []byte("license")}, {programOf(p), 0o755, []byte(p.String())}}))
+		require.NoError(t, r.writeTar(r.archive(p), []file{{path: "LICENSE", content: []byte("license")}, {path: programOf(p), content: []byte(p.String())}}))
 	}
 	require.NoError(t, r.writeManifests(root+"/config"))
 	require.NoError(t, r.writeChart(root+"/config/chart"))
-	require.NoError(t, r.finish())
+	for _, list := range []func() error{r.writeKrew, r.writeProvenance, r.writeChecksums} {
+		require.NoError(t, list())
+	}
 	files, err := readFolder(r.folder)
 	require.NoError(t, err)
 	contents := map[string]string{}
@@ -228,7 +230,6 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// keyFile writes a private key.
 // A release that could not be built again, or that the changelog does not know, is refused before anything is built.
 func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 	t.Chdir(root)
@@ -237,8 +238,8 @@ func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 		want string
 	}{
 		{nil, "name the version"},
-		{[]string{"0.2.0"}, "no semantic one"},
-		{[]string{"v0.2"}, "no semantic one"},
+		{[]string{"0.2.0"}, "not a semantic one"},
+		{[]string{"v0.2"}, "not a semantic one"},
 		{[]string{"--platforms", "plan9/arm", "v0.2.0-rc.1"}, "plan9/arm is none of"},
 		{[]string{"--out", t.TempDir(), "v0.2.0-rc.1"}, "must be a new one"},
 		{[]string{"v999.0.0"}, ""},

@@ -1,14 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"maps"
 	"runtime"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 )
@@ -19,55 +18,42 @@ const (
 	checksumsFile  = "SHA256SUMS"
 )
 
-// finish writes what lists the files.
-func (r *release) finish() error {
-	if err := r.writeKrew(); err != nil {
-		return err
-	}
-	if err := r.writeProvenance(); err != nil {
-		return err
-	}
+// writeChecksums writes the checksums of all other files.
+func (r *release) writeChecksums() error {
 	sums, err := r.checksums()
 	if err != nil {
 		return err
 	}
-	var list bytes.Buffer
-	for _, sum := range sums {
-		fmt.Fprintf(&list, "%s  %s\n", sum.digest, sum.name)
+	var list []byte
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		list = fmt.Appendf(list, "%s  %s\n", sums[name], name)
 	}
-	return r.write(checksumsFile, list.Bytes())
+	return r.write(checksumsFile, list)
 }
 
-// checksum is that of a file.
-type checksum struct{ name, digest string }
-
 // checksums returns those of the files that there are, by name.
-func (r *release) checksums() ([]checksum, error) {
+func (r *release) checksums() (map[string]string, error) {
 	files, err := readFolder(r.folder)
-	if err != nil {
-		return nil, err
-	}
-	var sums []checksum
+	sums := map[string]string{}
 	for _, f := range files {
 		digest := sha256.Sum256(f.content)
-		sums = append(sums, checksum{f.path, hex.EncodeToString(digest[:])})
+		sums[f.path] = hex.EncodeToString(digest[:])
 	}
-	return sums, nil
+	return sums, err
 }
 
 // writeKrew writes the manifests of the plugin: lockstep for the index of krew, which refuses names as general as package, and
 // package for an index of our own.
 func (r *release) writeKrew() error {
+	sums, err := r.checksums()
+	if err != nil {
+		return err
+	}
 	var platforms []any
 	for _, p := range r.platforms {
-		content, err := os.ReadFile(filepath.Join(r.folder, r.archive(p)))
-		if err != nil {
-			return err
-		}
-		digest := sha256.Sum256(content)
 		platforms = append(platforms, map[string]any{
 			"selector": map[string]any{"matchLabels": map[string]any{"os": p.os, "arch": p.arch}},
-			"uri":      r.url + "/" + r.archive(p), "sha256": hex.EncodeToString(digest[:]), "bin": programOf(p),
+			"uri":      r.url + "/" + r.archive(p), "sha256": sums[r.archive(p)], "bin": programOf(p),
 			"files": []any{map[string]any{"from": programOf(p), "to": "."}, map[string]any{"from": "LICENSE", "to": "."}},
 		})
 	}
@@ -97,8 +83,8 @@ func (r *release) writeProvenance() error {
 		return err
 	}
 	subjects := []any{map[string]any{"name": r.image, "digest": map[string]any{"sha256": r.digest[len("sha256:"):]}}}
-	for _, sum := range sums {
-		subjects = append(subjects, map[string]any{"name": sum.name, "digest": map[string]any{"sha256": sum.digest}})
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		subjects = append(subjects, map[string]any{"name": name, "digest": map[string]any{"sha256": sums[name]}})
 	}
 	statement := map[string]any{
 		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1",
