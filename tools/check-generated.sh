@@ -8,7 +8,7 @@ list() {
 	{
 		find apis -name 'zz_generated*.go'
 		find config/crds -name 'package-operator.run_*.yaml'
-		find docs -name api-reference.md -o -path docs/packages/reference.md -o -path docs/metrics.md 2>/dev/null
+		find docs -name api-reference.md -o -path docs/packages/reference.md 2>/dev/null
 		find docs/schemas -name '*.json' 2>/dev/null
 		find internal/cluster/schemas/bundled -name '*.gz'
 	} | LC_ALL=C sort | while read -r file; do

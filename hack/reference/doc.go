@@ -7,5 +7,5 @@
 //	lint-rules.md  rules of kubectl package lint
 //	probes.md      phases and probes that follow from kinds, from internal/loader/presets
 //
-// and docs/alerts.md, from the rules of config/monitoring. It is a part of "./task generate". A test fails where a page is stale.
+// and docs/alerts.md, from the rules of config/monitoring, and docs/metrics.md, from the table of internal/kube/metrics. It is a part of "./task generate". A test fails where a page is stale.
 package main

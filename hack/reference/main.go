@@ -42,7 +42,7 @@ func pages(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the alerts: %w", err)
 	}
-	return map[string]string{"../alerts.md": alerts, "probes.md": probes, "conditions.md": conditions, "limits.md": limits, "flags.md": flags(), "commands.md": commands(), "lint-rules.md": lintRules()}, nil
+	return map[string]string{"../alerts.md": alerts, "../metrics.md": metricsTable(), "probes.md": probes, "conditions.md": conditions, "limits.md": limits, "flags.md": flags(), "commands.md": commands(), "lint-rules.md": lintRules()}, nil
 }
 
 // begin is how each page begins.
