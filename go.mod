@@ -16,7 +16,6 @@ require (
 	github.com/charmbracelet/x/ansi v0.11.8
 	github.com/evanphx/json-patch/v5 v5.9.11
 	github.com/fluxcd/cli-utils v1.3.0
-	github.com/go-air/gini v1.0.4
 	github.com/go-git/go-git/v5 v5.19.2
 	github.com/go-logr/logr v1.4.4
 	github.com/go-logr/zapr v1.3.0

@@ -34,20 +34,6 @@ func dropDefinition(t *testing.T, group string) {
 	})
 }
 
-// An API that the cluster serves satisfies a dependency, where it has the fields.
-func TestServedAPI(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	offer(t, ns, "shop", of("1.0.0", onAPI("maps", "v1", "ConfigMap", "data", "metadata.labels")))
-	env.Create(t, wish(ns, "shop", "shop", ""))
-	if got := dependency(awaitVersion(t, ns, "shop", "1.0.0"), "maps"); got != "ApiServed" {
-		t.Error(got)
-	}
-	offer(t, ns, "odd", of("1.0.0", onAPI("maps", "v1", "ConfigMap", "data", "spec.none")))
-	env.Create(t, wish(ns, "odd", "odd", ""))
-	awaitRefusal(t, ns, "odd", corev1alpha1.ReasonDependenciesUnsatisfied, "FieldsMissing", "spec.none")
-}
-
 // An API that a user brings later satisfies the packages that wait for it, once it has
 // the fields, and no longer when it is removed.
 func TestAPIArrives(t *testing.T) {

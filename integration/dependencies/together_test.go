@@ -1,7 +1,6 @@
 package dependencies_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -82,32 +81,4 @@ func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	offer(t, ns, "late", of("1.0.0", on("b", "base", "<1.5")))
 	env.Create(t, wish(ns, "late", "late", ""))
 	awaitRefusal(t, ns, "late", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch")
-}
-
-// A package that was available is not downgraded for a newcomer, and the message says how
-// a user does that.
-func TestLoweredByHand(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	offer(t, ns, "base", of("1.0.0"), of("2.0.0"))
-	offer(t, ns, "shop", of("1.0.0", on("base", "base", ">=1")))
-	offer(t, ns, "late", of("1.0.0", on("base", "base", "<2")))
-	env.Create(t, wish(ns, "shop", "shop", ""))
-	awaitVersion(t, ns, "shop", "1.0.0")
-	env.Create(t, wish(ns, "late", "late", ""))
-	awaitRefusal(t, ns, "late", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch",
-		"(kubectl annotate package shop.base -n "+ns+" package-operator.run/adopt=true)", "kubectl package upgrade shop.base -n "+ns+" --version 1.0.0 --allow-downgrade")
-	harness.Edit(t, env, named(ns, "shop.base"), func(p *corev1alpha1.Package) { p.Annotations[corev1alpha1.AdoptAnnotation] = "true" })
-	await(t, named(ns, "shop.base"), "is the user's own", func(p *corev1alpha1.Package) error {
-		if p.Labels[corev1alpha1.GeneratedLabel] != "" {
-			return errors.New("it is not")
-		}
-		return nil
-	})
-	harness.Edit(t, env, named(ns, "shop.base"), func(p *corev1alpha1.Package) { // as upgrade does
-		p.Annotations[corev1alpha1.DowngradeFromAnnotation], p.Spec.PackageRef.Version = "2.0.0", "1.0.0"
-	})
-	awaitVersion(t, ns, "late", "1.0.0")
-	awaitVersion(t, ns, "shop.base", "1.0.0")
-	awaitVersion(t, ns, "shop", "1.0.0")
 }

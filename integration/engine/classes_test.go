@@ -298,33 +298,6 @@ func endOrphaning(t *testing.T, owner *corev1alpha1.ObjectSet) {
 	})
 }
 
-// A set that is deleted with its dependents orphaned leaves its ObjectSetPhases, as with
-// Package Operator: their agents go on.
-func TestOrphanedClassPhase(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	owner := set(ns, "shop-1", 1, classed("remote", configMap("there", "v1")))
-	env.Create(t, owner)
-	remote := agentOf(t, ns, "shop-1-remote")
-	reports(t, remote, true, "")
-	await(t, owner, "to be available", available)
-	require.NoError(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	// There is no garbage collector here, which takes the references off.
-	await(t, owner, "to be known as orphaned", func(s *corev1alpha1.ObjectSet) error {
-		if s.Annotations[corev1alpha1.OrphanedAnnotation] != "true" {
-			return errors.New("it is not")
-		}
-		return nil
-	})
-	harness.Edit(t, env, remote, func(p *corev1alpha1.ObjectSetPhase) { p.OwnerReferences = nil })
-	endOrphaning(t, owner)
-	env.WaitGone(t, patience, owner)
-	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: remote.Name}, remote))
-	if remote.DeletionTimestamp != nil || len(remote.OwnerReferences) > 0 {
-		t.Errorf("it is %+v", remote.ObjectMeta)
-	}
-}
-
 // ObjectSetPhases are the manager's to write, and their objects are written as the account
 // of the set, also when that is gone: an account gets no rights by orphaning.
 func TestOrphanedClassPhaseKeepsItsAccount(t *testing.T) {

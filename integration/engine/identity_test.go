@@ -205,36 +205,6 @@ func TestMissingAccount(t *testing.T) {
 	awaitRollout(t, dep)
 }
 
-// An account lacks rights from the start: all of them are named, and what it may not write it keeps from no other owner. It
-// gets them.
-func TestForbiddenAccount(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	account(t, ns, "deployer")
-	dep := as(deployment(ns, phase("one", configMap("object", "v1")), phase("two", configMap("later", "v1"))), "deployer")
-	env.Create(t, dep)
-	want := "ServiceAccount " + ns + "/deployer lacks rights, and nothing is written without all of them (grant them): in namespace " + ns +
-		": create configmaps; patch, delete configmaps (later, object)"
-	await(t, currentSetOf(t, dep), "to name the rights", func(s *corev1alpha1.ObjectSet) error {
-		return errors.Join(
-			harness.HasCondition(s, corev1alpha1.ConditionAuthorized, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, want),
-			harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, want))
-	})
-	await(t, dep, "to name the rights", func(d *corev1alpha1.ObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionAuthorized, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, want)
-	})
-	absent(t, ns, "object")
-	absent(t, ns, "later")
-	other := deployment(ns, phase("one", configMap("object", "v1")))
-	other.Name = "other"
-	install(t, other)
-	require.NoError(t, env.Client.Delete(t.Context(), other))
-	env.WaitGone(t, patience, other)
-	grant(t, ns, "deployer", allVerbs...)
-	retry(t, dep, "1")
-	awaitRollout(t, dep)
-}
-
 // An account cannot grant what it does not have, though the manager could.
 func TestAccountCannotEscalate(t *testing.T) {
 	t.Parallel()
@@ -258,34 +228,6 @@ func TestAccountCannotEscalate(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "more"}, role); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the Role was written: %v", err)
 	}
-}
-
-// The right to delete is lost before the teardown, which waits for it.
-func TestTeardownForbidden(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	account(t, ns, "deployer", allVerbs...)
-	dep := install(t, as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer"))
-	grant(t, ns, "deployer", "create", "patch")
-	j := env.Journal(t)
-	require.NoError(t, env.Client.Delete(t.Context(), dep))
-	forbidden := func(d *corev1alpha1.ObjectDeployment) error {
-		return errors.Join(
-			harness.HasCondition(d, corev1alpha1.ConditionTeardownForbidden, metav1.ConditionTrue, corev1alpha1.ReasonForbidden,
-				"ServiceAccount "+ns+"/deployer may not delete configmaps: grant it", "second", "kubectl auth can-i delete"),
-			harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
-	}
-	await(t, dep, "to report the missing right", forbidden)
-	get(t, ns, "first")
-	get(t, ns, "second")
-	if wrong := notAs(j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps")), user(ns, "deployer")); len(wrong) > 0 {
-		t.Errorf("the manager's own rights were used:%s", harness.Lines(wrong))
-	}
-	grant(t, ns, "deployer", allVerbs...)
-	retry(t, dep, "1")
-	env.WaitGone(t, patience, dep)
-	absent(t, ns, "first")
-	absent(t, ns, "second")
 }
 
 // The account is gone, with its rights, when the deployment is deleted: to release the

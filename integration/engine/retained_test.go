@@ -136,40 +136,6 @@ func prune(t *testing.T, obj client.Object, upTo string) {
 	meddle(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.PruneAnnotation, upTo))
 }
 
-// Retained objects are deleted in reverse with the deployment, and stay where its objects
-// are orphaned.
-func TestReleasedObjectsGoWithTheDeployment(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	for _, orphan := range []bool{false, true} {
-		dep := releasing(deployment(ns, phase("one", configMap("kept", "v1")), phase("two", configMap("a", "v1")), phase("three", configMap("b", "v1"))))
-		install(t, dep)
-		change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-			d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("kept", "v2"))}
-		})
-		awaitRetained(t, dep, 1, "a", "b")
-		j := env.Journal(t)
-		if orphan {
-			meddle(t, dep, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.OrphanedAnnotation))
-		}
-		require.NoError(t, env.Client.Delete(t.Context(), dep))
-		env.WaitGone(t, patience, dep)
-		var order []string
-		for _, e := range j.Requests(t, ns, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps")) {
-			order = append(order, e.Object.Name)
-		}
-		if orphan {
-			if o := get(t, ns, "a"); len(order) > 0 || len(o.OwnerReferences) > 0 || o.Labels[corev1alpha1.CacheLabel] != "" {
-				t.Errorf("orphaned: %v were deleted, a has %+v", order, o.ObjectMeta)
-			}
-			continue
-		}
-		if slices.Index(order, "b") > slices.Index(order, "a") || len(order) != 3 {
-			t.Errorf("deleted in the order %v", order)
-		}
-	}
-}
-
 // A definition that a new version drops stays with its resources: neither is written when
 // it is dropped, nor the resources when it is taken back, and all are deleted in order
 // when they are pruned.

@@ -164,78 +164,6 @@ func TestReferenceFollowsVersions(t *testing.T) {
 	awaitVersion(t, ns, "2.0.0")
 }
 
-// A lower version is installed where that is allowed, and a withdrawn one stays.
-func TestReferenceDowngrades(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
-	repo := repository(t, ns, "stable", nil)
-	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
-	env.Create(t, following(ns, "shop", ""))
-	awaitVersion(t, ns, "2.0.0")
-
-	harness.Edit(t, env, named(ns), constrain("^1"))
-	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0", "1.0.0")
-	if pkg.Status.Resolved.Version != "2.0.0" || pkg.Status.LastAttempted.Version != "2.0.0" || pkg.Status.Revision != 1 {
-		t.Errorf("the installed version was changed: %+v", pkg.Status)
-	}
-	env.Settle(t, ns)
-	unmoved(t, ns, env.Journal(t))
-
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
-	awaitVersion(t, ns, "1.0.0")
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
-		pkg.Spec.DowngradePolicy, pkg.Spec.PackageRef.Version = "", ""
-	})
-	awaitVersion(t, ns, "2.0.0")
-	harness.Edit(t, env, named(ns), constrain("1.0.0"))
-	awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0")
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
-		pkg.Annotations = map[string]string{"packaging.carvel.dev/downgradable": ""}
-	})
-	awaitVersion(t, ns, "1.0.0")
-
-	// Once: with the next choice it is over.
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "" })
-	awaitVersion(t, ns, "2.0.0")
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
-		pkg.Annotations, pkg.Spec.PackageRef.Version = map[string]string{corev1alpha1.DowngradeFromAnnotation: "2.0.0"}, "1.0.0"
-	})
-	awaitVersion(t, ns, "1.0.0")
-	await(t, named(ns), "may not be downgraded any more", func(pkg *corev1alpha1.Package) error {
-		if _, found := pkg.Annotations[corev1alpha1.DowngradeFromAnnotation]; found {
-			return fmt.Errorf("annotations %v", pkg.Annotations)
-		}
-		return nil
-	})
-
-	// Withdrawn: it stays, others have no effect, and the rest of the spec is still followed.
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "<2" })
-	awaitVersion(t, ns, "1.0.0")
-	repo.offers(t, "shop", version("0.9.0", two))
-	pkg = awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "1.0.0")
-	if pkg.Status.Resolved.Version != "1.0.0" {
-		t.Errorf("resolved %+v", pkg.Status.Resolved)
-	}
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
-		pkg.Spec.CommonMetadata = &corev1alpha1.CommonMetadata{Labels: map[string]string{"team": "shop"}}
-	})
-	await(t, named(ns), "is rolled out", func(pkg *corev1alpha1.Package) error {
-		if pkg.Status.Revision == 0 || pkg.Status.ObservedGeneration != pkg.Generation || pkg.Status.Resolved.Version != "1.0.0" {
-			return fmt.Errorf("status %+v", pkg.Status)
-		}
-		return harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
-	})
-	repo.offers(t, "other", version("1.0.0", one))
-	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}))
-	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "shop")
-	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err != nil {
-		t.Error(err)
-	}
-	repo.offers(t, "shop", version("1.0.0", one))
-	awaitVersion(t, ns, "1.0.0")
-}
-
 // A Package that cannot be resolved has nothing installed, and is resolved once that is possible.
 func TestReferenceRefusals(t *testing.T) {
 	t.Parallel()
@@ -274,25 +202,6 @@ func TestReferenceRefusals(t *testing.T) {
 		}
 		return lacks(pkg, corev1alpha1.ConditionResolved)
 	})
-}
-
-// A paused Package stays with its version until it is resumed.
-func TestReferencePaused(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
-	repo := repository(t, ns, "stable", nil)
-	repo.offers(t, "shop", version("1.0.0", one))
-	env.Create(t, following(ns, "shop", ""))
-	awaitVersion(t, ns, "1.0.0")
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true })
-	env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionPaused, "True")
-	env.Settle(t, ns)
-	from := env.Journal(t)
-	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
-	unmoved(t, ns, from)
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = false })
-	awaitVersion(t, ns, "2.0.0")
 }
 
 // A namespace sees the repositories of the cluster that select it, and its own before them. ClusterPackages see those of

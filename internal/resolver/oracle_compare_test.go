@@ -29,8 +29,7 @@ func samples(t *testing.T) (first, n uint64) {
 	return first, n
 }
 
-// TestRandomCatalogues compares with trying everything in the stated order, and with a SAT solver, and changes the order of
-// the input.
+// TestRandomCatalogues compares with trying everything in the stated order, and changes the order of the input.
 func TestRandomCatalogues(t *testing.T) {
 	t.Parallel()
 	first, n := samples(t)
@@ -38,12 +37,8 @@ func TestRandomCatalogues(t *testing.T) {
 	for seed := first; seed < first+n && !t.Failed(); seed++ {
 		in := random(seed)
 		plan := compare(t, seed, in)
-		isSolved := !fails(plan.Results[0])
-		if isSolved {
+		if !fails(plan.Results[0]) {
 			solutions++
-		}
-		if sat := satisfiable(in); sat != isSolved {
-			t.Errorf("seed %d: the SAT solver says %v, got\n%s\n%s", seed, sat, printed(plan), described(in))
 		}
 	}
 	t.Logf("%d catalogues, %d with a solution", n, solutions)

@@ -38,12 +38,9 @@ type suite struct {
 	runs, failed int
 	// everything means that every position of a write or read meets every fault.
 	everything bool
-	// violations is guarded by the run.
-	violations []violation
-	// planned is how many faults there are to inject, swept how many sweeps were made
-	// since begun.
-	planned, swept int
-	begun          time.Time
+	// swept is how many sweeps were made since begun.
+	swept int
+	begun time.Time
 }
 
 func TestFaults(t *testing.T) { sweepAll(t, false) }
@@ -92,10 +89,6 @@ func sweepAll(t *testing.T, remote bool) {
 	}
 	s.everything = choice == "all"
 	sweeps := s.sweeps(choice)
-	s.planned = len(s.starts)
-	for _, w := range sweeps {
-		s.planned += len(w.faults)
-	}
 	for _, sweep := range sweeps {
 		t.Run(sweep.name, func(t *testing.T) { s.sweep(t, sweep) })
 		if s.givesUp() {

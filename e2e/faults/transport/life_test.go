@@ -273,10 +273,3 @@ func (l *life) missed() []fault {
 	}
 	return missed
 }
-
-// metIn returns the faults that happened in a stage.
-func (l *life) metIn(stage string) []fault {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(l.hits), func(f fault) bool { return f.stage != stage })
-}

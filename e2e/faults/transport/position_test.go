@@ -41,9 +41,7 @@ func (f fault) String() string { return f.position.String() + ": " + string(f.Fa
 const (
 	// startStage is that of reads about no package: they belong to a start of the
 	// manager.
-	startStage = "start"
-	// restStage is where the manager is watched at rest, and at a restart then.
-	restStage   = "rest"
+	startStage  = "start"
 	readPrefix  = "read of "
 	watchPrefix = "watch of "
 	// thereSuffix marks reads and watches in the cluster of the objects.

@@ -82,7 +82,6 @@ func (s *suite) clearLease(t *testing.T) {
 
 // live goes through all stages and judges.
 func (r *run) live(t *testing.T) {
-	defer r.progress(t)()
 	stages := r.scenario.stages
 	last := len(stages) - 1
 	r.through(t, stages[:last])
@@ -94,7 +93,6 @@ func (r *run) live(t *testing.T) {
 	for _, last := range r.crew.Unasked() {
 		// A manager without discovery does not start: it says so, and the kubelet tries again.
 		if len(r.director.hits) == 0 || !strings.Contains("\n"+last, "\nlockstep-manager: ") {
-			r.broke(startStage, nil)
 			t.Errorf("the manager ended without being killed; its log ends with:\n%s", last)
 		}
 	}
@@ -145,21 +143,9 @@ func (r *run) fail(t *testing.T, l *life, s *stage, err error) {
 	r.mu.Lock()
 	r.dead[l] = true
 	r.mu.Unlock()
-	r.broke(s.name, l)
 	logged := r.crew.Log(l.namespace)
 	t.Errorf("%s, %s: %v\nfaults in it so far: %v\nLOCKSTEP_SEED=%d repeats the plan; LOCKSTEP_FAULTS repeats a single one by a regular expression on its name\nlast lines of the log about it:\n%s",
 		l.namespace, s.name, err, l.hits, r.seed, strings.Join(logged[max(0, len(logged)-30):], "\n"))
-}
-
-// broke counts a violation in a stage; l is the package, nil for all.
-func (r *run) broke(stage string, l *life) {
-	v := violation{stage: stage}
-	if l != nil {
-		v.met = l.metIn(stage)
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.violations = append(r.violations, v)
 }
 
 // rest judges invariant 5: the manager is at rest, and a restart writes nothing.
@@ -183,8 +169,8 @@ func (r *run) rest(t *testing.T) {
 	if len(broken) > 0 {
 		r.retrace(t)
 	}
-	r.complain(t, restStage, nil, broken)
-	r.complain(t, restStage, nil, invariants.Rest("at rest, in the target", r.user(), r.there.since(t, there)))
+	complain(t, broken)
+	complain(t, invariants.Rest("at rest, in the target", r.user(), r.there.since(t, there)))
 	mark, err = r.audit.Mark(ctx)
 	require.NoError(t, err)
 	there = r.there.mark(t)
@@ -195,9 +181,9 @@ func (r *run) rest(t *testing.T) {
 	r.watches(t, mark)
 	r.there.watches(t, there, len(r.lives))
 	entries = r.quiescent(t, r.present())
-	r.complain(t, restStage, nil, invariants.Restart("restart, in the target", r.user(), r.there.since(t, there)))
+	complain(t, invariants.Restart("restart, in the target", r.user(), r.there.since(t, there)))
 	entries = slices.DeleteFunc(entries, collects)
-	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
+	complain(t, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
 
 // calm waits until the manager has ended what it does. Events come after all else; beside
@@ -213,7 +199,7 @@ func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
 			continue // another one has been started
 		}
 		entries = slices.DeleteFunc(entries, func(e sandbox.Entry) bool { return e.Object.Resource == "events" || collects(e) })
-		r.complain(t, restStage, nil, invariants.Restart("after the stages", harness.ManagerUser(), entries))
+		complain(t, invariants.Restart("after the stages", harness.ManagerUser(), entries))
 		return
 	}
 }
@@ -312,13 +298,12 @@ func (r *run) judgeStage(t *testing.T, l *life, s *stage, entries []sandbox.Entr
 	if len(broken) > 0 {
 		t.Errorf("%s with the faults %v (LOCKSTEP_SEED=%d)", step.Name, l.plan[s.name], r.seed)
 	}
-	r.complain(t, s.name, l, broken)
+	complain(t, broken)
 }
 
-// complain fails the test with the violations of a stage; l is as for broke.
-func (r *run) complain(t *testing.T, stage string, l *life, broken []invariants.Violation) {
+// complain fails the test with violations.
+func complain(t *testing.T, broken []invariants.Violation) {
 	for _, v := range broken {
-		r.broke(stage, l)
 		t.Error(v)
 	}
 }
