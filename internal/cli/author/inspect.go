@@ -109,7 +109,7 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 		report.Uses = pkg.Images
 	}
 	return c.output.Write(c.streams.Out, report, func(styles terminal.Styles) string {
-		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
+		return describe.Text(report, styles)
 	})
 }
 

@@ -111,7 +111,7 @@ func (c *availableGetCommand) run(ctx context.Context, name, version string) err
 		return cl.Explain("cannot resolve what "+name+" depends on", err)
 	}
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
-		return availableText(report, version != "", styles, terminal.WidthOf(c.Streams.Out))
+		return availableText(report, version != "", styles)
 	})
 }
 
@@ -190,12 +190,12 @@ func (c *availableGetCommand) printSchema(ctx context.Context, name string, v *a
 		if len(keys) == 0 {
 			return name + " " + v.Version + " has no configuration that is known\n"
 		}
-		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles, terminal.WidthOf(c.Streams.Out))
+		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles)
 	})
 }
 
-func availableText(r *availableReport, one bool, styles terminal.Styles, width int) string {
-	t := &availableWriter{styles: styles, width: width}
+func availableText(r *availableReport, one bool, styles terminal.Styles) string {
+	t := &availableWriter{styles: styles}
 	t.head(r)
 	if one {
 		t.version(&r.Versions[0])
@@ -208,7 +208,6 @@ func availableText(r *availableReport, one bool, styles terminal.Styles, width i
 type availableWriter struct {
 	strings.Builder
 	styles terminal.Styles
-	width  int
 }
 
 func (t *availableWriter) field(name, value string) {
@@ -224,13 +223,7 @@ func (t *availableWriter) text(title, text string) {
 	}
 	t.WriteString(t.styles.Strong(title) + "\n")
 	for line := range strings.Lines(terminal.Text(text)) {
-		parts := []string{strings.TrimRight(line, "\n")}
-		if t.width > 0 {
-			parts = terminal.Wrap(parts[0], max(t.width-2, 20))
-		}
-		for _, part := range parts {
-			t.WriteString(strings.TrimRight("  "+part, " ") + "\n")
-		}
+		t.WriteString(strings.TrimRight("  "+line, " \n") + "\n")
 	}
 }
 

@@ -31,7 +31,7 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
 	begin, name := time.Now(), cluster.RepositoryText(r)
-	line := newProgressLine(c.Streams.ErrOut, "Fetching "+name)
+	lines := progressLines{out: c.Streams.ErrOut, begin: begin}
 	uid, last := r.GetUID(), ""
 	var failing time.Time
 	err := cl.Await(ctx, "cannot watch "+name, r, func() (bool, error) {
@@ -48,13 +48,12 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 		if word == waitingForManager && time.Since(begin) < progress.UnnoticedAfter {
 			word = "waiting for the manager"
 		}
-		line.show(word)
+		lines.show(word)
 		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
 			return false, fmt.Errorf("%s is not ready: %s\nSee: kubectl package repo get %s", name, failure, cluster.RepositoryFlags(r))
 		}
 		return done, nil
 	})
-	line.close()
 	switch {
 	case errors.Is(err, command.ErrTimeout):
 		return fmt.Errorf("%s is not ready after %s: %s\nSee: kubectl package repo get %s", name, progress.Elapsed(time.Since(begin)), last, cluster.RepositoryFlags(r))
@@ -113,14 +112,13 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
 	name, uid := cluster.RepositoryText(r), r.GetUID()
-	line := newProgressLine(c.Streams.ErrOut, "Deleting "+name)
-	defer line.close()
+	lines := progressLines{out: c.Streams.ErrOut, begin: time.Now()}
 	gone := errors.New("gone")
 	err := cl.Await(ctx, "", r, func() (bool, error) {
 		if r.GetUID() != uid {
 			return false, gone
 		}
-		line.show("withdrawing what it offers")
+		lines.show("withdrawing what it offers")
 		return false, nil
 	})
 	var status apierrors.APIStatus
@@ -135,37 +133,16 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 	return err
 }
 
-// progressLine shows the progress: on a terminal in one line that is redrawn, elsewhere
-// by a line for each change.
-type progressLine struct {
+// progressLines writes a line for each change.
+type progressLines struct {
 	out   io.Writer
-	title string
 	begin time.Time
 	last  string
-	live  bool
-	tick  int
 }
 
-func newProgressLine(out io.Writer, title string) *progressLine {
-	return &progressLine{out: out, title: title, begin: time.Now(), live: terminal.IsTerminal(out)}
-}
-
-func (p *progressLine) show(word string) {
-	word = terminal.Line(word)
-	if p.live {
-		p.tick++
-		text := fmt.Sprintf("%s %s  %s  %s", progress.Spinner(p.tick), p.title, progress.Elapsed(time.Since(p.begin)), word)
-		fmt.Fprint(p.out, "\r\x1b[J"+terminal.Truncate(text, max(terminal.WidthOf(p.out)-1, 20)))
-		return
-	}
-	if word != p.last {
+func (p *progressLines) show(word string) {
+	if word = terminal.Line(word); word != p.last {
 		fmt.Fprintf(p.out, "%7s  %s\n", progress.Elapsed(time.Since(p.begin)), word)
 	}
 	p.last = word
-}
-
-func (p *progressLine) close() {
-	if p.live && p.tick > 0 {
-		fmt.Fprint(p.out, "\r\x1b[J")
-	}
 }

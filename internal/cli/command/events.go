@@ -92,29 +92,14 @@ func (e *events) end(failure error) error {
 	return e.put(last)
 }
 
-// eventView writes a line for each transition, as people have it.
-type eventView struct {
-	out  *events
-	last progress.State
+// transition writes a change of the package that is waited for, in the words that people read.
+func (e *events) transition(s progress.State, text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_ = e.put(Event{
+		Type: EventTransition, Kind: s.Target.Kind(), Namespace: s.Target.Namespace, Name: s.Target.Name, Summary: s.Summary(), Revision: s.Revision, Text: text,
+	})
 }
-
-func (v *eventView) show(s progress.State, outcome progress.Outcome, _ time.Duration) {
-	known := v.last
-	v.last = progress.Remember(known, s)
-	shown := s
-	if outcome.Failed || outcome.Again > 0 {
-		shown.PullError, shown.Invalid, shown.Stalled = "", "", "" // the error of the command has them
-	}
-	v.out.mu.Lock()
-	defer v.out.mu.Unlock()
-	for _, line := range progress.Lines(known, shown) {
-		_ = v.out.put(Event{
-			Type: EventTransition, Kind: s.Target.Kind(), Namespace: s.Target.Namespace, Name: s.Target.Name, Summary: s.Summary(), Revision: s.Revision, Text: line,
-		})
-	}
-}
-
-func (*eventView) close(progress.State) {}
 
 // ReportsUsage describes -o of commands that change something.
 const ReportsUsage = "json, a line for each transition and the end, instead of text for people"

@@ -21,7 +21,7 @@ import (
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
-	probing := progress.State{Target: target, Noticed: true, Observed: true, Unpacked: true, Revision: 2, Phases: []progress.Phase{{Name: "deploy", State: "Probing", Ready: 1, Total: 3}}}
+	probing := progress.State{Target: target, Observed: true, Unpacked: true, Revision: 2, Phases: []progress.Phase{{Name: "deploy", State: "Probing", Ready: 1, Total: 3}}}
 	ready := probing
 	ready.Available, ready.RolledOut, ready.Ready = true, true, true
 	ready.Phases = []progress.Phase{{Name: "deploy", State: "Ready", Ready: 3, Total: 3}}
@@ -31,11 +31,10 @@ func TestEvents(t *testing.T) {
 		cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
 			fmt.Fprint(c.Streams.Out, "package shop/web \"created\"\n\nwith ")
 			fmt.Fprint(c.Streams.Out, "parts")
-			v := newView(c.Streams, "Installing", progress.State{Target: target})
+			v := newView(c.Streams, progress.State{Target: target})
 			v.show(probing, progress.Outcome{}, 0)
 			v.show(probing, progress.Outcome{}, 0)
 			v.show(ready, progress.Outcome{Done: true}, 0)
-			v.close(ready)
 			return failure
 		}}
 		c.AddWait(cmd, WaitTimeout, "")

@@ -48,9 +48,9 @@ func TestTextOfTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Text(report, terminal.Plain(), 0)
+	got := Text(report, terminal.Plain())
 	golden(t, "testdata/operator.txt", got)
-	for line := range strings.Lines(Text(report, terminal.Plain(), 60)) {
+	for line := range strings.Lines(Text(report, terminal.Plain())) {
 		if strings.HasPrefix(line, "  image ") && len([]rune(line)) > 61 {
 			t.Errorf("too wide: %q", line)
 		}
@@ -105,6 +105,6 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := Text(report, terminal.Plain(), 0)
+	got := Text(report, terminal.Plain())
 	golden(t, "testdata/everything.txt", got)
 }

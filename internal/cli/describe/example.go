@@ -18,9 +18,9 @@ const exampleDepth = 32 // of objects in an example of values: each is indented
 // ConfigKeys are the keys of a configuration schema, in order.
 func ConfigKeys(schema *apiextensionsv1.JSONSchemaProps) []Key { return configKeys(schema) }
 
-// ConfigText is a table of the keys of a configuration schema, with lines of at most width columns; 0 means no limit.
-func ConfigText(keys []Key, styles terminal.Styles, width int) string {
-	w := &writer{styles: styles, width: width}
+// ConfigText is a table of the keys of a configuration schema.
+func ConfigText(keys []Key, styles terminal.Styles) string {
+	w := &writer{styles: styles}
 	w.keys(keys)
 	return w.String()
 }

@@ -13,9 +13,9 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Text describes a package, with lines of at most width columns; 0 means no limit.
-func Text(r *Report, styles terminal.Styles, width int) string {
-	w := &writer{styles: styles, width: width}
+// Text describes a package.
+func Text(r *Report, styles terminal.Styles) string {
+	w := &writer{styles: styles}
 	w.head(r)
 	w.phases(r)
 	w.config(r)
@@ -27,7 +27,6 @@ func Text(r *Report, styles terminal.Styles, width int) string {
 type writer struct {
 	strings.Builder
 	styles terminal.Styles
-	width  int
 }
 
 func (w *writer) line(format string, args ...any) {
@@ -48,9 +47,6 @@ func (w *writer) table(rows [][]string) {
 		}
 	}
 	for i, line := range terminal.Table(rows) {
-		if w.width > 0 {
-			line = terminal.Truncate(line, w.width-2)
-		}
 		if i == 0 {
 			line = w.styles.Faint(line)
 		}

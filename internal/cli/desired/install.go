@@ -82,11 +82,11 @@ func (done *Applied) Follow(
 	ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, refine func(context.Context, progress.Snapshot) progress.Snapshot,
 ) error {
 	w := command.Waiter{
-		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Title: "Installing", Failing: "is not available",
+		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Failing: "is not available",
 		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout, Refine: refine,
 	}
 	if done.Before != nil {
-		w.Title, w.Before = "Updating", progress.Before(progress.Snapshot{Target: target, Package: done.Before})
+		w.Before = progress.Before(progress.Snapshot{Target: target, Package: done.Before})
 	}
 	state, elapsed, err := w.Run(ctx)
 	if err != nil {

@@ -91,7 +91,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 		return nil
 	}
 	w := command.Waiter{
-		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Title: "Deleting", Failing: "is not gone",
+		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Failing: "is not gone",
 		Before: progress.State{Target: target}, Assess: progress.Delete{}.Assess, Timeout: c.Timeout, Refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
 	}
 	_, elapsed, err := w.Run(ctx)

@@ -83,7 +83,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 		}
 	}
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
-		return report.text(progress.ScreenOptions{Width: terminal.WidthOf(c.Streams.Out), Now: time.Now(), Styles: styles})
+		return report.text(progress.ScreenOptions{Now: time.Now(), Styles: styles})
 	})
 }
 

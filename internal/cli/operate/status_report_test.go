@@ -13,7 +13,7 @@ import (
 // Objects and cause follow the screen as clustertree and explain print them, and programs get them only if they ask.
 func TestStatusWithObjectsAndCause(t *testing.T) {
 	t.Parallel()
-	o := progress.ScreenOptions{Width: 80, Styles: terminal.Plain()}
+	o := progress.ScreenOptions{Styles: terminal.Plain()}
 	r := statusReport{Report: progress.Report{Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled}}
 	plain := r.text(o)
 	if data, err := json.Marshal(r); err != nil || strings.Contains(string(data), `"objects"`) || strings.Contains(string(data), `"why"`) {

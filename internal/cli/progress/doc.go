@@ -1,8 +1,7 @@
 // Package progress reports on packages: pure functions from what the API server returned
 // to text.
 //
-//	Snapshot ─► Of ─► State ─┬─► Frame    a picture for a terminal
-//	                         ├─► Lines    what changed since another State
+//	Snapshot ─► Of ─► State ─┬─► Lines    what changed since another State
 //	                         ├─► Screen   the one-screen status
 //	                         └─► Install.Assess, Delete.Assess   continue, done, or failed and why
 //

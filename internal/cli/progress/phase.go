@@ -43,8 +43,6 @@ type Object struct {
 	State ObjectState
 	// Message is why a blocked object is not ready.
 	Message string
-	// others is the number of further objects with the same message.
-	others int
 }
 
 // phasesOf corrects a status that calls phases torn down which the deletion has not reached.

@@ -15,10 +15,16 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// Marks of phases.
+const (
+	markDone    = "✓"
+	markFailed  = "✗"
+	markWaiting = "·"
+	markBusy    = "●"
+)
+
 // ScreenOptions of a Screen.
 type ScreenOptions struct {
-	// Width in columns that messages are wrapped at; 0 means never.
-	Width  int
 	Now    time.Time
 	Styles terminal.Styles
 }
@@ -97,23 +103,13 @@ func (s *screen) why() {
 		lines = lines[1:] // the first one is the summary in other words
 	}
 	for _, line := range lines {
-		s.wrapped(strings.TrimSpace(line), 13, plain)
+		s.lines = append(s.lines, strings.Repeat(" ", 13)+strings.TrimSpace(line))
 	}
 }
 
 func (s *screen) field(name, value string) {
 	if value != "" {
 		s.lines = append(s.lines, "  "+s.Styles.Faint(terminal.Pad(name, 9))+"  "+value)
-	}
-}
-
-func (s *screen) wrapped(text string, indent int, style func(string) string) {
-	parts := []string{text}
-	if s.Width > 0 {
-		parts = terminal.Wrap(text, max(s.Width-indent, 20))
-	}
-	for _, part := range parts {
-		s.lines = append(s.lines, strings.Repeat(" ", indent)+style(part))
 	}
 }
 
@@ -154,8 +150,8 @@ func (s *screen) blocking(phase string, indent int) {
 		}
 	}
 	for _, remark := range objects.GroupMessages(notes) {
-		s.lines = append(s.lines, strings.Repeat(" ", indent)+remark.Names())
-		s.wrapped(objects.Truncate(remark.Text), indent+2, s.Styles.Bad)
+		begin := strings.Repeat(" ", indent)
+		s.lines = append(s.lines, begin+remark.Names(), begin+"  "+s.Styles.Bad(objects.Truncate(remark.Text)))
 	}
 }
 
@@ -187,7 +183,7 @@ func (s *screen) ignored() {
 	}
 	s.title("Ignored parts of the package")
 	for _, line := range s.Ignored {
-		s.wrapped(line, 2, plain)
+		s.lines = append(s.lines, "  "+line)
 	}
 }
 
@@ -221,12 +217,7 @@ func (s *screen) conditions() {
 		}
 		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), message})
 	}
-	for _, line := range terminal.Table(rows) {
-		if s.Width > 0 {
-			line = terminal.Truncate(line, s.Width)
-		}
-		s.lines = append(s.lines, line)
-	}
+	s.lines = append(s.lines, terminal.Table(rows)...)
 }
 
 const repeatable = 20

@@ -31,10 +31,10 @@ type State struct {
 	Target Target
 	// Gone: the package does not exist. Deleting: it has a deletion timestamp.
 	Gone, Deleting bool
-	// Noticed: a manager has set its finalizer. Observed: it has reported on the generation.
+	// Observed: a manager has reported on the generation.
 	// Unnoticed: not within UnnoticedAfter, which the caller of Of sets.
-	Noticed, Observed, Unnoticed bool
-	Image                        string
+	Observed, Unnoticed bool
+	Image               string
 	// Unpacked: the image was pulled. It contains Package, Version and Digest.
 	Unpacked                 bool
 	Package, Version, Digest string
@@ -85,20 +85,6 @@ func Before(snap Snapshot) State {
 	return s
 }
 
-// Ended is the State of a deleted package, with the phases that were being torn down.
-func Ended(last State) State {
-	s := State{Target: last.Target, Gone: true, Deleting: true}
-	for _, ph := range last.Phases {
-		if !last.Deleting || !ph.TornDown() {
-			s.Phases = nil
-			break
-		}
-		ph.State, ph.Ready, ph.Objects = corev1alpha1.PhaseStateGone, ph.Total, nil
-		s.Phases = append(s.Phases, ph)
-	}
-	return s
-}
-
 // Of makes a State of a Snapshot.
 func Of(snap Snapshot) State {
 	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost), Gone: snap.Package == nil}
@@ -110,9 +96,7 @@ func Of(snap Snapshot) State {
 	s.Image, s.Chosen = imageOf(pkg)
 	for _, f := range pkg.GetFinalizers() {
 		switch f {
-		case corev1alpha1.MetricsFinalizer:
-			s.Noticed = true
-		case corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+		case corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
 		default:
 			s.Finalizers = append(s.Finalizers, terminal.Line(f))
 		}

@@ -3,9 +3,10 @@ package terminal
 import (
 	"io"
 	"os"
+	"regexp"
 	"strings"
+	"unicode/utf8"
 
-	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 )
 
@@ -22,14 +23,15 @@ func Plain() Styles {
 
 // Colored is with colour.
 func Colored() Styles {
-	none := ansi.Style{}
-	return Styles{
-		Good:   none.ForegroundColor(ansi.Green).Styled,
-		Busy:   none.ForegroundColor(ansi.Cyan).Styled,
-		Bad:    none.ForegroundColor(ansi.Red).Styled,
-		Faint:  none.Faint().Styled,
-		Strong: none.Bold().Styled,
+	style := func(code string) func(string) string {
+		return func(text string) string {
+			if text == "" {
+				return ""
+			}
+			return "\x1b[" + code + "m" + text + "\x1b[m"
+		}
 	}
+	return Styles{Good: style("32"), Busy: style("36"), Bad: style("31"), Faint: style("2"), Strong: style("1")}
 }
 
 // StylesFor returns the styles for output to w.
@@ -40,54 +42,29 @@ func StylesFor(w io.Writer) Styles {
 	return Plain()
 }
 
-// IsTerminal reports whether w is a terminal that can be drawn on.
+// IsTerminal reports whether w is a terminal that shows colours.
 func IsTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Size returns the columns and lines of the terminal that w is, or the usual ones.
-func Size(w io.Writer) (width, height int) {
-	if f, ok := w.(*os.File); ok {
-		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {
-			return width, height
-		}
+var styled = regexp.MustCompile(`\x1b\[[0-9]*m`)
+
+// width is the number of characters that are seen.
+func width(text string) int { return utf8.RuneCountInString(styled.ReplaceAllString(text, "")) }
+
+// Pad fills text with spaces up to a width. Styles do not count.
+func Pad(text string, to int) string { return text + strings.Repeat(" ", max(0, to-width(text))) }
+
+// Truncate cuts text without styles at a width, and marks the cut.
+func Truncate(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most-1]) + "…"
 	}
-	return 80, 24
+	return text
 }
 
-// WidthOf returns the columns of the terminal that w is, 0 if it is none.
-func WidthOf(w io.Writer) int {
-	if !IsTerminal(w) {
-		return 0
-	}
-	width, _ := Size(w)
-	return width
-}
-
-// Pad fills text with spaces up to a width in columns. Styles do not count.
-func Pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
-}
-
-// Truncate cuts text at a width in columns and marks the cut.
-func Truncate(text string, width int) string { return ansi.Truncate(text, width, "…") }
-
-// Wrap breaks text without styles into lines of at most width columns, at
-// spaces where there are any.
-func Wrap(text string, width int) []string {
-	if width < 1 {
-		width = 1
-	}
-	lines := strings.Split(ansi.Wrap(text, width, ""), "\n")
-	for i := range lines {
-		lines[i] = strings.TrimRight(lines[i], " ")
-	}
-	return lines
-}
-
-// Table lays rows out in columns that are as wide as their widest cell, two
-// spaces apart. Styles do not count.
+// Table lays rows out in columns that are as wide as their widest cell, two spaces apart. Styles do not count.
 func Table(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {
@@ -95,7 +72,7 @@ func Table(rows [][]string) []string {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], ansi.StringWidth(cell))
+			widths[i] = max(widths[i], width(cell))
 		}
 	}
 	lines := make([]string, len(rows))

@@ -243,7 +243,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	if c.watch {
 		w := command.Waiter{
-			Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Title: "Rolling out", Failing: "is not rolled out",
+			Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Failing: "is not rolled out",
 			Before: progress.State{Target: target}, Assess: (&progress.Install{}).Assess, Timeout: c.Timeout,
 		}
 		if state, _, err = w.Run(ctx); err != nil {
