@@ -136,9 +136,9 @@ items:
 	env.WaitCondition(t, ns, "overlaid", corev1alpha1.ConditionPaused, "True")
 
 	has(t, ok(t, env, "repo", "list", "-n", ns).out, "stable", "ready")
-	has(t, ok(t, env, "available", "list", "-n", ns).out, "shop.example.com   Corner shop", "1.0.0", "plain.example.com")
-	has(t, ok(t, env, "available", "get", "shop.example.com", "-n", ns).out, "Sells.", "Ann", "1.1.0", "cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it into a package by kubectl package import carvel --render")
-	has(t, ok(t, env, "available", "get", "plain.example.com/0.1.0", "-n", ns).out, "Values       not checked: its schema is not one that Kubernetes has: ", "nullable")
-	has(t, ok(t, env, "outdated", "-n", ns).out, "shop.example.com")
+	has(t, ok(t, env, "available", "-n", ns).out, "shop.example.com   Corner shop", "1.0.0", "plain.example.com")
+	has(t, ok(t, env, "available", "shop.example.com", "-n", ns).out, "Sells.", "Ann", "1.1.0", "cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it into a package by kubectl package import carvel --render")
+	has(t, ok(t, env, "available", "plain.example.com/0.1.0", "-n", ns).out, "Values       not checked: its schema is not one that Kubernetes has: ", "nullable")
+	has(t, ok(t, env, "list", "--outdated", "-n", ns).out, "shop.example.com")
 	has(t, ok(t, env, "plan", "package/plain", "-n", ns).out, "1 unchanged")
 }

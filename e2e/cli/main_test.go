@@ -33,7 +33,7 @@ type result struct {
 func run(t *testing.T, env *harness.Env, args ...string) result {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	for _, name := range []string{"install", "list", "status", "delete", "rollout", "pause", "unpause", "retry", "rerun", "clustertree", "deps", "plan", "rbac", "repo", "available", "upgrade", "outdated", "values", "lock", "explain", "adopt", "release", "support"} {
+	for _, name := range []string{"install", "list", "status", "delete", "rollout", "pause", "unpause", "retry", "clustertree", "deps", "plan", "rbac", "repo", "available", "upgrade", "explain", "adopt", "release", "support"} {
 		if args[0] == name {
 			args = append(args, "--kubeconfig", env.Kubeconfig())
 		}

@@ -54,7 +54,7 @@ func TestRerun(t *testing.T) {
 	})
 	before := runs()
 	for _, name := range []string{"stays", "expires"} {
-		if got := ok(t, env, "rerun", "job/"+name, "-n", "rerun"); got.out != "job rerun/"+name+" runs again\n" {
+		if got := ok(t, env, "retry", "job/"+name, "-n", "rerun"); got.out != "job rerun/"+name+" runs again\n" {
 			t.Errorf("got %+v", got)
 		}
 		harness.Eventually(t, harness.Patience, name+" to have run again", func(context.Context) error {
@@ -64,8 +64,8 @@ func TestRerun(t *testing.T) {
 			return nil
 		})
 	}
-	for name, want := range map[string]string{"job/none": "no package has a record of it", "none": "write job/NAME", "pod/none": "write job/NAME"} {
-		if got := run(t, env, "rerun", name, "-n", "rerun"); got.code != 1 || !strings.Contains(got.err, want) {
+	for name, want := range map[string]string{"job/none": "no package has a record of it", "pod/none": "pod"} {
+		if got := run(t, env, "retry", name, "-n", "rerun"); got.code != 1 || !strings.Contains(got.err, want) {
 			t.Errorf("%s: got %+v, want %q", name, got, want)
 		}
 	}

@@ -77,8 +77,8 @@ func TestRolloutCommands(t *testing.T) {
 	if n := strings.Count(tree.out, `"health": "Current"`); n != 252 {
 		t.Errorf("got %+v", tree)
 	}
-	objects, why := ok(t, env, "clustertree", "notes", "-n", "rollout").out, ok(t, env, "explain", "notes", "-n", "rollout").out
-	if got := ok(t, env, "status", "notes", "-n", "rollout", "--objects", "--why"); !strings.HasSuffix(got.out, "\n"+objects+"\n"+why) {
+	objects := ok(t, env, "clustertree", "notes", "-n", "rollout").out
+	if got := ok(t, env, "status", "notes", "-n", "rollout", "--objects"); !strings.HasSuffix(got.out, "\n"+objects) {
 		t.Errorf("got %s", got.out)
 	}
 	ok(t, env, "delete", "notes", "-n", "rollout")

@@ -119,7 +119,7 @@ Repository repository: 1 package, 1 version
 clusterpackagerepository stable added
 …
 clusterpackagerepository stable is ready: 1 package, 1 version, after 0.1s`},
-	{command: "kubectl package available list --cluster", want: "NAME  DISPLAY NAME  NEWEST  REPOSITORY\nshop  …"},
+	{command: "kubectl package available --cluster", want: "NAME  DISPLAY NAME  NEWEST  REPOSITORY\nshop  …"},
 	{command: "kubectl package install shop --version '<1' --cluster", want: `
 clusterpackage shop created
 …

@@ -226,7 +226,7 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 			name = "clusterpackage/shop"
 		}
 		for _, args := range [][]string{
-			{"status", name}, {"status", name, "-o", "json"}, {"status", name, "--objects", "--why"}, {"status", name, "--objects", "--why", "-o", "json"},
+			{"status", name}, {"status", name, "-o", "json"}, {"status", name, "--objects"}, {"status", name, "--objects", "-o", "json"},
 			{"rollout", "status", name, "--watch=false"}, {"rollout", "history", name}, {"rollout", "history", name, "-o", "json"},
 			{"rollout", "diff", name}, {"rollout", "diff", name, "-o", "json"}, {"rollout", "undo", name},
 			{"explain", name}, {"explain", name, "-o", "json"},

@@ -62,8 +62,8 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 
 	if code != 0 || strings.Count(out, "Current") != 2 || strings.Contains(out, "controlled by") {
 		t.Errorf("status ends with %d:\n%s%s", code, out, errOut)
 	}
-	if code, out, errOut = f.command(t, "rerun", "job/migrate"); code != 0 {
-		t.Errorf("rerun ends with %d:\n%s%s", code, out, errOut)
+	if code, out, errOut = f.command(t, "retry", "job/migrate"); code != 0 {
+		t.Errorf("retry ends with %d:\n%s%s", code, out, errOut)
 	}
 	second := f.job(t, first.UID)
 	require.NoError(t, f.Client.Delete(t.Context(), pkg))

@@ -3,8 +3,8 @@
 //	author      init, kickstart ─► folder ─► validate, lint, render, inspect, test, build ─► image; repository
 //	planning    plan, rbac
 //	install     install, upgrade, list, delete
-//	operate     status, explain, deps, lock, rollout, pause, retry, rerun
-//	catalogue   repo, available, values, outdated
+//	operate     status, explain, deps, rollout, pause, retry
+//	catalogue   repo, available, bundle
 //	migrate     import, adopt, release
 //
 // Each of these has the commands for one purpose. They stand on command (flags, connection, waiting), content (folders and

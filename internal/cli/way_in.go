@@ -13,7 +13,7 @@ func init() { cobra.EnableCommandSorting = false } // groups list their commands
 // firstSteps lead from an empty cluster to a package that works, and from objects to a package.
 var firstSteps = [][]string{
 	{"repo add NAME IMAGE", "add a repository, from which packages come"},
-	{"available list", "see what can be installed"},
+	{"available", "see what can be installed"},
 	{"plan PACKAGE", "see what that would do"},
 	{"install PACKAGE", "do it, and watch"},
 	{"status NAME", "see how it stands; explain NAME says why it does not work"},

@@ -14,38 +14,36 @@ import (
 // otherWords are commands of Helm, kctrl and kubectl that have another name here, by the command that they stand below.
 var otherWords = map[string]map[string]string{
 	"kubectl package": {
-		"search":     "what can be installed is listed by kubectl package available list",
-		"show":       "what is offered of a package is shown by kubectl package available get NAME, its values by kubectl package values NAME",
+		"search":     "what can be installed is listed by kubectl package available",
+		"show":       "what is offered of a package is shown by kubectl package available NAME, its values by kubectl package available NAME --values",
 		"history":    "the revisions of a package are listed by kubectl package rollout history NAME",
 		"rollback":   "a package goes back to an earlier revision by kubectl package rollout undo NAME --to-revision N",
 		"undo":       "a package goes back to an earlier revision by kubectl package rollout undo NAME --to-revision N",
 		"installed":  "what is installed is listed by kubectl package list; one package is shown by kubectl package status NAME, changed by upgrade and deleted by delete",
-		"get":        "an installed package is shown by kubectl package status NAME, its objects by kubectl package status NAME --objects, what is offered by kubectl package available get NAME",
+		"get":        "an installed package is shown by kubectl package status NAME, its objects by kubectl package status NAME --objects, what is offered by kubectl package available NAME",
 		"describe":   "an installed package is shown by kubectl package status NAME, and explained by kubectl package explain NAME",
 		"template":   "the objects of a package are printed by kubectl package render SOURCE",
 		"diff":       "what an install or an upgrade would change is shown by kubectl package plan",
 		"create":     "a package is begun by kubectl package init FOLDER",
 		"push":       "a package is built and pushed by kubectl package build SOURCE --push",
-		"kick":       "a package is looked at again by kubectl package retry NAME, a repository by kubectl package repo kick NAME",
+		"kick":       "a package is looked at again by kubectl package retry NAME, a repository by kubectl package repo update NAME",
 		"dependency": "what packages depend on is shown by kubectl package deps",
 		"resume":     "a package goes on by kubectl package unpause NAME",
 	},
 	"kubectl package repository": {
-		"list":   "the repositories of a cluster are listed by kubectl package repo list",
+		"list":   "the repositories of a cluster are listed by kubectl package repo get",
 		"get":    "a repository of a cluster is shown by kubectl package repo get NAME",
-		"update": "a repository of a cluster is fetched again by kubectl package repo kick NAME, and changed by kubectl package repo update NAME",
-		"kick":   "a repository of a cluster is fetched again by kubectl package repo kick NAME",
+		"update": "a repository of a cluster is fetched again, or changed, by kubectl package repo update NAME",
+		"kick":   "a repository of a cluster is fetched again by kubectl package repo update NAME",
 		"delete": "a repository of a cluster is deleted by kubectl package repo delete NAME",
 		"index":  "a repository is made of files and folders by kubectl package repository build",
 	},
 	"kubectl package repo": {
+		"kick":       "a repository is fetched again by kubectl package repo update NAME",
 		"index":      "a repository is made of files and folders by kubectl package repository build",
 		"build":      "a repository is made of files and folders by kubectl package repository build",
 		"initialize": "a file with a repository is begun by kubectl package repository initialize FILE",
 		"push":       "a repository in a file is pushed by kubectl package repository push FILE TAG",
-	},
-	"kubectl package available": {
-		"search": "what can be installed is listed by kubectl package available list",
 	},
 }
 

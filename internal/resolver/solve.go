@@ -223,7 +223,7 @@ func subject(e *edge) string {
 
 func (r *resolution) command(root *Root, e *edge) string {
 	if e.name == "" {
-		return "kubectl package available list"
+		return "kubectl package available"
 	}
 	if root.Namespace == "" {
 		return "kubectl package install " + e.name + " --cluster"

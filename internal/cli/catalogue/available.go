@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -17,20 +18,66 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+type availableCommand struct {
+	command.Command
+	cluster, everywhere bool
+	schema, example     bool
+}
+
 func newAvailable(on command.Command) *cobra.Command {
+	c := &availableCommand{Command: on}
 	cmd := &cobra.Command{
-		Use:   "available",
-		Short: "Show which packages can be installed, in which versions",
-		Args:  command.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:   "available [NAME[/VERSION]]",
+		Short: "Show which packages can be installed, in which versions, with which values",
+		Long: `List the packages that can be installed in the namespace, from its own repositories and the cluster's. The
+version is the one that is installed by default: the highest that works here and is not a prerelease.
+
+With NAME, show the versions of a package, the highest first, and why one cannot be installed here; with
+a version also, its release notes, licences, dependencies, APIs and constraints.
+
+--values prints an example of the values as YAML. Required values and those with defaults are set; the rest
+is commented out, and passwords are empty. --values-schema lists the keys. Both are of the newest version
+unless one is named. For a folder or an image see kubectl package inspect.`,
+		Example: `  kubectl package available
+  kubectl package available shop.example.com/1.2.0
+  kubectl package available shop.example.com --values > shop.yaml`,
+		Args: command.Takes("[NAME[/VERSION]]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, version, err := c.named(args)
+			if err = cmp.Or(err, c.Output.Check()); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			cl, err := c.Connect()
+			switch {
+			case err != nil:
+				return err
+			case name == "":
+				return c.list(cmd.Context(), cl)
+			}
+			return c.one(cmd.Context(), cl, name, version)
+		},
+		ValidArgsFunction: c.CompleteAvailable,
 	}
-	cmd.AddCommand(newAvailableList(on), newAvailableGet(on))
+	c.Connects(cmd)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "from the cluster's repositories alone, as for a ClusterPackage")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list those of the repositories of all namespaces")
+	cmd.Flags().BoolVar(&c.example, "values", false, "print an example of the values")
+	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the values")
+	c.Output.Add(cmd)
 	return cmd
 }
 
-type availableListCommand struct {
-	command.Command
-	cluster, everywhere bool
+// named divides NAME[/VERSION]; both are empty for a list.
+func (c *availableCommand) named(args []string) (name, version string, err error) {
+	switch {
+	case len(args) == 0 && (c.schema || c.example):
+		return "", "", errors.New("NAME is missing: of which package?")
+	case len(args) == 0:
+		return "", "", nil
+	case c.everywhere:
+		return "", "", errors.New("--all-namespaces lists packages: leave out NAME")
+	}
+	return nameAndVersion(args[0])
 }
 
 // availablePackage is a row of the list.
@@ -45,34 +92,7 @@ type availablePackage struct {
 	Versions   int    `json:"versions"`
 }
 
-func newAvailableList(on command.Command) *cobra.Command {
-	c := &availableListCommand{Command: on}
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the packages that repositories offer to the namespace",
-		Long: `List the packages that can be installed in the namespace, from its own repositories and the cluster's. The
-version is the one that is installed by default: the highest that works here and is not a prerelease.`,
-		Args: command.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.Output.Check(); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context())
-		},
-	}
-	c.Connects(cmd)
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "those of the cluster's repositories alone")
-	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of the repositories of all namespaces")
-	c.Output.Add(cmd)
-	return cmd
-}
-
-func (c *availableListCommand) run(ctx context.Context) error {
-	cl, err := c.Connect()
-	if err != nil {
-		return err
-	}
+func (c *availableCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 	found, err := c.gather(ctx, cl)
 	if err != nil {
 		return err
@@ -100,7 +120,7 @@ func (c *availableListCommand) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *availableListCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]availablePackage, error) {
+func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]availablePackage, error) {
 	namespaces := []string{cl.Namespace}
 	if c.cluster {
 		namespaces = []string{""}

@@ -39,22 +39,22 @@ func TestAvailable(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{"list"}, []string{"NAME              DISPLAY NAME  NEWEST  REPOSITORY\nshop.example.com  Shop          1.0.0   PackageRepository/stable\n"}},
-		{[]string{"list", "--cluster"}, []string{"0.9.0   ClusterPackageRepository/stable\n"}},
-		{[]string{"list", "-A"}, []string{"(cluster)  shop.example.com  Shop          0.9.0", "shop       shop.example.com  Shop          1.0.0"}},
-		{[]string{"get", "shop.example.com"}, []string{"Is           Shop: Sells.", "  Keywords     shop, cart\n  Owners       Eve <eve@example.com>\n  Links        Website: https://shop.example.com\n               Source: https://git.example.com/shop\n", "template[0].ytt", "retracted", "it loses orders", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
-		{[]string{"get", "shop.example.com/1.2.0"}, []string{"Licenses     MIT", "Provides     example.com/v1 Shop", "Release notes\n  Notes of 1.2.0.\n", "Not here", "template[0].ytt"}},
-		{[]string{"get", "shop.example.com/1.0.0"}, []string{
+		{nil, []string{"NAME              DISPLAY NAME  NEWEST  REPOSITORY\nshop.example.com  Shop          1.0.0   PackageRepository/stable\n"}},
+		{[]string{"--cluster"}, []string{"0.9.0   ClusterPackageRepository/stable\n"}},
+		{[]string{"-A"}, []string{"(cluster)  shop.example.com  Shop          0.9.0", "shop       shop.example.com  Shop          1.0.0"}},
+		{[]string{"shop.example.com"}, []string{"Is           Shop: Sells.", "  Keywords     shop, cart\n  Owners       Eve <eve@example.com>\n  Links        Website: https://shop.example.com\n               Source: https://git.example.com/shop\n", "template[0].ytt", "retracted", "it loses orders", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
+		{[]string{"shop.example.com/1.2.0"}, []string{"Licenses     MIT", "Provides     example.com/v1 Shop", "Release notes\n  Notes of 1.2.0.\n", "Not here", "template[0].ytt"}},
+		{[]string{"shop.example.com/1.0.0"}, []string{
 			"Installs as  Package\n", "At most      one in a cluster\n",
 			"Depends on   db: package db.example.com >=1, <3\n               certs: API cert-manager.io/v1 Certificate (optional)\n  Provides     example.com/v1 Shop\n",
 		}},
-		{[]string{"get", "shop.example.com/1.0.0", "-o", "json", "|jq", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
-		{[]string{"get", "shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
-		{[]string{"get", "shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
-		{[]string{"list", "-A", "-o", "json"}, []string{`"name": "shop.example.com"`}},
-		{[]string{"get", "shop.example.com", "-o", "json"}, []string{`"retracted": "it loses orders"`}},
-		{[]string{"get", "shop.example.com", "--values-schema", "-o", "json"}, []string{`"key": "title"`}},
-		{[]string{"get", "shop.example.com", "-o", "json", "|jq", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
+		{[]string{"shop.example.com/1.0.0", "-o", "json", "|jq", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
+		{[]string{"shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
+		{[]string{"shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
+		{[]string{"-A", "-o", "json"}, []string{`"name": "shop.example.com"`}},
+		{[]string{"shop.example.com", "-o", "json"}, []string{`"retracted": "it loses orders"`}},
+		{[]string{"shop.example.com", "--values-schema", "-o", "json"}, []string{`"key": "title"`}},
+		{[]string{"shop.example.com", "-o", "json", "|jq", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, test.args...)...)
 		if got.Code != 0 {
@@ -66,53 +66,19 @@ func TestAvailable(t *testing.T) {
 			}
 		}
 	}
-	golden.JSON(t, "available-list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "list", "-A", "-o", "json").Out)
-	golden.JSON(t, "available-get", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "get", "shop.example.com", "-o", "json").Out)
+	golden.JSON(t, "available", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "-A", "-o", "json").Out)
+	golden.JSON(t, "available-versions", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "shop.example.com", "-o", "json").Out)
 	for arg, want := range map[string]string{
-		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available list`,
+		"--values":               "NAME is missing: of which package?",
+		"-A shop.example.com":    "--all-namespaces lists packages: leave out NAME",
+		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available`,
 		"shop":                   "Did you mean shop.example.com?",
 		"shop.example.com/4.0.0": "version 4.0.0 of shop.example.com is not offered; these are: 3.0.0-rc.1, 2.0.0",
 		"a/b/c":                  `"a/b/c" is neither NAME nor NAME/VERSION`,
 	} {
-		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "get", arg); got.Code != 1 || !strings.Contains(got.Err, want) {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, strings.Fields(arg)...)...); got.Code != 1 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: %+v, want %s", arg, got, want)
 		}
-	}
-}
-
-func TestOutdated(t *testing.T) {
-	t.Parallel()
-	held, moving, gone, byImage := clustertest.Following("<2", "1.2.0"), clustertest.Following("", "1.0.0"), clustertest.Following("", "1.0.0"), clustertest.Following("", "")
-	byImage.Spec.PackageRef, byImage.Spec.Image = nil, "example.com/web:v1"
-	moving.Name, moving.Spec.Paused = "moving", true
-	gone.Name, gone.Spec.PackageRef.Name = "gone", "gone.example.com"
-	byImage.Name = "image"
-	unmet := clustertest.Following("", "1.0.0")
-	unmet.Name = "unmet"
-	unmet.Status.Conditions = []metav1.Condition{clustertest.Condition("DependenciesReady", "False", "DependenciesUnsatisfied", "db: no repository offers it\nmore: of this")}
-	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet)
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "outdated")
-	want := []string{
-		"shop       unmet   shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
-		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any more",
-		"shop       moving  shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
-		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
-	}
-	for _, line := range want {
-		if !strings.Contains(got.Out, line) {
-			t.Errorf("%q is missing in\n%s", line, got.Out)
-		}
-	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "outdated", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"unmet"`) {
-		t.Errorf("got %+v", got)
-	} else {
-		golden.JSON(t, "outdated", got.Out)
-	}
-	if got.Err != "note: 1 package by image, which follow no repository\n" {
-		t.Errorf("got %q", got.Err)
-	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), clustertest.Following("", "1.0.0"))), "", "outdated"); got.Out != "Nothing is outdated\n" {
-		t.Errorf("got %+v", got)
 	}
 }
 
@@ -162,11 +128,12 @@ func TestSource(t *testing.T) {
 		{[]string{"update", "stable", "--tag-constraint", ">=1", "--prereleases=rc"}, 0, "changed\npackagerepository shop/stable is ready"},
 		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package repo get packagerepository/missing -n shop"},
 		{[]string{"update", "stable", "--paused"}, 0, "changed\n"},
-		{[]string{"kick", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package repo update packagerepository/stable -n shop --paused=false"},
+		{[]string{"update", "stable", "--paused"}, 0, "packagerepository shop/stable is as wanted already\n"},
+		{[]string{"update", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package repo update packagerepository/stable -n shop --paused=false"},
 		{[]string{"update", "stable", "--paused=false", "--url", "example.com/repo:v2"}, 0, "is ready"},
 		{[]string{"list", "-o", "json"}, 0, `"kind": "PackageRepository"`},
 		{[]string{"get", "stable", "-o", "json"}, 0, `"kind": "PackageRepository"`},
-		{[]string{"kick", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
+		{[]string{"update", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
 		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main", "--sub-path", "repo"}, 0, "is ready"},
 		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},
 		{[]string{"add", "inline", "--file", inline}, 0, "is ready"},
@@ -285,10 +252,10 @@ func TestSourceUpdateRaces(t *testing.T) {
 	}
 }
 
-func TestValuesCommand(t *testing.T) {
+func TestValuesOfOffers(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"))
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.com/v1.0.0")
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "shop.example.com/v1.0.0", "--values")
 	want := `# integer; ≥ 1
 size: 3
 
@@ -302,7 +269,7 @@ title: ""
 	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
 	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.org"); got.Code != 1 || !strings.Contains(got.Err, `Did you mean "shop.example.com"?`) {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "shop.example.org", "--values"); got.Code != 1 || !strings.Contains(got.Err, `Did you mean "shop.example.com"?`) {
 		t.Errorf("an unknown package: %+v", got)
 	}
 }

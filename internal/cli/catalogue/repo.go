@@ -13,7 +13,7 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
-	return []*cobra.Command{newRepo(on), newAvailable(on), newValues(on), newOutdated(on), bundle.New(on)}
+	return []*cobra.Command{newRepo(on), newAvailable(on), bundle.New(on)}
 }
 
 // repoCommand is shared by the commands about repositories in the cluster.
@@ -28,21 +28,25 @@ func newRepo(on command.Command) *cobra.Command {
 		Short: "Add, show and change the repositories that packages of the cluster come from",
 		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.
-What they offer is shown by kubectl package available list. Files and images of repositories are
+What they offer is shown by kubectl package available. Files and images of repositories are
 made by kubectl package repository.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRepoAdd(on), newRepoList(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on), newRepoKick(on))
+	cmd.AddCommand(newRepoAdd(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on))
 	return cmd
 }
 
-// named completes a command whose argument is the name of a repository.
+// named completes a command whose argument is the name of a repository, empty where it may be left out and is.
 func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.RepositoryName) error, checks ...func() error) *cobra.Command {
 	cmd.Args = command.Takes("NAME")
 	cmd.ValidArgsFunction = c.completeRepositories
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		n, err := c.parse(args[0])
+		var n cluster.RepositoryName
+		var err error
+		if len(args) > 0 {
+			n, err = c.parse(args[0])
+		}
 		for _, check := range append(checks, c.Output.Check) {
 			if err == nil {
 				err = check()

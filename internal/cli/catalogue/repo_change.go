@@ -121,9 +121,10 @@ func newRepoUpdate(on command.Command) *cobra.Command {
 	c := &repoUpdateCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "update NAME",
-		Short: "Change a repository, and wait until what it offers is known",
-		Long: `Change what the flags name of a repository; the rest of it stays. With --paused nothing is
-fetched any more, and what was fetched stays offered.`,
+		Short: "Change a repository, or fetch it again at once, and wait until what it offers is known",
+		Long: `Change what the flags name of a repository; the rest of it stays. If they change nothing, it is fetched
+again at once, instead of after its interval or the pause after a failure. With --paused nothing is fetched
+any more, and what was fetched stays offered.`,
 	}
 	c.spec.add(cmd)
 	c.named(cmd, c.run, c.spec.check)
@@ -134,80 +135,58 @@ fetched any more, and what was fetched stays offered.`,
 
 func (c *repoUpdateCommand) run(ctx context.Context, n cluster.RepositoryName) error {
 	var (
-		cl   *cluster.Cluster
-		r    corev1alpha1.GenericPackageRepository
-		what string
+		cl          *cluster.Cluster
+		r           corev1alpha1.GenericPackageRepository
+		what, fetch string
 	)
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the manager may be writing its status
 		if cl, r, err = c.find(ctx, n); err != nil {
 			return err
 		}
-		what, err = c.change(ctx, cl, r)
-		return err
+		before := r.DeepCopyObject().(client.Object)
+		if what, fetch, err = c.change(ctx, r); err != nil {
+			return err
+		}
+		return cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
 	})
+	var refused apierrors.APIStatus
 	switch {
-	case apierrors.IsConflict(err):
+	case errors.As(err, &refused):
 		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
 	case err != nil:
 		return err
 	}
 	c.Wait = c.Wait && !r.RepositorySpec().Paused
-	return c.report(ctx, cl, r, what, "")
+	return c.report(ctx, cl, r, what, fetch)
 }
 
-// change changes the fields that the flags name, and returns the changes. A conflict is
-// returned as it is.
-func (c *repoUpdateCommand) change(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) (what string, err error) {
-	before := r.DeepCopyObject().(client.Object)
+// change changes the fields that the flags name. If none differs, it requests a fetch, which it returns.
+func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPackageRepository) (what, fetch string, err error) {
 	spec := r.RepositorySpec()
+	before := spec.DeepCopy()
 	if err := c.spec.apply(ctx, spec); err != nil {
-		return "", err
+		return "", "", err
 	}
 	if c.spec.given("paused") {
 		spec.Paused = c.paused
 	}
-	if equality.Semantic.DeepEqual(before.(corev1alpha1.GenericPackageRepository).RepositorySpec(), spec) {
-		return "is as wanted already", nil
-	}
-	err = cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
-	if err != nil && !apierrors.IsConflict(err) {
-		err = cl.Explain("cannot change "+cluster.RepositoryText(r), err)
-	}
-	return "changed", err
-}
-
-func newRepoKick(on command.Command) *cobra.Command {
-	c := &repoCommand{Command: on}
-	cmd := c.named(&cobra.Command{
-		Use:   "kick NAME",
-		Short: "Fetch a repository again at once, and wait for it",
-		Long:  `Have the manager fetch a repository at once, instead of after its interval or the pause after a failure.`,
-	}, c.kick)
-	c.AddWait(cmd, repoTimeout, "wait until the repository is fetched")
-	return cmd
-}
-
-func (c *repoCommand) kick(ctx context.Context, n cluster.RepositoryName) error {
-	cl, r, err := c.find(ctx, n)
-	if err != nil {
-		return err
-	}
-	if r.RepositorySpec().Paused {
-		return fmt.Errorf("%s is paused, so it is not fetched. Let it go on: kubectl package repo update %s --paused=false",
+	switch {
+	case !equality.Semantic.DeepEqual(before, spec):
+		return "changed", "", nil
+	case c.paused:
+		return "is as wanted already", "", nil
+	case spec.Paused:
+		return "", "", fmt.Errorf("%s is paused, so it is not fetched. Let it go on: kubectl package repo update %s --paused=false",
 			cluster.RepositoryText(r), cluster.RepositoryFlags(r))
 	}
-	before := r.DeepCopyObject().(client.Object)
-	retry := time.Now().UTC().Format(time.RFC3339Nano)
+	fetch = time.Now().UTC().Format(time.RFC3339Nano)
 	annotations := r.GetAnnotations()
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[corev1alpha1.RetryAnnotation] = retry
+	annotations[corev1alpha1.RetryAnnotation] = fetch
 	r.SetAnnotations(annotations)
-	if err := cl.Patch(ctx, r.(client.Object), client.MergeFrom(before), client.FieldOwner(command.FieldManager)); err != nil {
-		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
-	}
-	return c.report(ctx, cl, r, "is fetched again", retry)
+	return "is fetched again", fetch, nil
 }
 
 func newRepoDelete(on command.Command) *cobra.Command {
@@ -241,31 +220,5 @@ func (c *repoCommand) delete(ctx context.Context, n cluster.RepositoryName) erro
 		return err
 	}
 	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s\n", terminal.Line(name), progress.Elapsed(time.Since(begin)))
-	for _, line := range installedFrom(ctx, cl, r) {
-		fmt.Fprintln(c.Streams.Out, terminal.Line("  "+line+" stays installed"))
-	}
 	return nil
-}
-
-// installedFrom names the packages that were installed from a repository, as far as they may be read.
-func installedFrom(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) (names []string) {
-	scope := corev1alpha1.ScopeOf(r.GetNamespace())
-	from := scope.Kind("PackageRepository") + "/" + r.GetName()
-	for _, of := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		if of == corev1alpha1.ScopeCluster && scope == corev1alpha1.ScopeNamespaced {
-			continue // they do not see it
-		}
-		list := of.NewPackageList()
-		if cl.List(ctx, list, client.InNamespace(r.GetNamespace())) != nil {
-			continue
-		}
-		for _, pkg := range list.GenericPackages() {
-			if resolved := pkg.PackageStatus().Resolved; resolved != nil && resolved.Repository == from && pkg.PackageSpec().PackageRef != nil {
-				t := progress.Target{Scope: of, Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
-				names = append(names, t.String()+" "+resolved.Version)
-			}
-		}
-	}
-	slices.Sort(names)
-	return names
 }

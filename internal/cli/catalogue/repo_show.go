@@ -22,37 +22,44 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-type repoListCommand struct {
+type repoGetCommand struct {
 	repoCommand
 	everywhere bool
 }
 
-func newRepoList(on command.Command) *cobra.Command {
-	c := &repoListCommand{repoCommand: repoCommand{Command: on}}
+func newRepoGet(on command.Command) *cobra.Command {
+	c := &repoGetCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the repositories of the namespace and of the cluster, and how they stand",
-		Args:  command.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := c.Output.Check(); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context())
-		},
+		Use: "get [NAME]", Aliases: []string{"list"},
+		Short: "Show the repositories of the namespace and of the cluster, or one of them",
+		Long: `List the repositories of the namespace and of the cluster, and how they stand. With NAME, show where a
+repository comes from, what it offers, and what is wrong with it.`,
 	}
-	c.Connects(cmd)
-	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackageRepositories alone")
+	c.named(cmd, c.run)
+	cmd.Args = command.Takes("[NAME]")
+	cmd.Flags().Lookup("cluster").Usage = "a ClusterPackageRepository, or those alone"
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
 
-func (c *repoListCommand) run(ctx context.Context) error {
+func (c *repoGetCommand) run(ctx context.Context, n cluster.RepositoryName) error {
 	cl, err := c.Connect()
+	switch {
+	case err != nil:
+		return err
+	case n.Name == "":
+		return c.list(ctx, cl)
+	}
+	r, err := cl.FindRepository(ctx, n)
 	if err != nil {
 		return err
 	}
+	c.WarnOfSilence(ctx, cl)
+	return c.Output.Write(c.Streams.Out, published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
+}
+
+func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 	var found []corev1alpha1.GenericPackageRepository
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		if c.cluster && scope == corev1alpha1.ScopeNamespaced {
@@ -111,25 +118,6 @@ func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Sty
 		return styles.Bad(terminal.Line(word))
 	}
 	return styles.Busy(word)
-}
-
-func newRepoGet(on command.Command) *cobra.Command {
-	c := &repoCommand{Command: on}
-	cmd := c.named(&cobra.Command{
-		Use:   "get NAME",
-		Short: "Show a repository: where it comes from, what it offers, and what is wrong with it",
-	}, c.get)
-	c.Output.Add(cmd)
-	return cmd
-}
-
-func (c *repoCommand) get(ctx context.Context, n cluster.RepositoryName) error {
-	cl, r, err := c.find(ctx, n)
-	if err != nil {
-		return err
-	}
-	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(c.Streams.Out, published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
 }
 
 func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {

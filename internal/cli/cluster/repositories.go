@@ -83,9 +83,9 @@ func (c *Cluster) FindRepository(ctx context.Context, n RepositoryName) (corev1a
 		}
 	}
 	if len(scopes) == 1 {
-		return nil, NotFoundError(fmt.Sprintf("there is no %s. See: kubectl package repo list", RepositoryText(c.NewRepository(n.Scope, n.Name))))
+		return nil, NotFoundError(fmt.Sprintf("there is no %s. See: kubectl package repo get", RepositoryText(c.NewRepository(n.Scope, n.Name))))
 	}
-	return nil, NotFoundError(fmt.Sprintf("there is neither a packagerepository %s in namespace %s nor a clusterpackagerepository of that name. See: kubectl package repo list -A",
+	return nil, NotFoundError(fmt.Sprintf("there is neither a packagerepository %s in namespace %s nor a clusterpackagerepository of that name. See: kubectl package repo get -A",
 		n.Name, c.Namespace))
 }
 

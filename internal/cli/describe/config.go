@@ -29,7 +29,8 @@ type Key struct {
 // hidden stands for the default of a password.
 var hidden = json.RawMessage(strconv.Quote(objectdiff.Hidden))
 
-func configKeys(schema *apiextensionsv1.JSONSchemaProps) []Key {
+// ConfigKeys are the keys of a configuration schema, in order.
+func ConfigKeys(schema *apiextensionsv1.JSONSchemaProps) []Key {
 	keys := []Key{}
 	if schema != nil {
 		walk(schema, "", &keys)

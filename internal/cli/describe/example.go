@@ -15,9 +15,6 @@ import (
 
 const exampleDepth = 32 // of objects in an example of values: each is indented
 
-// ConfigKeys are the keys of a configuration schema, in order.
-func ConfigKeys(schema *apiextensionsv1.JSONSchemaProps) []Key { return configKeys(schema) }
-
 // ConfigText is a table of the keys of a configuration schema.
 func ConfigText(keys []Key, styles terminal.Styles) string {
 	w := &writer{styles: styles}

@@ -98,7 +98,7 @@ func Of(pkg *loader.Package, component string, components []string) (*Report, er
 	r := &Report{
 		Name: pkg.Manifest.Name, Version: spec.Version, Provider: spec.Provider, Component: component, Components: components,
 		Display: spec.Display, Constraints: constraints(spec.Constraints), Dependencies: dependencies(pkg), Provides: pkg.Provides,
-		Config: configKeys(spec.Config.OpenAPIV3Schema), Phases: []Phase{},
+		Config: ConfigKeys(spec.Config.OpenAPIV3Schema), Phases: []Phase{},
 	}
 	for _, scope := range spec.Scopes {
 		r.Scopes = append(r.Scopes, string(scope))

@@ -137,7 +137,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 		message += offers.NotFetched(pending)
 	}
 	if reason != "" {
-		return "", &RefusedError{Message: message, see: "kubectl package available list" + c.flag()}
+		return "", &RefusedError{Message: message, see: "kubectl package available" + c.flag()}
 	}
 	if len(unread) > 0 {
 		c.Warnings = append(c.Warnings, fmt.Sprintf("you may not read %s: while one of these was never fetched, the manager does not choose %s for %s",
@@ -193,7 +193,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 	if advice == "" {
 		advice = containing(name, names)
 	}
-	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available list%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
+	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
 }
 
 // containing names packages of which a name is a part.
@@ -234,7 +234,7 @@ func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag stri
 	case prereleases && selection.Prereleases == nil:
 		b.WriteString("\nTo let prereleases take part: --prereleases")
 	}
-	fmt.Fprintf(&b, "\nSee: kubectl package available get %s%s", found.Name, flag)
+	fmt.Fprintf(&b, "\nSee: kubectl package available %s%s", found.Name, flag)
 	return errors.New(b.String())
 }
 
@@ -269,5 +269,5 @@ func (c *Chooser) Newest(ctx context.Context, name string) (*Chosen, *offers.Off
 
 // NothingOffered is the remedy where no repository offers a package.
 func (c *Chooser) NothingOffered() string {
-	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or see what is wrong with the present ones: kubectl package repo list -A"
+	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or see what is wrong with the present ones: kubectl package repo get -A"
 }

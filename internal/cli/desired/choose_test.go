@@ -61,7 +61,7 @@ func TestOutdatedReadsTheCatalogueOnce(t *testing.T) {
 		for _, namespace := range []string{"a", "b", "c"} {
 			packages = append(packages, byAPI(namespace, tc.chosen), byAPI(namespace, tc.chosen))
 		}
-		rows, _, err := desired.OutdatedOf(t.Context(), c, packages, true)
+		rows, _, err := desired.OutdatedOf(t.Context(), c, packages)
 		if err != nil || len(rows) != len(packages) || rows[5].Package != "shop.example.com" || rows[5].Newest != "2.0.0" {
 			t.Fatalf("%s: %+v, %v", name, rows, err)
 		}
@@ -81,7 +81,7 @@ func TestNameForWaitsForRepositories(t *testing.T) {
 	paused := pending.DeepCopy()
 	paused.Spec.Paused = true
 	refusal := "shop.example.com provides example.com/v1 Shop, and others may: pause repositories that cannot be fetched, or set packageRef.name in the place of api; " +
-		"not fetched yet: PackageRepository/official. See: kubectl package available list -n shop"
+		"not fetched yet: PackageRepository/official. See: kubectl package available -n shop"
 	for name, tc := range map[string]struct {
 		repository *corev1alpha1.PackageRepository
 		old        *corev1alpha1.Package

@@ -29,9 +29,8 @@ type Outdated struct {
 	Why string `json:"why,omitempty"`
 }
 
-// OutdatedOf compares packages with the offers, and returns those that are not at their newest
-// version, or all that follow repositories. byImage is the number of those that follow none.
-func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage, all bool) (rows []Outdated, byImage int, err error) {
+// OutdatedOf compares packages with the offers, and returns those that are not at their newest version. byImage is the number of those that follow none.
+func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage) (rows []Outdated, byImage int, err error) {
 	rows = []Outdated{}
 	type at struct {
 		namespace string
@@ -58,7 +57,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		if err != nil {
 			return nil, 0, err
 		}
-		if all || row.Why != "" || row.Installed != row.Wanted {
+		if row.Why != "" || row.Installed != row.Wanted {
 			rows = append(rows, row)
 		}
 	}

@@ -178,6 +178,6 @@ func CheckValues(
 	if err != nil {
 		return nil // the manager reports the problem
 	}
-	check := ValuesCheck{Cluster: cl, Target: t, What: found.Name + " " + version.Version, See: "kubectl package values " + found.Name + "/" + version.Version + scopeFlag(t.Namespace), Schema: schema}
+	check := ValuesCheck{Cluster: cl, Target: t, What: found.Name + " " + version.Version, See: "kubectl package available " + found.Name + "/" + version.Version + " --values" + scopeFlag(t.Namespace), Schema: schema}
 	return check.Run(ctx, old, want, values)
 }

@@ -137,7 +137,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 	if override == "" {
 		return "See: kubectl package deps " + t.Flags()
 	}
-	return fmt.Sprintf("See: kubectl package available get %s%s; another choice is made by kubectl package upgrade %s --override '%s=%s'",
+	return fmt.Sprintf("See: kubectl package available %s%s; another choice is made by kubectl package upgrade %s --override '%s=%s'",
 		of, flag, t.Flags(), entry.Name, override)
 }
 

@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -29,7 +30,7 @@ const longestCause = 100
 
 type listCommand struct {
 	command.Command
-	cluster, everywhere, notReady bool
+	cluster, everywhere, notReady, outdated bool
 }
 
 // installedPackage is a row of list. Its JSON fields are stable.
@@ -53,8 +54,11 @@ func newList(on command.Command) *cobra.Command {
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List installed packages: version, state, and what each waits for",
 		Long: `List the Packages of the namespace and the ClusterPackages, with version and state, and what each waits
-for. Those that need help are first. Packages that can be installed are listed by kubectl package
-available list. To follow changes: kubectl get packages -w.`,
+for. Those that need help are first. To follow changes: kubectl get packages -w.
+
+--outdated lists those that follow repositories and are not at the newest version: the installed version,
+the one that the constraint allows, the newest one, and why they do not move. Packages that can be
+installed are listed by kubectl package available.`,
 		Example: `  kubectl package list -A --not-ready
   kubectl package list -o json | jq -r '.[] | select(.state != "Available") | .name'`,
 		Args: command.Takes(),
@@ -62,6 +66,9 @@ available list. To follow changes: kubectl get packages -w.`,
 			err := c.Output.Check()
 			if c.cluster && c.everywhere {
 				err = cmp.Or(err, errors.New("--all-namespaces contains what --cluster selects: leave one of them out"))
+			}
+			if c.outdated && (c.notReady || c.Output.ByName()) {
+				err = cmp.Or(err, errors.New("--outdated has a list of its own: leave out --not-ready and -o name"))
 			}
 			if err != nil {
 				return command.UsageError(cmd, err)
@@ -74,6 +81,7 @@ available list. To follow changes: kubectl get packages -w.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
+	cmd.Flags().BoolVar(&c.outdated, "outdated", false, "those alone that are not at their newest version, and why")
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
@@ -86,6 +94,9 @@ func (c *listCommand) run(ctx context.Context) error {
 	found, forbidden, err := c.gather(ctx, cl)
 	if err != nil {
 		return err
+	}
+	if c.outdated {
+		return c.listOutdated(ctx, cl, found)
 	}
 	rows, objects := c.rows(found)
 	switch {
@@ -101,11 +112,38 @@ func (c *listCommand) run(ctx context.Context) error {
 	case len(found) > 0:
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("Every package "+command.Where(cl, c.cluster, c.everywhere)+" is available"))
 	default:
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+". What can be: kubectl package available list"))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+". What can be: kubectl package available"))
 	}
 	if len(forbidden) > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "Not listed, as it is forbidden: %s\n", terminal.Line(strings.Join(forbidden, ", ")))
 	}
+	return nil
+}
+
+// listOutdated lists those of the packages that are not at their newest version.
+func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, found []corev1alpha1.GenericPackage) error {
+	rows, byImage, err := desired.OutdatedOf(ctx, cl, found)
+	switch {
+	case err != nil:
+		return err
+	case c.Output.Wanted():
+		return c.Output.Print(c.Streams.Out, rows)
+	}
+	if byImage > 0 {
+		fmt.Fprintf(c.Streams.ErrOut, "note: %s by image, which follow no repository\n", terminal.Count(byImage, "package"))
+	}
+	if len(rows) == 0 {
+		fmt.Fprintln(c.Streams.Out, "Nothing is outdated")
+		return nil
+	}
+	table := [][]string{{"NAMESPACE", "NAME", "PACKAGE", "INSTALLED", "WANTED", "NEWEST", "WHY"}}
+	for _, r := range rows {
+		table = append(table, []string{
+			cmp.Or(r.Namespace, command.ClusterWide), r.Name, terminal.Line(r.Package), terminal.Line(cmp.Or(r.Installed, "-")),
+			terminal.Line(cmp.Or(r.Wanted, "-")), terminal.Line(cmp.Or(r.Newest, "-")), terminal.Line(r.Why),
+		})
+	}
+	command.PrintTable(c.Streams.Out, table)
 	return nil
 }
 

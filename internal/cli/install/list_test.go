@@ -58,7 +58,7 @@ func TestList(t *testing.T) {
 		c.Namespace = "shop"
 	}
 	golden.JSON(t, "list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "-A", "-o", "json").Out)
-	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. What can be: kubectl package available list") {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. What can be: kubectl package available") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -95,5 +95,41 @@ func TestListOfManyNamespaces(t *testing.T) {
 	}
 	if !strings.Contains(got.Err, "Not listed, as it is forbidden: Packages of 1 namespace\n") {
 		t.Error(got.Err)
+	}
+}
+
+func TestListOutdated(t *testing.T) {
+	t.Parallel()
+	held, moving, gone, byImage := clustertest.Following("<2", "1.2.0"), clustertest.Following("", "1.0.0"), clustertest.Following("", "1.0.0"), clustertest.Following("", "")
+	byImage.Spec.PackageRef, byImage.Spec.Image = nil, "example.com/web:v1"
+	moving.Name, moving.Spec.Paused = "moving", true
+	gone.Name, gone.Spec.PackageRef.Name = "gone", "gone.example.com"
+	byImage.Name = "image"
+	unmet := clustertest.Following("", "1.0.0")
+	unmet.Name = "unmet"
+	unmet.Status.Conditions = []metav1.Condition{clustertest.Condition("DependenciesReady", "False", "DependenciesUnsatisfied", "db: no repository offers it\nmore: of this")}
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "--outdated")
+	want := []string{
+		"shop       unmet   shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
+		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any more",
+		"shop       moving  shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
+		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
+	}
+	for _, line := range want {
+		if !strings.Contains(got.Out, line) {
+			t.Errorf("%q is missing in\n%s", line, got.Out)
+		}
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "--outdated", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"unmet"`) {
+		t.Errorf("got %+v", got)
+	} else {
+		golden.JSON(t, "list-outdated", got.Out)
+	}
+	if got.Err != "note: 1 package by image, which follow no repository\n" {
+		t.Errorf("got %q", got.Err)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), clustertest.Following("", "1.0.0"))), "", "list", "--outdated"); got.Out != "Nothing is outdated\n" {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/graph"
@@ -16,7 +17,7 @@ import (
 // depsCommand shows what packages depend on, and of one package also what depends on it.
 type depsCommand struct {
 	command.Command
-	cluster, everywhere bool
+	cluster, everywhere, lock bool
 }
 
 func newDeps(on command.Command) *cobra.Command {
@@ -31,10 +32,12 @@ With NAME, show that package alone, and why it is installed: by a user, or for o
 from packages that users installed and the versions that each requires. For a generated package that
 nothing needs any more it prints how to delete it.
 
--o dot and -o mermaid draw a graph; dashed lines are unsatisfied dependencies.`,
+-o dot and -o mermaid draw a graph; dashed lines are unsatisfied dependencies. --lock prints versions,
+digests, dependencies and APIs as YAML, the same for equal clusters.`,
 		Example: `  kubectl package deps -n shop
   kubectl package deps clusterpackage/cert-operator
-  kubectl package deps -A -o dot | dot -Tsvg >packages.svg`,
+  kubectl package deps -A -o dot | dot -Tsvg >packages.svg
+  kubectl package deps -A --lock > before.yaml`,
 	})
 }
 
@@ -43,6 +46,7 @@ func (c *depsCommand) complete(cmd *cobra.Command) *cobra.Command {
 	c.About(cmd, c.name, c.run)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
+	cmd.Flags().BoolVar(&c.lock, "lock", false, "print versions, digests, dependencies and APIs, to keep or to compare")
 	c.Output.Add(cmd, graph.FormatDOT, graph.FormatMermaid)
 	return cmd
 }
@@ -50,6 +54,9 @@ func (c *depsCommand) complete(cmd *cobra.Command) *cobra.Command {
 func (c *depsCommand) name(args []string) (n cluster.Name, err error) {
 	if c.everywhere && (len(args) > 0 || c.cluster) {
 		return n, errors.New("--all-namespaces shows everything: leave out --cluster and NAME")
+	}
+	if c.lock && (len(args) > 0 || c.Output.Is(graph.FormatDOT) || c.Output.Is(graph.FormatMermaid)) {
+		return n, errors.New("--lock prints all packages as YAML or JSON: leave out NAME and other formats")
 	}
 	if len(args) == 0 {
 		return n, nil
@@ -72,7 +79,10 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	if n.Name == "" {
-		nodes := g.Nodes(selection(cl, c.cluster, c.everywhere))
+		nodes := g.Nodes(c.selects(cl))
+		if c.lock {
+			return c.printLock(g.Lock(nodes))
+		}
 		if len(nodes) == 0 && !c.Output.Wanted() {
 			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+"."))
 			return nil
@@ -93,6 +103,32 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 	reasons := g.Why(root)
 	report.Why = &reasons
 	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string { return g.TreeOf(root, s) + "\n" + reasons.Text(s) })
+}
+
+// selects selects the packages of the namespace, of the cluster, or all.
+func (c *depsCommand) selects(cl *cluster.Cluster) func(*graph.Node) bool {
+	return func(n *graph.Node) bool {
+		return c.everywhere || c.cluster && n.Namespace == "" || !c.cluster && n.Namespace == cl.Namespace
+	}
+}
+
+// nodeOf finds a package in a graph, or else reads it.
+func nodeOf(ctx context.Context, cl *cluster.Cluster, g *graph.Graph, n cluster.Name) (*graph.Node, error) {
+	_, pkg, err := cl.Find(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if node := g.Node(graph.KeyOf(pkg)); node != nil {
+		return node, nil
+	}
+	return graph.Of([]corev1alpha1.GenericPackage{pkg}).Node(graph.KeyOf(pkg)), nil
+}
+
+func (c *depsCommand) printLock(lock any) error {
+	if c.Output.Wanted() {
+		return c.Output.Print(c.Streams.Out, lock)
+	}
+	return terminal.WriteYAML(c.Streams.Out, lock)
 }
 
 // drawing prints nodes for another program where that is asked for.

@@ -13,8 +13,8 @@ import (
 func TestJSON(t *testing.T) {
 	t.Parallel()
 	needed := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("", "certs"))
-	for command, args := range map[string][]string{"deps": {"front"}, "lock": {"-A"}} {
-		golden.JSON(t, command, clitest.InvokeOn(t, clustertest.DialTo(needed), "", append([]string{command, "-o", "json"}, args...)...).Out)
+	for name, args := range map[string][]string{"deps": {"front"}, "deps-lock": {"-A", "--lock"}} {
+		golden.JSON(t, name, clitest.InvokeOn(t, clustertest.DialTo(needed), "", append([]string{"deps", "-o", "json"}, args...)...).Out)
 	}
 	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
 	golden.JSON(t, "status", clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "json").Out)

@@ -13,23 +13,41 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-type retryCommand struct{ command.Command }
+type retryCommand struct {
+	command.Command
+	job bool
+}
 
 func newRetry(on command.Command) *cobra.Command {
-	c := &retryCommand{on}
+	c := &retryCommand{Command: on}
 	cmd := c.About(&cobra.Command{
-		Use:   "retry NAME",
-		Short: "Try again at once what has failed of a package (a Job that has finished: rerun)",
+		Use:   "retry NAME|job/NAME",
+		Short: "Try again at once what has failed of a package, or run a finished Job of it again",
 		Long: `Have the engine retry at once what has failed of a package, instead of after its back-off: an image that
 could not be pulled, a write that was refused, an object of another owner. If the package has an
-interval, its tag is looked up. Then watch the rollout. NAME may be package/NAME or clusterpackage/NAME.`,
+interval, its tag is looked up. Then watch the rollout. NAME may be package/NAME or clusterpackage/NAME.
+
+With job/NAME, run a finished Job of a package once more: it is deleted if it still exists, and its record is
+removed from the status of its deployment, so that the engine creates it again. A running Job is left alone.
+It needs the rights to delete Jobs and to patch the status of ObjectDeployments.`,
 		Args: command.Takes("NAME", "[NAME]"),
-	}, command.PackageName, c.run)
+	}, c.name, c.run)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
 	return cmd
 }
 
+func (c *retryCommand) name(args []string) (cluster.Name, error) {
+	if n, ok := jobName(args); ok {
+		c.job = true
+		return n, nil
+	}
+	return command.PackageName(args)
+}
+
 func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
+	if c.job {
+		return c.runJob(ctx, n)
+	}
 	cl, target, pkg, err := c.Find(ctx, n)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/operate/rollout"
 	"lockstep.run/lockstep/internal/cli/operate/support"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -23,23 +22,22 @@ import (
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
-		newStatus(on), newExplain(on), newDeps(on), newLock(on), rollout.New(on), newVerify(on), support.New(on),
-		newPause(on), newUnpause(on), newRetry(on), newRerun(on),
+		newStatus(on), newExplain(on), newDeps(on), rollout.New(on), newVerify(on), support.New(on),
+		newPause(on), newUnpause(on), newRetry(on),
 		newClusterTree(on),
 	}
 }
 
 type statusCommand struct {
 	command.Command
-	objects, why bool
+	objects bool
 }
 
 // statusReport is the result as JSON and YAML.
 type statusReport struct {
 	progress.Report `json:",inline"`
-	// Objects and Why are absent unless they are asked for.
-	Objects *clusterTree        `json:"objects,omitempty"`
-	Why     *diagnose.Diagnosis `json:"why,omitempty"`
+	// Objects are absent unless they are asked for.
+	Objects *clusterTree `json:"objects,omitempty"`
 }
 
 func newStatus(on command.Command) *cobra.Command {
@@ -48,14 +46,13 @@ func newStatus(on command.Command) *cobra.Command {
 		Use:   "status NAME",
 		Short: "Show how a package stands, what blocks it and why",
 		Long: `Show the state of a package: its phases, what blocks them and why, its image and revision. --objects adds
-the objects of the newest revision with their health in the cluster; --why adds what explain prints.
+the objects of the newest revision with their health in the cluster; explain says more of the cause.
 
 NAME may be package/NAME or clusterpackage/NAME. Exits with 0 if the package exists, whatever its state;
 kubectl wait --for=condition=Available package/NAME tests for availability.`,
 		Args: command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
-	cmd.Flags().BoolVar(&c.why, "why", false, "the cause, where it is not available")
 	c.Output.Add(cmd)
 	return cmd
 }
@@ -74,11 +71,6 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 			return err
 		}
 		if report.Objects, err = objectsOf(ctx, cl, r); err != nil && !errors.Is(err, rollout.ErrNoRevision) {
-			return err
-		}
-	}
-	if c.why {
-		if report.Why, err = diagnose.Package(ctx, cl, target, pkg); err != nil {
 			return err
 		}
 	}
@@ -115,15 +107,11 @@ func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name
 	report.Images, report.OmittedImages = images, int32(omitted) //nolint:gosec // bounded by limits
 }
 
-// text is the screen of the package, and the other requested parts.
+// text is the screen of the package, and its objects where they are asked for.
 func (r *statusReport) text(o progress.ScreenOptions) string {
 	text := progress.Screen(r.Report, o)
 	if r.Objects != nil {
 		text += "\n" + r.Objects.draw(o.Styles)
-	}
-	if r.Why != nil {
-		target := progress.Target{Scope: corev1alpha1.ScopeOf(r.Namespace), Namespace: r.Namespace, Name: r.Name}
-		text += "\n" + r.Why.Text(target.String(), o.Styles)
 	}
 	return text
 }

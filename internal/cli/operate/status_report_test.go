@@ -5,23 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Objects and cause follow the screen as clustertree and explain print them, and programs get them only if they ask.
-func TestStatusWithObjectsAndCause(t *testing.T) {
+// Objects follow the screen as clustertree prints them, and programs get them only if they ask.
+func TestStatusWithObjects(t *testing.T) {
 	t.Parallel()
 	o := progress.ScreenOptions{Styles: terminal.Plain()}
 	r := statusReport{Report: progress.Report{Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled}}
 	plain := r.text(o)
-	if data, err := json.Marshal(r); err != nil || strings.Contains(string(data), `"objects"`) || strings.Contains(string(data), `"why"`) {
+	if data, err := json.Marshal(r); err != nil || strings.Contains(string(data), `"objects"`) {
 		t.Errorf("got %s, %v", data, err)
 	}
 	r.Objects = &clusterTree{Kind: "Package", Namespace: "shop", Name: "web", Revision: 3, Phases: []treePhase{{Name: "deploy"}}}
-	r.Why = &diagnose.Diagnosis{Summary: progress.SummaryStalled, Reason: diagnose.ReasonQuota, Cause: "a quota"}
-	want := plain + "\n" + r.Objects.draw(o.Styles) + "\npackage shop/web: stuck\nCause  a quota\n\n"
+	want := plain + "\n" + r.Objects.draw(o.Styles)
 	if got := r.text(o); got != want || !strings.Contains(got, "deploy") {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -29,9 +27,8 @@ func TestStatusWithObjectsAndCause(t *testing.T) {
 	var read struct {
 		Summary string
 		Objects clusterTree
-		Why     diagnose.Diagnosis
 	}
-	if err != nil || json.Unmarshal(data, &read) != nil || read.Summary != "Stalled" || read.Objects.Revision != 3 || read.Why.Cause != "a quota" {
+	if err != nil || json.Unmarshal(data, &read) != nil || read.Summary != "Stalled" || read.Objects.Revision != 3 {
 		t.Errorf("got %s, %v", data, err)
 	}
 }

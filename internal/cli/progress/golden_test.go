@@ -269,3 +269,30 @@ func TestScreenGolden(t *testing.T) {
 		})
 	}
 }
+
+// What a cluster says cannot draw on the terminal.
+func TestUntrustedText(t *testing.T) {
+	t.Parallel()
+	const evil = "\x1b]0;owned\x07\x1b[2J\u202e\r"
+	snap := snapshot(unpacked(), condition("Available", "False", evil, evil), condition("Stalled", "True", evil, evil),
+		condition(evil, "True", evil, evil),
+		revision(1, phase("deploy"+evil, probing, 0, 1)),
+		blocking(corev1alpha1.BlockingObject{Group: evil, Kind: evil, Namespace: evil, Name: evil, Phase: "deploy" + evil, Message: evil}),
+		deleting(evil))
+	snap.Package.PackageSpec().Image, snap.Package.PackageSpec().Component, snap.Lost = evil, evil, evil
+	r := snap.Package.PackageStatus().Resolved
+	r.PackageName, r.Version, r.Digest = evil, evil, evil
+	for _, isDeleting := range []bool{true, false} {
+		if !isDeleting {
+			snap.Package.SetDeletionTimestamp(nil)
+		}
+		s := progress.Of(snap)
+		out := strings.Join(progress.Lines(progress.State{}, s), "\n") + progress.Culprit(s) +
+			progress.Screen(progress.ReportOf(snap), progress.ScreenOptions{Now: begin, Styles: terminal.Plain()})
+		for _, bad := range []string{"\x1b", "\x07", "\u202e", "\r"} {
+			if strings.Contains(out, bad) {
+				t.Errorf("%q came through:\n%q", bad, out)
+			}
+		}
+	}
+}

@@ -307,7 +307,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 func describeArchived(status *corev1alpha1.ObjectSetStatus, gen int64) {
 	message := "The revision owns nothing any more."
 	if n := len(status.Retained); n > 0 {
-		message = fmt.Sprintf("The revision controls nothing any more, and retains %d objects (status.retained) until it goes; kubectl package rollout prune removes them.", n)
+		message = fmt.Sprintf("The revision controls nothing any more, and retains %d objects (status.retained) until it goes; the annotation %s of the deployment removes them before.", n, corev1alpha1.PruneAnnotation)
 	}
 	conditions.Set(&status.Conditions, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, message)
 }

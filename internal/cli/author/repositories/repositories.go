@@ -45,12 +45,14 @@ The repositories of a cluster are kept by kubectl package repo.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
-	cmd.AddCommand(
-		newInitialize(streams), newAdd(streams), newBuild(streams),
-		remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
-		pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull),
-		newPush(streams),
-	)
+	cmd.AddCommand(newBuild(streams), pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull), newPush(streams))
+	// Package Operator edits a repository in its file; build makes it of what it offers.
+	for _, edits := range []*cobra.Command{
+		newInitialize(streams), newAdd(streams), remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
+	} {
+		edits.Hidden = true
+		cmd.AddCommand(edits)
+	}
 	return cmd
 }
 

@@ -36,7 +36,7 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on), newPrune(on), newTimeline(on))
+	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on))
 	return cmd
 }
 
@@ -46,6 +46,7 @@ var ErrNoRevision = errors.New("it has no revision yet")
 type historyCommand struct {
 	command.Command
 	revision int64
+	timeline bool
 }
 
 func newHistory(on command.Command) *cobra.Command {
@@ -57,11 +58,15 @@ func newHistory(on command.Command) *cobra.Command {
 succeeded. -o wide adds the time, the field manager that changed the spec, and the difference from the one
 before; -o json and yaml print the ObjectSets. Values of Secrets are hidden.
 
+--timeline shows when each phase of the newest revision, or of --revision, was opened, applied and ready for
+the first time, how long that took, and what the phase last waited for, of the first 32 phases.
+
 More: docs/administrate/changed-by.md`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
-	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision), c.checkTimeline)
 	c.Output.Add(cmd, output.Names, wideFormat)
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision of this `number`, as YAML where -o says nothing else")
+	cmd.Flags().BoolVar(&c.timeline, "timeline", false, "show when each phase of one revision was opened, applied and ready")
 	return cmd
 }
 
@@ -74,6 +79,9 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	wide := c.Output.Is(wideFormat)
+	if c.timeline {
+		return c.printTimeline(r)
+	}
 	if c.revision > 0 {
 		return c.one(ctx, r)
 	}

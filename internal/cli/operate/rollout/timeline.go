@@ -1,38 +1,23 @@
 package rollout
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
 )
 
-type timelineCommand struct {
-	command.Command
-	revision int64
-}
-
-func newTimeline(on command.Command) *cobra.Command {
-	c := &timelineCommand{Command: on}
-	cmd := c.About(&cobra.Command{
-		Use:   "timeline RESOURCE",
-		Short: "Say when each phase of a rollout was opened, applied and ready, and what it waited for",
-		Long: `Show when each phase of a revision was opened, applied and ready for the first time, how long that took,
-and what the phase last waited for. Without --revision it shows the newest one. The first 32 phases are
-kept.`,
-		Args: command.Takes("RESOURCE", "[NAME]"),
-	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
-	c.Output.Add(cmd)
-	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the revision of this `number`")
-	return cmd
+func (c *historyCommand) checkTimeline() error {
+	if c.timeline && (c.Output.Is(wideFormat) || c.Output.ByName()) {
+		return errors.New("--timeline is printed as text, json or yaml")
+	}
+	return nil
 }
 
 // timeline is that of a revision. Its JSON fields are stable.
@@ -52,16 +37,13 @@ type timelinePhase struct {
 	Waiting                 *float64 `json:"waitingSeconds,omitempty"`
 }
 
-func (c *timelineCommand) run(ctx context.Context, n cluster.Name) error {
-	_, r, err := c.Rollout(ctx, n)
-	if err != nil {
-		return err
-	}
+func (c *historyCommand) printTimeline(r *cluster.Rollout) error {
 	if len(r.Sets) == 0 {
 		return ErrNoRevision
 	}
 	set := r.Sets[len(r.Sets)-1]
 	if c.revision > 0 {
+		var err error
 		if set, err = r.Revision(c.revision); err != nil {
 			return err
 		}

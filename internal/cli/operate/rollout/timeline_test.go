@@ -33,7 +33,7 @@ func TestRolloutTimeline(t *testing.T) {
 	}
 	c := clustertest.FakeCluster(t, objects...)
 	run := func(args ...string) clitest.Result {
-		return clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "timeline", "web"}, args...)...)
+		return clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "history", "web", "--timeline"}, args...)...)
 	}
 	want := "Revision 1, which began at 2023-11-14T22:13:20Z:\n" +
 		"PHASE  OPENED  APPLIED IN  READY AFTER  WAITED FOR\n" +

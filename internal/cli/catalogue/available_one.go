@@ -7,51 +7,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
-
-type availableGetCommand struct {
-	command.Command
-	cluster bool
-	schema  bool
-}
-
-func newAvailableGet(on command.Command) *cobra.Command {
-	c := &availableGetCommand{Command: on}
-	cmd := &cobra.Command{
-		Use:   "get NAME[/VERSION]",
-		Short: "Show a package with its versions, or one version of it",
-		Long: `Show a package that repositories offer: its versions, the highest first, and why one cannot be
-installed here. With a version: its release notes, licences, dependencies, APIs and constraints;
---values-schema lists the keys of its configuration.`,
-		Example: `  kubectl package available get shop.example.com
-  kubectl package available get shop.example.com/1.2.0 --values-schema`,
-		Args: command.Takes("NAME[/VERSION]"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, version, err := nameAndVersion(args[0])
-			if err = cmp.Or(err, c.Output.Check()); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), name, version)
-		},
-		ValidArgsFunction: c.CompleteAvailable,
-	}
-	c.Connects(cmd)
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "from the cluster's repositories alone, as for a ClusterPackage")
-	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the configuration; of the newest version where none is named")
-	c.Output.Add(cmd)
-	return cmd
-}
 
 // nameAndVersion divides NAME[/VERSION].
 func nameAndVersion(arg string) (name, version string, err error) {
@@ -78,11 +44,7 @@ type availableVersionReport struct {
 	NotHere string `json:"notHere,omitempty"`
 }
 
-func (c *availableGetCommand) run(ctx context.Context, name, version string) error {
-	cl, err := c.Connect()
-	if err != nil {
-		return err
-	}
+func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, version string) error {
 	choose := desired.ChooserFor(cl, map[bool]string{false: cl.Namespace}[c.cluster])
 	found, err := choose.Choose(ctx, name, versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}})
 	if err != nil {
@@ -91,7 +53,7 @@ func (c *availableGetCommand) run(ctx context.Context, name, version string) err
 	if len(found.Offered) == 0 {
 		return choose.Unknown(ctx, name)
 	}
-	if version == "" && c.schema {
+	if version == "" && (c.schema || c.example) {
 		_, newest, err := choose.Newest(ctx, name)
 		if err != nil {
 			return err
@@ -104,14 +66,35 @@ func (c *availableGetCommand) run(ctx context.Context, name, version string) err
 			return err
 		}
 	}
-	if c.schema {
-		return c.printSchema(ctx, name, &report.Versions[0])
+	if c.schema || c.example {
+		return c.values(ctx, name, &report.Versions[0].AvailableVersion)
 	}
 	if err := sayUnsatisfied(ctx, choose, report); err != nil {
 		return cl.Explain("cannot resolve what "+name+" depends on", err)
 	}
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
 		return availableText(report, version != "", styles)
+	})
+}
+
+// values prints the keys of the values of a version, or an example.
+func (c *availableCommand) values(ctx context.Context, name string, v *corev1alpha1.AvailableVersion) error {
+	switch {
+	case v.ConfigUnchecked != "":
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: the values of "+name+" "+v.Version+" are not checked: "+v.ConfigUnchecked))
+	case v.ConfigSchema == nil:
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+name+" "+v.Version+" states no schema of its values"))
+	}
+	schema, err := desired.SchemaOf(v.ConfigSchema)
+	if err != nil {
+		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
+	}
+	if c.example {
+		return content.PrintExample(ctx, c.Streams, schema)
+	}
+	keys := describe.ConfigKeys(schema)
+	return c.Output.Write(c.Streams.Out, keys, func(styles terminal.Styles) string {
+		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles)
 	})
 }
 
@@ -178,20 +161,6 @@ func only(r *availableReport, version string) ([]availableVersionReport, error) 
 		known = append(known, v.Version)
 	}
 	return nil, fmt.Errorf("version %s of %s is not offered; these are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
-}
-
-func (c *availableGetCommand) printSchema(ctx context.Context, name string, v *availableVersionReport) error {
-	schema, err := desired.SchemaOf(v.ConfigSchema)
-	if err != nil {
-		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
-	}
-	keys := describe.ConfigKeys(schema)
-	return c.Output.Write(c.Streams.Out, keys, func(styles terminal.Styles) string {
-		if len(keys) == 0 {
-			return name + " " + v.Version + " has no configuration that is known\n"
-		}
-		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles)
-	})
 }
 
 func availableText(r *availableReport, one bool, styles terminal.Styles) string {
@@ -282,7 +251,7 @@ func (t *availableWriter) version(v *availableVersionReport) {
 	case v.ConfigUnchecked != "":
 		t.field("Values", "not checked: "+v.ConfigUnchecked)
 	case v.ConfigSchema != nil:
-		t.field("Values", "see --values-schema, or kubectl package values")
+		t.field("Values", "see --values-schema, or --values")
 	}
 	t.text("Release notes", release.Notes)
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,34 +28,18 @@ import (
 
 const rerunInterval = 200 * time.Millisecond
 
-type rerunCommand struct{ command.Command }
-
-func newRerun(on command.Command) *cobra.Command {
-	c := &rerunCommand{on}
-	cmd := c.About(&cobra.Command{
-		Use:   "rerun job/NAME",
-		Short: "Run a Job of a package once more that has finished (what has failed: retry)",
-		Long: `Run a finished Job of a package once more: it is deleted if it still exists, and its record is removed
-from the status of its deployment, so that the engine creates it again. A running Job is left alone.
-
-It needs the rights to delete Jobs and to patch the status of ObjectDeployments.`,
-	}, jobName, c.run)
-	c.AddTimeout(cmd, pauseTimeout, "how long to wait until the engine has created it")
-	c.Reports(cmd)
-	return cmd
-}
-
-func jobName(args []string) (cluster.Name, error) {
+// jobName parses job/NAME.
+func jobName(args []string) (cluster.Name, bool) {
 	if len(args) == 1 {
 		args = strings.SplitN(args[0], "/", 2)
 	}
-	kinds := []string{"job", "jobs", "job.batch", "jobs.batch"}
-	if len(args) != 2 || !slices.Contains(kinds, strings.ToLower(args[0])) || args[1] == "" || strings.Contains(args[1], "/") {
-		return cluster.Name{}, errors.New("write job/NAME")
+	if len(args) != 2 || args[1] == "" || strings.Contains(args[1], "/") {
+		return cluster.Name{}, false
 	}
-	return cluster.Name{Name: args[1]}, nil
+	return cluster.Name{Name: args[1]}, slices.Contains([]string{"job", "jobs", "job.batch", "jobs.batch"}, strings.ToLower(args[0]))
 }
 
+// rerun runs a Job again.
 type rerun struct {
 	*cluster.Cluster
 	kinds client.Client
@@ -67,7 +50,7 @@ type rerun struct {
 
 func (r *rerun) String() string { return "job " + r.key.String() }
 
-func (c *rerunCommand) run(ctx context.Context, n cluster.Name) error {
+func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	cl, err := c.Connect()
 	if err != nil {
 		return err
