@@ -31,6 +31,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectsetphases"
 	"lockstep.run/lockstep/internal/controllers/objecttemplates"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/environment"
@@ -97,11 +98,11 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, m
 	others.deployments, deployments.Targets = deployments, ofDeployments{others}
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Targets: ofPackages{others},
-		Pipeline: &packages.Pipeline{
+		Pipeline: &load.Pipeline{
 			Puller: puller, Memory: account, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
 			Guard: guard, ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster, Namespace: c.Namespace,
 			Namespaced: here.namespaced,
-			Pulled:     pulled,
+			Pulled:     pulled, Processors: processors,
 		},
 		Loaded:      loaded,
 		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
@@ -110,7 +111,6 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, m
 		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: c.Pace,
-		Processors: processors,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 )
 
 // A deployment names what changed the spec that is rolled out, and nothing else.
@@ -37,11 +38,11 @@ func TestChangedWith(t *testing.T) {
 	})
 	b.Reader = b.Client
 	loads, release := int32(0), make(chan bool, 1)
-	b.load = func(context.Context, input) (*content, error) {
+	b.loads.Load = func(context.Context, load.Request) (*load.Content, error) {
 		<-release
 		loads++
 		loaded := newContent()
-		loaded.template.SuccessDelaySeconds = loads
+		loaded.Template.SuccessDelaySeconds = loads
 		return loaded, nil
 	}
 	chosen, second := "one", int64(0)
@@ -58,7 +59,7 @@ func TestChangedWith(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.choice = choice.Choice{Origin: choice.Origin{Image: chosen}}
-		if s.fingerprint, err = fingerprintOf(pkg, s.choice.Origin, env, nil, ""); err != nil {
+		if s.fingerprint, err = load.FingerprintOf(pkg, s.choice.Origin, env, nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		for _, do := range []func(context.Context) error{s.next(s.decide), s.next(s.startLoad), s.deploy} {

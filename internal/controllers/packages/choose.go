@@ -30,7 +30,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 		return nil
 	}
 	if spec.Interval != nil {
-		s.Requeue(s.spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
+		s.Requeue(s.loads.Spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
 	}
 	var err error
 	if s.choice, err = s.catalogue.Choose(ctx, s.pkg, choice.PlatformOf(s.environment, s.Version)); err != nil {

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/limits"
@@ -34,17 +35,17 @@ func decide(v view) (step, string) {
 	if v.waiting || v.inputError != "" {
 		return stepGather, v.inputError
 	}
-	reuse := compare(v.pkg, v.fingerprint)
-	if reuse == unpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg) ||
+	reuse := load.Compare(v.pkg, v.fingerprint)
+	if reuse == load.UnpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg) ||
 		rereads(v) || refusedBefore(v.pkg)) {
-		reuse = unpackedElsewhere
+		reuse = load.UnpackedElsewhere
 	}
 	switch {
-	case reuse == unpackedCurrent:
+	case reuse == load.UnpackedCurrent:
 		return stepSync, ""
 	case v.pkg.PackageSpec().Paused:
 		return stepPaused, ""
-	case !v.choice.Origin.Loadable(), reuse == unpackedNever && v.choice.Refused() && !v.choice.Fits:
+	case !v.choice.Origin.Loadable(), reuse == load.UnpackedNever && v.choice.Refused() && !v.choice.Fits:
 		return stepHold, ""
 	}
 	return byAttempt(v), ""
@@ -65,7 +66,7 @@ func rereads(v view) bool {
 	if spec.Paused || !v.choice.Origin.Loadable() || retry == "" || len(sources.Of(spec, v.pkg.GetNamespace())) == 0 {
 		return false
 	}
-	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.fingerprint == v.fingerprint && a.RetryValue == retry
+	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.Fingerprint == v.fingerprint && a.RetryValue == retry
 }
 
 func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
@@ -86,18 +87,18 @@ func refusedBefore(pkg corev1alpha1.GenericPackage) bool {
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {
-	case a == nil || a.In.fingerprint != v.fingerprint || a.In.newDigest != v.newDigest:
+	case a == nil || a.In.Fingerprint != v.fingerprint || a.In.NewDigest != v.newDigest:
 		return stepLoad
 	case !a.Done:
 		return stepWait
-	case !a.Out.deployed.IsZero() && v.dep == nil:
+	case !a.Out.Deployed.IsZero() && v.dep == nil:
 		return stepLoad // the deployment was deleted, and the content is forgotten
 	case a.Err == nil && rereads(v) && a.RetryValue != background.RetryValue(v.pkg):
 		return stepLoad
 	case a.Err == nil:
 		return stepDeploy
-	case a.RetryValue != background.RetryValue(v.pkg), a.In.retryNumber != v.retryNumber,
-		a.Out.dependencies != "" && v.dependencies != "" && a.Out.dependencies != v.dependencies:
+	case a.RetryValue != background.RetryValue(v.pkg), a.In.RetryNumber != v.retryNumber,
+		a.Out.Dependencies != "" && v.dependencies != "" && a.Out.Dependencies != v.dependencies:
 		return stepLoad // at once: it may succeed now
 	case a.Retry.IsZero():
 		return stepRefuse

@@ -31,7 +31,7 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 		}
 		return s.step, s.why, nil
 	}
-	undeployed := s.step == stepDeploy && s.attempt.Out.deployed.IsZero()
+	undeployed := s.step == stepDeploy && s.attempt.Out.Deployed.IsZero()
 	end, admitted := s.beginResolution(ctx, undeployed, required)
 	switch {
 	case !admitted && s.step == stepDeploy:
@@ -89,7 +89,7 @@ func (s *reconciliation) resolveDependencies(
 ) (now dependencies.Known, done func(), err error) {
 	root, served := dependencies.RootOf(s.pkg, required), dependencies.Once(s.servedAPI())
 	if s.step == stepDeploy {
-		loaded := s.attempt.Out.content.resolved
+		loaded := s.attempt.Out.Content.Resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
 	s.attend(keyOf(s.pkg))
@@ -127,7 +127,7 @@ func (s *reconciliation) withInput(
 	ctx context.Context, root resolver.Root, k dependencies.Known, served resolver.Served, decide func(dependencies.Input) error,
 ) error {
 	offers := s.catalogue.In(ctx)
-	ctx, leave, err := s.Processors.Enter(ctx, s.pkg.GetNamespace())
+	ctx, leave, err := s.Pipeline.Processors.Enter(ctx, s.pkg.GetNamespace())
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func (r *Reconciler) takesPart(pkg corev1alpha1.GenericPackage) bool {
 func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	switch v.step {
 	case stepDeploy:
-		return snapshot.Overridden(v.attempt.Out.content.dependencies, v.pkg.PackageSpec().Dependencies), true
+		return snapshot.Overridden(v.attempt.Out.Content.Dependencies, v.pkg.PackageSpec().Dependencies), true
 	case stepSync:
 		return dependencies.Recorded(v.pkg.PackageStatus()), true
 	}

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/resolver"
 )
@@ -126,7 +127,7 @@ func TestRequirements(t *testing.T) {
 	pkg := newPackage(recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled), entry("old", "old", corev1alpha1.ReasonNoLongerRequired)), func(pkg *corev1alpha1.Package) {
 		pkg.Spec.Dependencies = &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{{Name: "cache", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "~2"}}}}}
 	})
-	loaded := &attempt{Out: load{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("cache", ">=1")}}}}
+	loaded := &load.Attempt{Out: load.Out{Content: &load.Content{Dependencies: []corev1alpha1.Dependency{dependencyOn("cache", ">=1")}}}}
 	for _, tc := range []struct {
 		reason string
 		step   step
@@ -148,7 +149,7 @@ func TestRequirements(t *testing.T) {
 			t.Errorf("%s: %q %t, want %q %t", tc.reason, text, known, tc.want, tc.known)
 		}
 	}
-	if got := loaded.Out.content.dependencies[0].Package.Version; got != ">=1" {
+	if got := loaded.Out.Content.Dependencies[0].Package.Version; got != ">=1" {
 		t.Errorf("the loaded content is changed: %s", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
@@ -31,7 +32,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	case s.step == stepHold:
 		s.dropAttempt()
 		err = s.syncSettings(ctx)
-	case s.step != stepDeploy || s.dep != nil && !s.attempt.Out.deployed.IsZero():
+	case s.step != stepDeploy || s.dep != nil && !s.attempt.Out.Deployed.IsZero():
 		err = s.syncSettings(ctx)
 	default:
 		err = s.deployContent(ctx)
@@ -44,7 +45,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	}
 	s.writeErr = err
 	if s.step == stepDeploy {
-		s.content = s.attempt.Out.content
+		s.content = s.attempt.Out.Content
 		s.deployed = err == nil
 	}
 	return nil
@@ -52,19 +53,17 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 
 // deployContent writes the loaded content, and keeps a summary for the status.
 func (s *reconciliation) deployContent(ctx context.Context) error {
-	if err := s.writeContent(ctx, s.attempt.Out.content); err != nil {
+	if err := s.writeContent(ctx, s.attempt.Out.Content); err != nil {
 		return err
 	}
-	s.attempt, _ = s.memory.Update(&s.state.attempt, s.attempt, func(a *attempt) {
-		a.Out.deployed, a.Out.content = s.Now(), a.Out.content.summary()
-	})
+	s.attempt = s.loads.Deployed(s.state.load, s.attempt)
 	return nil
 }
 
-func (s *reconciliation) writeContent(ctx context.Context, loaded *content) error {
-	template := loaded.template
+func (s *reconciliation) writeContent(ctx context.Context, loaded *load.Content) error {
+	template := loaded.Template
 	strategy := s.pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation]
-	phases, made, err := objectslices.Split(s.pkg.GetName(), strategy, template.Phases, loaded.sealing)
+	phases, made, err := objectslices.Split(s.pkg.GetName(), strategy, template.Phases, loaded.Sealing)
 	if err != nil {
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
@@ -86,14 +85,14 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *content) erro
 
 // install creates the deployment: without a template where there are slices, which need it as their owner.
 func (s *reconciliation) install(
-	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
+	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	dep := newDeployment(s.pkg)
 	if s.target != nil {
 		annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
 	}
 	s.Accounts.copySettings(dep, s.pkg)
-	if err := fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.by); err != nil {
+	if err := fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
 		return err
 	}
 	setGeneration(dep, s.pkg)
@@ -157,11 +156,11 @@ func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.O
 
 // upgrade changes an existing deployment where it differs, after the slices that it lacks.
 func (s *reconciliation) upgrade(
-	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
+	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	before, lacks := copyOf(s.dep), lacksSlices(s.dep)
 	s.Accounts.copySettings(s.dep, s.pkg)
-	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.by); err != nil {
+	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
 		return err
 	}
 	changed := !equality.Semantic.DeepEqual(before, s.dep)

@@ -5,15 +5,14 @@
 //	choose     the version that packageRef leads to, among the offers of repositories (package choice)
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
-//	load       pull and render in the background (pipeline.go, render.go)
+//	load       pull and render in the background (package load)
 //	depend     what it depends on is decided (package dependencies, pure) in its turn (turns.go), and installed and awaited:
 //	           survey.go, choice ─► decision ─► perform.go, release.go; wake.go enqueues for another
 //	deploy     slices (slices.go) and the deployment (template.go), or its settings alone
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted; after those that depend on it (hold.go)
 //
-// What the steps know of a Package, decide and remember is in state.go, which the steps stand on; reconcile.go has their order.
-// No two files use each other, directly or through others.
+// state.go has all that the steps know of a Package, and reconcile.go their order.
 //
 // A Package with packageRef is reconciled when its choice may change with what
 // repositories offer (choice.Followers). A version that cannot be chosen changes only the

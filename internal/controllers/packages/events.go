@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -36,8 +37,8 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []tr
 	loaded := ""
 	if o.step == stepDeploy && o.content != nil && newlyUnpacked(before, after) {
 		loaded = loadedMessage(o.content)
-		if len(o.content.warnings) > 0 {
-			add(corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.warnings, "\n"))
+		if len(o.content.Warnings) > 0 {
+			add(corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.Warnings, "\n"))
 		}
 	}
 	if c := became(before, after, corev1alpha1.ConditionResolved, metav1.ConditionFalse); c != nil {
@@ -75,8 +76,8 @@ func newlyUnpacked(before, after *corev1alpha1.PackageStatus) bool {
 	return before.UnpackedHash != after.UnpackedHash || digestOf(before) != digestOf(after)
 }
 
-func loadedMessage(loaded *content) string {
-	from := loaded.resolved
+func loadedMessage(loaded *load.Content) string {
+	from := loaded.Resolved
 	name := from.Image
 	if name == "" {
 		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)

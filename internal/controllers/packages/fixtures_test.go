@@ -14,11 +14,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
-	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -64,8 +63,8 @@ func retried(value string) func(*corev1alpha1.Package) {
 
 const digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
-func printOf(pkg corev1alpha1.GenericPackage) fingerprint {
-	f, err := fingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, env, nil, "")
+func printOf(pkg corev1alpha1.GenericPackage) load.Fingerprint {
+	f, err := load.FingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, env, nil, "")
 	if err != nil {
 		panic(err)
 	}
@@ -115,13 +114,13 @@ func described(dep *corev1alpha1.ObjectDeployment) {
 	dep.Status.TemplateHash = revisions.TemplateHash(digest, revisions.WellKnown(dep))
 }
 
-func newContent() *content {
-	return &content{
-		resolved: corev1alpha1.ResolvedPackage{PackageName: "shop", Version: "1.0.0", Image: image, Digest: digest},
-		labels: map[string]string{
+func newContent() *load.Content {
+	return &load.Content{
+		Resolved: corev1alpha1.ResolvedPackage{PackageName: "shop", Version: "1.0.0", Image: image, Digest: digest},
+		Labels: map[string]string{
 			corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", corev1alpha1.PackageVersionLabel: "1.0.0",
 		},
-		template: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{
+		Template: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{
 			Name: "deploy", Objects: []corev1alpha1.ObjectSetObject{{Object: raw(`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a"}}`)}},
 		}}},
 	}
@@ -135,13 +134,13 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 	r := &Reconciler{
 		Options: Options{
 			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil, nil),
-			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system", Pipeline: &Pipeline{},
+			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system", Pipeline: &load.Pipeline{},
 		},
-		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},
+		Now:     func() time.Time { return start },
 		enqueue: func(key types.NamespacedName) { enqueued <- key },
 	}
-	r.memory.Changed = r.memory.count
 	r.connect(cacheOf{r})
+	r.loads.Life = t.Context()
 	return r, enqueued
 }
 
@@ -159,9 +158,8 @@ func (c cacheOf) List(ctx context.Context, list client.ObjectList, opts ...clien
 // of returns a reconciliation of a Package as gather does, without a deployment.
 func (r *Reconciler) of(pkg corev1alpha1.GenericPackage) *reconciliation {
 	s := &reconciliation{Reconciler: r, state: r.stateOf(pkg)}
-	r.memory.Lock()
-	defer r.memory.Unlock()
-	s.pkg, s.now, s.attempt = pkg, r.Now(), s.state.attempt
+	s.pkg, s.now = pkg, r.Now()
+	s.attempt, _ = r.loads.Last(s.state.load)
 	s.choice = choice.Choice{Origin: choice.Origin{Image: pkg.PackageSpec().Image}}
 	return s
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
@@ -30,10 +31,8 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		return nil, nil // deleted; its event follows
 	}
 	s := &reconciliation{Reconciler: r, state: r.stateOf(pkg)}
-	r.noteInstallation(s.state, cached)
-	r.memory.Lock()
-	s.attempt, s.retryNumber = s.state.attempt, s.state.retryNumber
-	r.memory.Unlock()
+	r.loads.NoteInstallation(s.state.load, cached)
+	s.attempt, s.retryNumber = r.loads.Last(s.state.load)
 	s.repaired, s.now, s.pace, s.process = s.state.repaired, r.Now(), r.Pace, r.identity
 	var err error
 	if s.dep, err = r.deployment(ctx, key, pkg.GetUID()); err != nil {
@@ -48,7 +47,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		}
 	}
 	s.pkg = pkg
-	s.state.change.note(pkg, s.dep == nil && pkg.PackageStatus().ObservedGeneration == 0)
+	s.state.load.Change.Note(pkg, s.dep == nil && pkg.PackageStatus().ObservedGeneration == 0)
 	return s, nil
 }
 
@@ -135,8 +134,8 @@ func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 		parts = append(parts, ref.String()+"="+state.Version)
 	}
 	s.dependencies = strings.Join(parts, ";")
-	if s.attempt.Out.dependencies == "" {
-		s.attempt, _ = s.memory.Update(&s.state.attempt, s.attempt, func(a *attempt) { a.Out.dependencies = s.dependencies })
+	if s.attempt.Out.Dependencies == "" {
+		s.attempt = s.loads.Update(s.state.load, s.attempt, func(a *load.Attempt) { a.Out.Dependencies = s.dependencies })
 	}
 }
 

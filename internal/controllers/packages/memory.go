@@ -17,7 +17,7 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 		return st
 	}
 	r.forget(key)
-	st = &state{uid: pkg.GetUID(), seen: r.Now()}
+	st = &state{uid: pkg.GetUID(), seen: r.Now(), load: r.loads.Meet(pkg)}
 	m.Lock()
 	defer m.Unlock()
 	if m.states == nil {
@@ -32,41 +32,17 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	st := r.memory.states[key]
 	delete(r.memory.awaited, key)
 	delete(r.memory.missed, key)
-	if st != nil {
-		st.tag = nil
-		delete(r.memory.states, key)
-	}
+	delete(r.memory.states, key)
 	r.memory.Unlock()
 	if st == nil {
 		return
 	}
-	r.memory.Set(&st.attempt, nil)
 	r.Sources.Use(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(userOf(key))
 	}
 	r.Fresh.Forget(string(st.uid))
-	r.retryOthers(key)
-}
-
-// count counts loaded and loading content where an attempt takes the place of another. It
-// is called with the lock.
-func (m *memory) count(before, after *attempt) {
-	if keeps(before) && (!keeps(after) || after.Out.memory != before.Out.memory) {
-		m.account.Count(before.Out.memory, 0)
-	}
-	m.loading += inFlight(after) - inFlight(before)
-}
-
-// keeps reports whether an attempt has content in memory that is not deployed yet.
-func keeps(a *attempt) bool { return a != nil && a.Out.content != nil && a.Out.deployed.IsZero() }
-
-// inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
-func inFlight(a *attempt) int {
-	if a == nil || a.Err != nil {
-		return 0
-	}
-	return 1
+	r.loads.Forget(key)
 }
 
 // remembered returns what the catalogue remembers of a Package; nil for one that is not reconciled.

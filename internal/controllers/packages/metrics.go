@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/summary"
@@ -19,7 +20,8 @@ import (
 // exporter reads the packages from the cache when they are collected: there is no series of a deleted one.
 type exporter struct {
 	reader client.Reader
-	memory *memory
+	// taken returns how often a package was loaded, and how long the last time took.
+	taken func(corev1alpha1.GenericPackage) (loads int, took time.Duration)
 }
 
 // Describe names the metrics.
@@ -32,7 +34,7 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the packages of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	c := newCounts()
-	packages, err := listPackages(context.Background(), m.reader)
+	packages, err := load.ListPackages(context.Background(), m.reader)
 	if err != nil {
 		return // no series, rather than none of packages
 	}
@@ -69,7 +71,7 @@ func (c *counts) count(pkg corev1alpha1.GenericPackage, word summary.Summary) {
 		c.dependencies[dependencyState(&pkg.PackageStatus().Dependencies[i])]++
 	}
 	if remote(pkg) {
-		ref := kubeconfigOf(pkg)
+		ref := targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
 		// Of packages that report differently of one target those count that do not reach it.
 		if state := connectionOf(pkg); c.targets[ref] == "" || state == "away" {
 			c.targets[ref] = state
@@ -160,24 +162,13 @@ func (m *exporter) collectRest(out chan<- prometheus.Metric, pkg corev1alpha1.Ge
 	name, namespace := pkg.GetName(), pkg.GetNamespace()
 	out <- metrics.PackageCreated.Value(float64(pkg.GetCreationTimestamp().Unix()), name, namespace)
 	out <- metrics.PackageRevision.Value(float64(pkg.PackageStatus().Revision), name, namespace)
-	loads, took := m.memory.loadsOf(pkg)
+	loads, took := m.taken(pkg)
 	if loads > 0 {
 		out <- metrics.PackageLoads.Value(float64(loads), name, namespace)
 	}
 	if took > 0 {
 		out <- metrics.PackageLoadDuration.Value(took.Seconds(), name, namespace)
 	}
-}
-
-// loadsOf returns how often a package was loaded, and how long the last time took. Nothing is sent under the lock: the
-// receiver may be slow.
-func (m *memory) loadsOf(pkg corev1alpha1.GenericPackage) (loads int, took time.Duration) {
-	m.Lock()
-	defer m.Unlock()
-	if st := m.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
-		return st.loads, st.took
-	}
-	return 0, 0
 }
 
 // versionOf returns the version in charge, or else the one that was unpacked.

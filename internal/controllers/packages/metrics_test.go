@@ -52,8 +52,13 @@ func withNames(values map[string]float64) map[string]float64 {
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	memory := &memory{}
-	m := &exporter{memory: memory, reader: &cached{
+	shop := 2
+	m := &exporter{taken: func(pkg corev1alpha1.GenericPackage) (int, time.Duration) {
+		if pkg.GetName() != "shop" {
+			return 0, 0
+		}
+		return shop, time.Duration(shop) * 750 * time.Millisecond
+	}, reader: &cached{
 		packages: []corev1alpha1.Package{*unpackedPackage(func(p *corev1alpha1.Package) {
 			p.CreationTimestamp = metav1.Time{Time: time.Unix(1000, 0)}
 			p.Generation, p.Status.Revision, p.Status.CurrentVersion = 0, 3, "1.2.3"
@@ -61,11 +66,6 @@ func TestMetrics(t *testing.T) {
 		})},
 		clusterPackages: []corev1alpha1.ClusterPackage{{ObjectMeta: metav1.ObjectMeta{Name: "big", UID: "other"}}},
 	}}
-	key := types.NamespacedName{Namespace: "team", Name: "shop"}
-	memory.states = map[types.NamespacedName]*state{
-		key:           {uid: "pkg-uid", loads: 2, took: 1500 * time.Millisecond},
-		{Name: "big"}: {uid: "former", loads: 1, took: time.Second},
-	}
 	want := map[string]float64{
 		"package_operator_package_availability registry.test/shop:v1 shop team": 1,
 		"package_operator_package_created_timestamp_seconds shop team":          1000,
@@ -81,7 +81,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(want, withNames(metricstest.Values(t, m))); diff != "" {
 		t.Error(diff)
 	}
-	delete(memory.states, key)
+	shop = 0
 	delete(want, "package_operator_package_load_duration_seconds shop team")
 	delete(want, "lockstep_package_loads_total shop team")
 	if diff := cmp.Diff(want, withNames(metricstest.Values(t, m))); diff != "" {
@@ -135,7 +135,7 @@ func TestMetricsOfBlockedPackages(t *testing.T) {
 			}
 		})
 		got := ""
-		for name, value := range metricstest.Values(t, &exporter{memory: &memory{}, reader: &cached{packages: []corev1alpha1.Package{*pkg}}}) {
+		for name, value := range metricstest.Values(t, &exporter{taken: once, reader: &cached{packages: []corev1alpha1.Package{*pkg}}}) {
 			if strings.Contains(name, "_since_seconds ") {
 				got += fmt.Sprintf("%s %v", name, value)
 			}
@@ -153,7 +153,7 @@ func deletedAt(seconds int64) func(*corev1alpha1.Package) {
 // Whatever packages say, each has at most seven series, with labels that are bounded.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
-	c, memory := &cached{}, &memory{states: map[types.NamespacedName]*state{}}
+	c := &cached{}
 	for i := range 10 {
 		pkg := corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprint(i))}}
 		pkg.Spec.Image = strings.Repeat("x", 4096)
@@ -161,9 +161,8 @@ func TestMetricsAreBounded(t *testing.T) {
 		pkg.Status.Conditions = []metav1.Condition{conditionOf("Invalid", "True", strings.Repeat("r", 2000))}
 		pkg.Status.Blocking = []corev1alpha1.BlockingObject{{Phase: strings.Repeat("p", 2000)}}
 		c.packages = append(c.packages, pkg)
-		memory.states[types.NamespacedName{Namespace: "many", Name: pkg.Name}] = &state{uid: pkg.UID, loads: 1, took: time.Second}
 	}
-	values := withNames(metricstest.Values(t, &exporter{memory: memory, reader: c}))
+	values := withNames(metricstest.Values(t, &exporter{taken: once, reader: c}))
 	if most := 7 * len(c.packages); len(values) > most {
 		t.Errorf("%d series, want at most %d", len(values), most)
 	}
@@ -177,17 +176,15 @@ func TestMetricsAreBounded(t *testing.T) {
 // BenchmarkMetrics collects and writes the series of 1,000 packages, without those of their revisions, which are two more each.
 func BenchmarkMetrics(b *testing.B) {
 	c := &cached{}
-	states := map[types.NamespacedName]*state{}
 	for i := range 1000 {
 		pkg := unpackedPackage(func(p *corev1alpha1.Package) {
 			p.Generation, p.Name, p.UID = 0, fmt.Sprintf("shop-%d", i), types.UID(fmt.Sprint(i))
 			p.Status.Conditions = []metav1.Condition{conditionOf("Available", "True", "X"), conditionOf("Ready", "True", "X")}
 		})
 		c.packages = append(c.packages, *pkg)
-		states[keyOf(pkg)] = &state{uid: pkg.UID, loads: 1, took: time.Second}
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&exporter{reader: c, memory: &memory{states: states}})
+	registry.MustRegister(&exporter{reader: c, taken: once})
 	handler := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	var text string
 	for b.Loop() {
@@ -198,3 +195,6 @@ func BenchmarkMetrics(b *testing.B) {
 	b.ReportMetric(float64(strings.Count("\n"+text, "\n")-strings.Count("\n"+text, "\n#")-1), "series")
 	b.ReportMetric(float64(len(text)), "bytes")
 }
+
+// once is the record of any package that was loaded once.
+func once(corev1alpha1.GenericPackage) (loads int, took time.Duration) { return 1, time.Second }

@@ -64,8 +64,8 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if in := s.newInput(""); s.pkg.PackageSpec().Image != is.Spec.Image || in.pkg.PackageSpec().Image != is.Spec.Image {
-		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, in.pkg.PackageSpec().Image)
+	if in := s.newInput(""); s.pkg.PackageSpec().Image != is.Spec.Image || in.Pkg.PackageSpec().Image != is.Spec.Image {
+		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, in.Pkg.PackageSpec().Image)
 	}
 	if err := r.Reader.(client.Client).Delete(t.Context(), is); err != nil {
 		t.Fatal(err)

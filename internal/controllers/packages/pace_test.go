@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -16,7 +17,7 @@ func TestLoadsArePaced(t *testing.T) {
 	change := func() (started bool) {
 		s := b.of(pkg)
 		loads++
-		s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: fmt.Sprint(loads)}, start
+		s.step, s.fingerprint, s.now = stepLoad, load.Fingerprint{Spec: fmt.Sprint(loads)}, start
 		if err := s.next(s.startLoad)(t.Context()); err != nil {
 			t.Fatal(err)
 		}

@@ -6,9 +6,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/permissions"
@@ -17,7 +17,7 @@ import (
 // permit compares the rights that a loaded package asks for with the ceiling. Nothing of it is written where that lacks some, and
 // nothing is installed for it.
 func (s *reconciliation) permit(context.Context) (step, string, error) {
-	if s.step != stepDeploy || !s.attempt.Out.deployed.IsZero() || len(s.attempt.Out.content.rules) == 0 {
+	if s.step != stepDeploy || !s.attempt.Out.Deployed.IsZero() || len(s.attempt.Out.Content.Rules) == 0 {
 		return s.step, s.why, nil
 	}
 	ceiling := s.Ceiling()
@@ -27,7 +27,7 @@ func (s *reconciliation) permit(context.Context) (step, string, error) {
 	case !ceiling.Known && ceiling.Role != "":
 		return stepGather, "", nil // its event follows
 	}
-	if s.refused = refuse(ceiling, s.attempt.Out.content.rules); s.refused.Reason != "" {
+	if s.refused = refuse(ceiling, s.attempt.Out.Content.Rules); s.refused.Reason != "" {
 		return stepPermit, s.refused.Message, nil
 	}
 	return s.step, s.why, nil
@@ -66,7 +66,7 @@ func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 		// The refused version is not wanted any more.
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
 	case v.step != stepDeploy || v.writeErr != nil:
-	case len(v.content.rules) > 0:
+	case len(v.content.Rules) > 0:
 		set(true, corev1alpha1.ReasonPermissionsGranted, "The ceiling has the rights that this version asks for.")
 	default:
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
@@ -75,15 +75,5 @@ func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 
 // CeilingChanged enqueues the Packages that ask for rights and are not deployed yet.
 func (r *Reconciler) CeilingChanged() {
-	var waiting []types.NamespacedName
-	r.memory.Lock()
-	for key, st := range r.memory.states {
-		if keeps(st.attempt) && len(st.attempt.Out.content.rules) > 0 {
-			waiting = append(waiting, key)
-		}
-	}
-	r.memory.Unlock()
-	for _, key := range waiting {
-		r.enqueue(key)
-	}
+	r.loads.EnqueueLoaded(func(loaded *load.Content) bool { return len(loaded.Rules) > 0 })
 }

@@ -9,9 +9,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/permissions"
 )
@@ -43,9 +43,9 @@ func TestPermit(t *testing.T) {
 	} {
 		s := &reconciliation{Reconciler: &Reconciler{Options: Options{Ceiling: func() permissions.Ceiling { return tc.ceiling }}}}
 		s.pkg, s.step = newPackage(), stepDeploy
-		s.attempt = &attempt{Done: true}
-		s.attempt.Out.content = &content{rules: tc.rules}
-		s.content = s.attempt.Out.content
+		s.attempt = &load.Attempt{Done: true}
+		s.attempt.Out.Content = &load.Content{Rules: tc.rules}
+		s.content = s.attempt.Out.Content
 		next, why, err := s.permit(context.Background())
 		if next != tc.step || err != nil {
 			t.Errorf("%s: step %d, want %d (%v)", name, next, tc.step, err)
@@ -70,15 +70,15 @@ func TestPermit(t *testing.T) {
 func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	t.Parallel()
 	status := &corev1alpha1.PackageStatus{}
-	v := view{pkg: newPackage(), outcome: outcome{step: stepDeploy, content: &content{rules: readPods}}}
+	v := view{pkg: newPackage(), outcome: outcome{step: stepDeploy, content: &load.Content{Rules: readPods}}}
 	reportPermissions(status, v)
-	for _, other := range []outcome{{step: stepSync}, {step: stepLoad}, {step: stepDeploy, writeErr: errors.New("conflict"), content: &content{}}} {
+	for _, other := range []outcome{{step: stepSync}, {step: stepLoad}, {step: stepDeploy, writeErr: errors.New("conflict"), content: &load.Content{}}} {
 		v.outcome = other
 		if reportPermissions(status, v); !meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionPermissionsGranted) {
 			t.Errorf("step %d: %v", other.step, status.Conditions)
 		}
 	}
-	v.outcome = outcome{step: stepDeploy, content: &content{}}
+	v.outcome = outcome{step: stepDeploy, content: &load.Content{}}
 	if reportPermissions(status, v); len(status.Conditions) > 0 {
 		t.Error(status.Conditions)
 	}
@@ -99,16 +99,15 @@ func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 // Only packages that ask for rights and are not deployed are enqueued by a change of the ceiling.
 func TestCeilingChanged(t *testing.T) {
 	t.Parallel()
-	r, woken := &Reconciler{}, map[string]bool{}
-	r.enqueue = func(key types.NamespacedName) { woken[key.Name] = true }
-	r.memory.states = map[types.NamespacedName]*state{}
-	for name, out := range map[string]load{
-		"waits": {content: &content{rules: readPods}}, "asks for nothing": {content: &content{}}, "deployed": {content: &content{rules: readPods}, deployed: start},
+	r, enqueued := newReconciler(t)
+	for name, out := range map[string]load.Out{
+		"waits": {Content: &load.Content{Rules: readPods}}, "asks for nothing": {Content: &load.Content{}}, "deployed": {Content: &load.Content{Rules: readPods}, Deployed: start},
 	} {
-		r.memory.states[types.NamespacedName{Name: name}] = &state{attempt: &attempt{Done: true, Out: out}}
+		s := r.of(named(name, image))
+		r.loads.Fail(s.state.load, &load.Attempt{Done: true, Out: out})
 	}
-	r.memory.states[types.NamespacedName{Name: "idle"}] = &state{}
-	if r.CeilingChanged(); len(woken) != 1 || !woken["waits"] {
-		t.Error(woken)
+	r.of(named("idle", image))
+	if r.CeilingChanged(); len(enqueued) != 1 || (<-enqueued).Name != "waits" {
+		t.Errorf("%d are enqueued", len(enqueued))
 	}
 }

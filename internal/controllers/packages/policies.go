@@ -47,8 +47,8 @@ func reportVerified(status *corev1alpha1.PackageStatus, v view) {
 	}
 	outcome := &imagepolicy.Outcome{Refusal: imagepolicy.RefusalOf(a.Err)}
 	switch {
-	case a.Err == nil && a.Out.content != nil:
-		outcome = a.Out.content.verification
+	case a.Err == nil && a.Out.Content != nil:
+		outcome = a.Out.Content.Verification
 	case outcome.Refusal == nil:
 		return
 	}

@@ -1,31 +1,17 @@
 package packages
 
 import (
-	"archive/tar"
-	"bytes"
 	"errors"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	ggcr "github.com/google/go-containerregistry/pkg/registry"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	ggcrremote "github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-	"github.com/google/go-containerregistry/pkg/v1/types"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
-	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/test/signed"
@@ -40,23 +26,23 @@ func TestReportVerified(t *testing.T) {
 	t.Parallel()
 	refusal := &imagepolicy.Refusal{Reason: imagepolicy.ReasonNoSignature, Message: "the registry has no signature"}
 	away := imagepolicy.Unreachable(&registry.PullError{Reason: registry.ReasonTimeout, Details: "no answer", Temporary: true})
-	loaded := func(outcome *imagepolicy.Outcome) *attempt {
-		a := &attempt{Done: true}
-		a.Out.content = &content{verification: outcome}
+	loaded := func(outcome *imagepolicy.Outcome) *load.Attempt {
+		a := &load.Attempt{Done: true}
+		a.Out.Content = &load.Content{Verification: outcome}
 		return a
 	}
 	for name, tc := range map[string]struct {
-		attempt *attempt
+		attempt *load.Attempt
 		want    string
 	}{
 		"no load":       {nil, "True/Verified/before"},
-		"loading":       {&attempt{Err: refusal}, "True/Verified/before"},
-		"another error": {&attempt{Done: true, Err: errors.New("no route")}, "True/Verified/before"},
+		"loading":       {&load.Attempt{Err: refusal}, "True/Verified/before"},
+		"another error": {&load.Attempt{Done: true, Err: errors.New("no route")}, "True/Verified/before"},
 		"not required":  {loaded(nil), ""},
 		"verified":      {loaded(&imagepolicy.Outcome{Verified: &imagepolicy.Verified{Authority: "a", Policy: "p", Subject: "s", Issuer: "i"}}), "True/Verified/Signed by the authority a of the ImageConfig p as s (i)."},
 		"warned":        {loaded(&imagepolicy.Outcome{Refusal: refusal}), "False/NoSignature/the registry has no signature."},
-		"refused":       {&attempt{Done: true, Err: refusal.About("ghcr.io/a")}, "False/NoSignature/the image ghcr.io/a is not verified: the registry has no signature."},
-		"unreachable":   {&attempt{Done: true, Err: away}, "Unknown/RegistryUnreachable/its signatures cannot be read: pull image \"\": timeout: no answer."},
+		"refused":       {&load.Attempt{Done: true, Err: refusal.About("ghcr.io/a")}, "False/NoSignature/the image ghcr.io/a is not verified: the registry has no signature."},
+		"unreachable":   {&load.Attempt{Done: true, Err: away}, "Unknown/RegistryUnreachable/its signatures cannot be read: pull image \"\": timeout: no answer."},
 	} {
 		status := &corev1alpha1.PackageStatus{}
 		conditions.Set(&status.Conditions, 1, corev1alpha1.ConditionVerified, true, corev1alpha1.ReasonVerified, "before")
@@ -126,67 +112,5 @@ func TestPoliciesThatAreNotKnown(t *testing.T) {
 		if s.waiting != want.waiting || s.inputError != want.message {
 			t.Errorf("%v: %t %q", err, s.waiting, s.inputError)
 		}
-	}
-}
-
-// The digest that was verified is the one that is pulled, though the tag leads to another image by then.
-func TestTagMovesAfterVerification(t *testing.T) {
-	t.Parallel()
-	own, swap := signed.NewPair(t), func() {}
-	inner := ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0)))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/referrers/") {
-			swap()
-		}
-		inner.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "http://")
-	ref, err := name.ParseReference(host+"/shop:v1", name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	push := func(text string) string {
-		var b bytes.Buffer
-		w := tar.NewWriter(&b)
-		_ = w.WriteHeader(&tar.Header{Name: "package/manifest.yaml", Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o644})
-		_, _ = w.Write([]byte(text))
-		_ = w.Close()
-		image, err := mutate.AppendLayers(empty.Image, static.NewLayer(b.Bytes(), types.OCIUncompressedLayer))
-		if err == nil {
-			err = ggcrremote.Write(ref, image)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		digest, _ := image.Digest()
-		return digest.String()
-	}
-	digest := push("good")
-	signed.Attach(t, ref.Context(), digest, own.Bundle(t, digest))
-	swapped := ""
-	swap = func() {
-		if swapped == "" {
-			swapped = push("evil")
-		}
-	}
-	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{host}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	policies := []imagepolicy.Policy{{Name: "p", Prefixes: []string{host}, Verification: &imagepolicy.Verification{
-		Mode: imagepolicy.Enforce, Purposes: []imagepolicy.Purpose{imagepolicy.Package}, Authorities: []imagepolicy.Authority{own.Authority()},
-	}}}
-	in := input{pkg: newPackage(), image: ref.String(), policies: imagepolicy.NewSet(policies, false, time.Now())}
-	in.origin.Image = in.image
-	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
-	admit := func() error { return nil }
-	image, outcome, err := p.pull(t.Context(), in, admit)
-	if err != nil || swapped == "" || image.Digest != digest || string(image.Files["manifest.yaml"]) != "good" || outcome.Verified == nil {
-		t.Fatalf("%v, %+v, %+v, the tag leads to %s", err, image, outcome, swapped)
-	}
-	_, _, err = p.pull(t.Context(), in, admit)
-	if refusal := imagepolicy.RefusalOf(err); refusal == nil || refusal.Reason != imagepolicy.ReasonNoSignature || !strings.Contains(refusal.Message, "no signature of "+swapped) {
-		t.Errorf("the other image: %v", err)
 	}
 }

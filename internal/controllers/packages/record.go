@@ -14,27 +14,20 @@ import (
 // A load that takes much memory or time may end the manager. The status has a record of it before it begins, and loses it by the
 // write that reports how it ended. What finds a record of another process waits, longer each time, while all others are reconciled.
 
-// isLarge decides whether a load is recorded: it acquires memory, or is in the last of the levels.
-func isLarge(in input, last int) bool { return in.size > 0 || last > 0 && in.level >= last }
-
 // beginRecorded begins a large load of which the status has a record.
 func (s *reconciliation) beginRecorded() {
 	a, record := s.attempt, s.pkg.PackageStatus().Load
-	if a == nil || a.Out.begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.In.fingerprint.spec {
+	if a == nil || a.Out.Begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.In.Fingerprint.Spec {
 		return
 	}
-	begun, current := s.memory.Update(&s.state.attempt, a, func(a *attempt) { a.Out.begin = nil })
-	if current {
-		s.attempt = begun
-		a.Out.begin(begun)
-	}
+	s.attempt = s.loads.Resume(s.state.load, a)
 }
 
 // afterInterruption decides whether a load has to wait, by the record of the last one, and returns the record of that; nil for no.
 // Only the same spec waits. The record of a process that has ended counts one interruption more.
 func afterInterruption(last *corev1alpha1.LoadRecord, v view) *corev1alpha1.LoadRecord {
 	switch {
-	case last == nil || last.SpecHash != v.fingerprint.spec:
+	case last == nil || last.SpecHash != v.fingerprint.Spec:
 		return nil
 	case last.Holder != "" && last.Holder != v.process:
 		count := min(max(last.Interruptions, 0), 1<<30) + 1
@@ -53,14 +46,14 @@ func interruptedBackoff(count int32) time.Duration {
 // recordOf returns the record of the load for the status.
 func recordOf(v view) *corev1alpha1.LoadRecord {
 	last, a := v.pkg.PackageStatus().Load, v.attempt
-	if last != nil && last.SpecHash != v.fingerprint.spec && v.loads() {
+	if last != nil && last.SpecHash != v.fingerprint.Spec && v.loadsPresent() {
 		last = nil
 	}
 	var waits *interrupted
 	switch {
 	case a == nil:
-	case a.Out.large && (!a.Done || v.step == stepDeploy && v.writeErr != nil):
-		record := &corev1alpha1.LoadRecord{SpecHash: a.In.fingerprint.spec, Holder: v.process}
+	case a.Out.Large && (!a.Done || v.step == stepDeploy && v.writeErr != nil):
+		record := &corev1alpha1.LoadRecord{SpecHash: a.In.Fingerprint.Spec, Holder: v.process}
 		if last != nil && last.SpecHash == record.SpecHash {
 			record.Interruptions = last.Interruptions
 		}
@@ -79,8 +72,10 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 	return &corev1alpha1.LoadRecord{SpecHash: last.SpecHash, Interruptions: last.Interruptions} // it failed for another reason
 }
 
-// loads reports whether the present spec is the one that is loaded.
-func (v view) loads() bool { return v.step == stepLoad || v.step == stepWait || v.step == stepDeploy }
+// loadsPresent reports whether the present spec is the one that is loaded.
+func (v view) loadsPresent() bool {
+	return v.step == stepLoad || v.step == stepWait || v.step == stepDeploy
+}
 
 // interrupted is why a load waits.
 type interrupted struct {

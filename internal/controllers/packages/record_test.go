@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 )
@@ -44,7 +45,7 @@ func TestAfterInterruption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := afterInterruption(tc.last, view{fingerprint: fingerprint{spec: "s"}, process: "me", now: start})
+			got := afterInterruption(tc.last, view{fingerprint: load.Fingerprint{Spec: "s"}, process: "me", now: start})
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}
@@ -54,26 +55,26 @@ func TestAfterInterruption(t *testing.T) {
 
 func TestRecordOf(t *testing.T) {
 	t.Parallel()
-	current := fingerprint{spec: "s"}
-	large := &attempt{In: loadInput{fingerprint: current}, Out: load{large: true}}
-	ended := &attempt{In: loadInput{fingerprint: current}, Done: true, Out: load{large: true}}
-	failed := &attempt{In: loadInput{fingerprint: current}, Done: true, Err: errors.New("x"), Retry: start, Out: load{large: true}}
-	waits := &attempt{In: loadInput{fingerprint: current}, Done: true, Retry: start, Err: &interrupted{record: recordFor("s", "", 2, time.Minute)}}
+	current := load.Fingerprint{Spec: "s"}
+	large := &load.Attempt{In: load.Input{Fingerprint: current}, Out: load.Out{Large: true}}
+	ended := &load.Attempt{In: load.Input{Fingerprint: current}, Done: true, Out: load.Out{Large: true}}
+	failed := &load.Attempt{In: load.Input{Fingerprint: current}, Done: true, Err: errors.New("x"), Retry: start, Out: load.Out{Large: true}}
+	waits := &load.Attempt{In: load.Input{Fingerprint: current}, Done: true, Retry: start, Err: &interrupted{record: recordFor("s", "", 2, time.Minute)}}
 	for name, tc := range map[string]struct {
 		reason     string
 		last, want *corev1alpha1.LoadRecord
 		step       step
-		attempt    *attempt
+		attempt    *load.Attempt
 		writeErr   error
 	}{
-		"small":               {reason: "costs no write", step: stepWait, attempt: &attempt{In: loadInput{fingerprint: current}}},
+		"small":               {reason: "costs no write", step: stepWait, attempt: &load.Attempt{In: load.Input{Fingerprint: current}}},
 		"large":               {reason: "before it begins", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
 		"large again":         {reason: "the count stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
 		"large, another spec": {reason: "it is another package", last: recordFor("x", "", 2, 0), step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
 		"paused meanwhile":    {reason: "the load goes on", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
 		"not known to be large": {
 			reason: "the pull before it does not take the count", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
-			attempt: &attempt{In: loadInput{fingerprint: current}}, want: recordFor("s", "", 2, -time.Minute),
+			attempt: &load.Attempt{In: load.Input{Fingerprint: current}}, want: recordFor("s", "", 2, -time.Minute),
 		},
 		"waits":                    {reason: "the interruption is counted", last: recordFor("s", "other", 1, 0), step: stepWait, attempt: waits, want: recordFor("s", "", 2, time.Minute)},
 		"deployed":                 {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepDeploy, attempt: ended},
@@ -98,20 +99,6 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
-func TestIsLarge(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		size, level int
-		want        bool
-	}{
-		"small": {0, 0, false}, "slow": {0, 1, false}, "slowest": {0, 2, true}, "more room": {1, 0, true}, "most room": {2, 0, true},
-	} {
-		if got := isLarge(input{size: tc.size, level: tc.level}, 2); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 // A large load begins when the status has its record; a small one at once.
 func TestLargeLoadAwaitsRecord(t *testing.T) {
 	t.Parallel()
@@ -122,15 +109,15 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	b.gate(image) <- archive.ErrRoom
 	b.wait(t)
 	s := b.of(pkg)
-	if a := s.attempt; !a.Out.large || a.Out.begin == nil || a.Done {
+	if a := s.attempt; !a.Out.Large || a.Out.Begin == nil || a.Done {
 		t.Fatalf("without a record: %+v", a)
 	}
-	s.step, s.fingerprint, s.process = stepWait, s.attempt.In.fingerprint, "me"
+	s.step, s.fingerprint, s.process = stepWait, s.attempt.In.Fingerprint, "me"
 	if s.delay(pkg.PackageStatus(), pkg.PackageStatus()) > 0 {
 		t.Error("the record is written later")
 	}
 	s.beginRecorded()
-	if s.attempt.Out.begin == nil {
+	if s.attempt.Out.Begin == nil {
 		t.Fatal("it begins without a record")
 	}
 	pkg.Status.Load = recordOf(s.view)
@@ -139,7 +126,7 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	b.gate(image) <- archive.ErrRoom // and with more room at once
 	b.gate(image) <- nil
 	b.wait(t)
-	if a := b.last("a"); !a.Done || a.Err != nil || !a.Out.large {
+	if a := b.last("a"); !a.Done || a.Err != nil || !a.Out.Large {
 		t.Errorf("with a record: %+v", a)
 	}
 }
@@ -151,7 +138,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 	pkg := named("a", image)
 	pkg.Status.Load = recordFor(image, "other", 2, 0)
 	s := b.of(pkg)
-	s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: image}, start
+	s.step, s.fingerprint, s.now = stepLoad, load.Fingerprint{Spec: image}, start
 	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepWait {
 		t.Fatalf("step %d, %v", s.step, err)
 	}
@@ -172,7 +159,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 	}
 	pkg.Status.Load = status.Load
 	s = b.of(pkg)
-	s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: image}, start.Add(4*limits.InterruptedLoadMin)
+	s.step, s.fingerprint, s.now = stepLoad, load.Fingerprint{Spec: image}, start.Add(4*limits.InterruptedLoadMin)
 	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepLoad {
 		t.Errorf("once it is due: step %d, %v", s.step, err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
@@ -39,7 +40,7 @@ func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 		"the version that it is now": {choice.Choice{Origin: choice.Installed(pkg), Reason: corev1alpha1.ReasonResolved}, false, stepSync},
 	} {
 		v := view{pkg: pkg.DeepCopy(), dep: newOwned(), choice: tc.choice, now: start}
-		unpacked, err := fingerprintOf(pkg, choice.Installed(pkg), env, nil, "")
+		unpacked, err := load.FingerprintOf(pkg, choice.Installed(pkg), env, nil, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +48,7 @@ func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 		if tc.change {
 			v.pkg.PackageSpec().Component = "changed"
 		}
-		if v.fingerprint, err = fingerprintOf(v.pkg, tc.choice.Origin, env, nil, ""); err != nil {
+		if v.fingerprint, err = load.FingerprintOf(v.pkg, tc.choice.Origin, env, nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got, _ := decide(v); got != tc.want {

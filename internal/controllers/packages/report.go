@@ -68,22 +68,14 @@ func (s *reconciliation) report(ctx context.Context) error {
 	}
 	s.beginRecorded()
 	if s.step == stepDeploy && s.writeErr == nil {
-		s.finishLoad()
+		s.loads.Finish(s.state.load, s.attempt) // the status records it by now
 	}
 	return s.writeErr
 }
 
-// finishLoad forgets a load, which the status records by now.
-func (s *reconciliation) finishLoad() {
-	s.memory.Lock()
-	s.state.took = s.attempt.Out.took
-	s.memory.Unlock()
-	s.dropAttempt()
-}
-
 // delay returns how long a changed status is not written yet. What begins is often over in a moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
-	if s.attempt != nil && s.attempt.Out.begin != nil {
+	if s.attempt != nil && s.attempt.Out.Begin != nil {
 		return 0 // its load waits for that
 	}
 	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
@@ -99,16 +91,14 @@ func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.D
 
 // beginning returns for how long it is not reported yet that something has begun.
 func (s *reconciliation) beginning() time.Duration {
-	s.memory.Lock()
-	loading := s.memory.loading
-	s.memory.Unlock()
+	loading := s.loads.Loading()
 	switch deleted := s.pkg.GetDeletionTimestamp(); {
 	case deleted != nil:
 		return limits.PackageStatusInterval - s.now.Sub(deleted.Time)
 	case s.loading():
 		return beginningDelay(loading) - s.now.Sub(s.attempt.Started)
 	case s.step == stepDeploy && s.writeErr == nil:
-		return beginningDelay(loading) - s.now.Sub(s.attempt.Out.deployed)
+		return beginningDelay(loading) - s.now.Sub(s.attempt.Out.Deployed)
 	}
 	return 0
 }

@@ -13,23 +13,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
 
 // Setup adds the controller of Packages and ClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
-	o.Pipeline.processors = o.Processors
-	o.Pipeline.rendering = queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		hosts: queueing.Keyed{Most: limits.LoadsPerHostInAll, Share: limits.LoadsPerHost},
-		load:  o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread, identity: string(uuid.NewUUID()),
+		identity: string(uuid.NewUUID()),
 	}
-	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
-	r.memory.Changed = r.memory.count
 	r.connect(r.Client)
 	for _, index := range indexes() {
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), index.Of, index.Field, index.Values); err != nil {
@@ -39,8 +35,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "package", Workers: limits.PackageWorkers, Share: limits.PackageShare, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
-		Metrics:     &exporter{reader: r.Client, memory: &r.memory},
-		Started:     func(ctx context.Context) { r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("package")) },
+		Metrics:     &exporter{reader: r.Client, taken: r.loads.Taken},
+		Started:     func(ctx context.Context) { r.loads.Life = log.IntoContext(ctx, mgr.GetLogger().WithName("package")) },
 	})
 	if err != nil {
 		return nil, err
@@ -59,7 +55,7 @@ func requestFor(obj client.Object) reconcile.Request {
 
 // EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.
 func (r *Reconciler) EnvironmentChanged() {
-	packages, err := listPackages(context.Background(), r.Client)
+	packages, err := load.ListPackages(context.Background(), r.Client)
 	if err != nil {
 		log.Log.Error(err, "the packages are not reconciled for another environment")
 	}

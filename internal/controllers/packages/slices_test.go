@@ -19,20 +19,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // sensitiveContent returns a package with two ConfigMaps and a Secret with a value.
-func sensitiveContent(value string) *content {
+func sensitiveContent(value string) *load.Content {
 	content := newContent()
-	objects := &content.template.Phases[0].Objects
+	objects := &content.Template.Phases[0].Objects
 	*objects = append(*objects, corev1alpha1.ObjectSetObject{
 		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"credentials"},"stringData":{"password":%q}}`, value)),
 	})
 	*objects = append(*objects, corev1alpha1.ObjectSetObject{
 		Object: raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"},"data":{"text":%q}}`, value[:1])),
 	})
-	content.sealing = &objectslices.Sealing{Key: []byte("key of the package")}
+	content.Sealing = &objectslices.Sealing{Key: []byte("key of the package")}
 	return content
 }
 
@@ -42,7 +43,7 @@ func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alp
 	r, _ := newReconciler(t)
 	r.Client, r.Reader = c, reader
 	s := r.of(copyOf(pkg))
-	s.attempt = &attempt{}
+	s.attempt = &load.Attempt{}
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
 	switch err := reader.Get(t.Context(), client.ObjectKeyFromObject(pkg), dep); {
 	case err == nil:
@@ -89,19 +90,19 @@ func stateOfAll(t *testing.T, server client.Client) map[string]string {
 func TestDeployAfterACrash(t *testing.T) {
 	t.Parallel()
 	plain := sensitiveContent("a")
-	plain.sealing = nil
+	plain.Sealing = nil
 	each := corev1alpha1.ChunkingStrategyEachObject
 	for name, tc := range map[string]struct {
 		strategies []string // of each version
-		versions   []*content
+		versions   []*load.Content
 	}{
-		"nothing sensitive":       {[]string{each, each}, []*content{plain, plain}},
-		"sensitive":               {[]string{"", ""}, []*content{sensitiveContent("a"), sensitiveContent("b")}},
-		"in slices":               {[]string{each, each}, []*content{sensitiveContent("a"), sensitiveContent("b")}},
-		"the value alone changes": {[]string{each, each}, []*content{sensitiveContent("a1"), sensitiveContent("a2")}},
-		"from plain to sensitive": {[]string{each, each}, []*content{plain, sensitiveContent("a")}},
-		"the first sensitive":     {[]string{"", ""}, []*content{plain, sensitiveContent("a")}},
-		"the first in slices":     {[]string{"", each}, []*content{plain, plain}},
+		"nothing sensitive":       {[]string{each, each}, []*load.Content{plain, plain}},
+		"sensitive":               {[]string{"", ""}, []*load.Content{sensitiveContent("a"), sensitiveContent("b")}},
+		"in slices":               {[]string{each, each}, []*load.Content{sensitiveContent("a"), sensitiveContent("b")}},
+		"the value alone changes": {[]string{each, each}, []*load.Content{sensitiveContent("a1"), sensitiveContent("a2")}},
+		"from plain to sensitive": {[]string{each, each}, []*load.Content{plain, sensitiveContent("a")}},
+		"the first sensitive":     {[]string{"", ""}, []*load.Content{plain, sensitiveContent("a")}},
+		"the first in slices":     {[]string{"", each}, []*load.Content{plain, plain}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +127,7 @@ var errCrash = errors.New("crash")
 // deployAll deploys one version after the other in a new cluster and returns the objects
 // stored in the end, and how many writes that took. The process dies at the write of
 // number crash.
-func deployAll(t *testing.T, strategies []string, versions []*content, crash int, effect bool) (state map[string]string, writes int) {
+func deployAll(t *testing.T, strategies []string, versions []*load.Content, crash int, effect bool) (state map[string]string, writes int) {
 	t.Helper()
 	server := secretServer(t)
 	var begun atomic.Int64 // slices are created several at a time
@@ -257,7 +258,7 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	}
 
 	content := sensitiveContent("hunter2")
-	_, made, err := objectslices.Split("shop", "", content.template.Phases, content.sealing)
+	_, made, err := objectslices.Split("shop", "", content.Template.Phases, content.Sealing)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,10 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,13 +17,12 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/permissions"
@@ -45,16 +42,11 @@ type Reconciler struct {
 	enqueue func(types.NamespacedName)
 	memory  memory
 	// identity is that of this process in records of loads.
-	identity string
-	// life ends with the leadership of this process, and background work with it.
-	life       context.Context
-	hosts      queueing.Keyed
-	load       func(context.Context, input) (*content, error)
-	resolveTag func(context.Context, input) (digest string, err error)
-	spread     func(time.Duration) time.Duration
-	resolving  resolving
-	catalogue  *choice.Catalogue
-	followers  *choice.Followers
+	identity  string
+	loads     *load.Loads
+	resolving resolving
+	catalogue *choice.Catalogue
+	followers *choice.Followers
 }
 
 type reconciliation struct {
@@ -72,10 +64,10 @@ type view struct {
 	// dep is the deployment of the Package's name, whatever its owner, or nil.
 	dep         corev1alpha1.GenericObjectDeployment
 	choice      choice.Choice
-	fingerprint fingerprint
+	fingerprint load.Fingerprint
 	inputs
 	// attempt is the last one of this process to load, of any fingerprint, or nil.
-	attempt *attempt
+	attempt *load.Attempt
 	// process identifies this process in records of loads.
 	process string
 	// drifted reports whether the deployment has another template than the one made for the Package.
@@ -97,7 +89,7 @@ type view struct {
 type outcome struct {
 	step    step
 	why     string
-	content *content
+	content *load.Content
 	// deployed reports whether the deployment has the loaded template.
 	deployed bool
 	writeErr error
@@ -172,7 +164,7 @@ type Targets interface {
 
 // Options are the parts that Setup connects.
 type Options struct {
-	Pipeline    *Pipeline
+	Pipeline    *load.Pipeline
 	Environment Environment
 	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil where there are none.
 	Policies func() (*imagepolicy.Set, error)
@@ -199,8 +191,6 @@ type Options struct {
 	Ceiling func() permissions.Ceiling
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
-	// Processors bound concurrent resolutions and renderings.
-	Processors *queueing.Processors
 	// Pace of resolutions and repairs.
 	Pace limits.Pace
 	// Loaded is called after each load of a package; nil for none.
@@ -209,19 +199,15 @@ type Options struct {
 
 // memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
 type memory struct {
-	background.Attempts[loadInput, load]
-	// account counts content that is loaded and not deployed yet; it may be nil.
-	account *quota.Memory
-	states  map[types.NamespacedName]*state
-	// loading counts Packages that are being loaded, or whose content no status records yet.
-	loading int
+	sync.Mutex
+	states map[types.NamespacedName]*state
 	// awaited is what the dependencies of Packages were resolved by.
 	awaited map[types.NamespacedName][]string
 	// missed is what arrived while the dependencies of a Package are being resolved.
 	missed map[types.NamespacedName][]func(string) bool
 }
 
-// state is the memory of one Package, above the lock line for its reconcile alone.
+// state is the memory of one Package, for its reconcile alone.
 type state struct {
 	uid types.UID
 	// seen is when this process saw the Package first.
@@ -235,20 +221,8 @@ type state struct {
 	// awaited is what the choice of a version was resolved by.
 	awaited  []string
 	failures queueing.Failures
-	// pace is that of the loads of a generation of the Package.
-	pace      *rate.Limiter
-	pacedFrom int64
-	change    specChange
-
-	// ---- lock ----
-
-	attempt *attempt
-	tag     *tag
-	choice  choice.Memory
-	// loads counts loads; took is the duration of the last one that was deployed.
-	loads int
-	took  time.Duration
-	installation
+	load     *load.Package
+	choice   choice.Memory
 }
 
 // templateVersion identifies a template and the digest that was recorded of it.
@@ -256,76 +230,6 @@ type templateVersion struct {
 	uid        types.UID
 	generation int64
 	recorded   string
-}
-
-// specChange is the last change of what the spec of a Package asks for, and who made it.
-type specChange struct {
-	// generation is the last one that was seen, and since the first one that asks for the same. asks identifies that, and writer is the
-	// last entry of the managed fields.
-	generation, since int64
-	asks              string
-	writer            [2]string
-	// by are the annotations of a deployment that is loaded for the change; nil where that is not known, and once a load has begun or none
-	// was needed: later loads have other reasons.
-	by map[string]string
-}
-
-// attempt is the last load of a Package. Its input is compared with that of the next one.
-type attempt = background.Attempt[loadInput, load]
-
-type loadInput struct {
-	fingerprint fingerprint
-	// newDigest is that of a tag that has moved, where that is loaded.
-	newDigest string
-	// retryNumber is that of the Package at the start.
-	retryNumber int
-	// since is the generation that asks for it first, and by are the annotations that say who made that; nil where that is not known.
-	since int64
-	by    map[string]string
-}
-
-// load is the state of a load, and of the deployment of its content.
-type load struct {
-	// dependencies are those of a failed attempt; empty while they are not known.
-	dependencies string
-	// large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
-	large bool
-	begin func(*attempt)
-	// memory is what the content is counted by until it is deployed.
-	memory  quota.Key
-	content *content
-	took    time.Duration
-	// unread is why the other installations of the package are not known.
-	unread error
-	// deployed is when the content was written, of which only a summary is kept then.
-	deployed time.Time
-}
-
-type tag struct {
-	image     string
-	interval  time.Duration
-	due       time.Time
-	resolving bool
-	// digest is what it stood for last, and err why the last resolution failed.
-	digest string
-	err    error
-	// unpacked is the digest when the resolution began: its response must not revert
-	// content that was unpacked since.
-	unpacked string
-	// retryValue is that of the retry annotation at the last reconcile.
-	retryValue string
-}
-
-// installation is a Package as an installation of a package that may be installed once. The first of two to claim the
-// name is installed. The lock of the memory guards it.
-type installation struct {
-	// recorded is the name that the status had at the last reconcile.
-	recorded string
-	// claimed is the name of the package that is being loaded; the status may lack it yet.
-	claimed string
-	// others are the installations that were found: when one is deleted, the Package is retried.
-	others      map[types.NamespacedName]struct{}
-	retryNumber int
 }
 
 // resolving is the state of the resolutions of this process. Packages of one scope, a
@@ -359,19 +263,6 @@ func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
 }
 
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
-
-// listPackages returns all Packages of both scopes from the cache, for reading only.
-func listPackages(ctx context.Context, reader client.Reader) ([]corev1alpha1.GenericPackage, error) {
-	var all []corev1alpha1.GenericPackage
-	for _, scope := range corev1alpha1.Scopes() {
-		list := scope.NewPackageList()
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, fmt.Errorf("list Packages: %w", err)
-		}
-		all = append(all, list.GenericPackages()...)
-	}
-	return all, nil
-}
 
 func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }
 

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -87,7 +88,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		if v.writeErr != nil {
 			return
 		}
-		resolved := v.content.resolved
+		resolved := v.content.Resolved
 		status.Resolved, status.UnpackedHash = &resolved, v.fingerprint.String()
 		set(corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, unpackedMessage(v.content))
 		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
@@ -156,10 +157,10 @@ func withLookupError(message, lookupError string) string {
 	return message
 }
 
-func unpackedMessage(loaded *content) string {
+func unpackedMessage(loaded *load.Content) string {
 	message := loadedMessage(loaded)
-	if len(loaded.warnings) > 0 {
-		message += " Ignored:\n" + strings.Join(loaded.warnings, "\n")
+	if len(loaded.Warnings) > 0 {
+		message += " Ignored:\n" + strings.Join(loaded.Warnings, "\n")
 	}
 	return message
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -45,7 +46,7 @@ Unpacked=True/UnpackSuccess@2`
 			conditions.Set(&p.Status.Conditions, generation, typ, status, reason, "")
 		}
 	}
-	failed := func(err error) *attempt { return &attempt{Done: true, Err: err} }
+	failed := func(err error) *load.Attempt { return &load.Attempt{Done: true, Err: err} }
 	invalidBefore := had(1, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError)
 	availableBefore := had(1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable)
 	wrong := violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "a"}, {Reason: violation.ReasonTemplate}}
@@ -56,7 +57,7 @@ Unpacked=True/UnpackSuccess@2`
 		reason  string
 		pkg     *corev1alpha1.Package
 		dep     *corev1alpha1.ObjectDeployment
-		attempt *attempt
+		attempt *load.Attempt
 		outcome outcome
 		want    string
 	}{
@@ -158,7 +159,7 @@ Unpacked=False/CollisionDetected@2`,
 		},
 		"loading": {
 			reason: "a new spec is being loaded, and the former one is available",
-			pkg:    newPackage(invalidBefore, had(1, "Available", false, "X"), had(1, "Progressing", false, "X")), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepWait},
+			pkg:    newPackage(invalidBefore, had(1, "Available", false, "X"), had(1, "Progressing", false, "X")), dep: newOwned(rolledOut), attempt: &load.Attempt{}, outcome: outcome{step: stepWait},
 			want: `Available=True/Available@1
 Invalid=True/LoadError@1
 Progressing=False/Idle@1
@@ -167,7 +168,7 @@ Reconciling=True/Progressing@2`,
 		},
 		"loading after a restore": {
 			reason: "the generation that is rolled out is not known",
-			pkg:    newPackage(), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			pkg:    newPackage(), dep: newOwned(rolledOut), attempt: &load.Attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2`,
 		},
@@ -177,7 +178,7 @@ Reconciling=True/Progressing@2`,
 				p.Status.ObservedGeneration = 2
 				conditions.Set(&p.Status.Conditions, 2, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, "")
 				conditions.Kstatus(&p.Status.Conditions, 2, conditions.State{Stalled: true, Reason: corev1alpha1.ReasonImagePullBackOff})
-			}), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			}), attempt: &load.Attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/ImagePullBackOff@2
 Stalled=True/ImagePullBackOff@2
 Unpacked=False/ImagePullBackOff@2`,
@@ -217,14 +218,14 @@ Reconciling=True/Paused@2`,
 		},
 		"deployment deleted": {
 			reason: "a package that is gone is not available",
-			pkg:    unpackedPackage(had(2, "Available", true, "X"), had(2, "Progressing", true, "X"), had(2, "my.test/X", true, "X")), attempt: &attempt{}, outcome: outcome{step: stepLoad},
+			pkg:    unpackedPackage(had(2, "Available", true, "X"), had(2, "Progressing", true, "X"), had(2, "my.test/X", true, "X")), attempt: &load.Attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2
 Unpacked=True/UnpackSuccess@2`,
 		},
 		"deployment refused": {
 			reason: "an API server's refusal is on the status",
-			pkg:    newPackage(), attempt: &attempt{Done: true, Out: load{content: newContent()}},
+			pkg:    newPackage(), attempt: &load.Attempt{Done: true, Out: load.Out{Content: newContent()}},
 			outcome: outcome{step: stepDeploy, content: newContent(), writeErr: errors.New("namespace is terminating")},
 			want: `Ready=False/ApplyError@2
 Reconciling=True/ApplyError@2`,
@@ -265,17 +266,17 @@ Unpacked=True/UnpackSuccess@2`,
 func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
 	t.Parallel()
 	pkg, content := newPackage(), newContent()
-	content.warnings = []string{"spec.foo is not known", "spec.bar is not known"}
+	content.Warnings = []string{"spec.foo is not known", "spec.bar is not known"}
 	v := view{pkg: pkg, choice: imageChoice, dep: newOwned(rolledOut), fingerprint: printOf(pkg), outcome: outcome{step: stepDeploy, content: content}}
 	got := statusOf(v)
 	if got.UnpackedHash != printOf(pkg).String() || got.Revision != 3 {
 		t.Errorf("hash %s, revision %d", got.UnpackedHash, got.Revision)
 	}
-	if diff := cmp.Diff(&content.resolved, got.Resolved); diff != "" {
+	if diff := cmp.Diff(&content.Resolved, got.Resolved); diff != "" {
 		t.Error(diff)
 	}
 	message := meta.FindStatusCondition(got.Conditions, corev1alpha1.ConditionUnpacked).Message
-	for _, want := range append(content.warnings, image, digest) {
+	for _, want := range append(content.Warnings, image, digest) {
 		if !strings.Contains(message, want) {
 			t.Errorf("%q is not in %q", want, message)
 		}

@@ -127,13 +127,3 @@ func otherCluster(v view) *metav1.Condition {
 	}
 	return c
 }
-
-// sameTarget reports whether the objects of two Packages are in one cluster, as far as
-// their kubeconfigs are the same.
-func sameTarget(a, b corev1alpha1.GenericPackage) bool {
-	return kubeconfigOf(a) == kubeconfigOf(b)
-}
-
-func kubeconfigOf(pkg corev1alpha1.GenericPackage) targets.Ref {
-	return targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
-}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
@@ -62,7 +63,7 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
 	if account, allowed := a.of(pkg); allowed && account != spec.Template.Spec.ServiceAccountName {
 		spec.Template.Spec.ServiceAccountName = account
-		annotate(dep, unnamed()) // a revision is made of it, for another change than the last one
+		annotate(dep, load.Unnamed()) // a revision is made of it, for another change than the last one
 	}
 	spec.Paused, spec.DriftPolicy, spec.ArchivalPolicy = from.Paused, from.DriftPolicy, from.ArchivalPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
@@ -110,8 +111,8 @@ func cloned(m map[string]string) map[string]string {
 
 // fill gives the deployment the content of the package, and keeps a template that means the same. by is the user who changed the spec for it.
 func fill(
-	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked fingerprint,
-	loaded *content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,
+	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked load.Fingerprint,
+	loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,
 ) error {
 	config, err := configOf(pkg)
 	if err != nil {
@@ -131,7 +132,7 @@ func fill(
 	if !same {
 		*spec = template
 	}
-	image, before := cmp.Or(loaded.sourceImage, pkg.PackageSpec().Image, loaded.resolved.Image), dep.GetAnnotations()
+	image, before := cmp.Or(loaded.SourceImage, pkg.PackageSpec().Image, loaded.Resolved.Image), dep.GetAnnotations()
 	imageChanged := before[corev1alpha1.PackageSourceImageAnnotation] != image
 	configChanged := before[corev1alpha1.PackageConfigAnnotation] != config
 	annotations := map[string]string{
@@ -139,12 +140,12 @@ func fill(
 		corev1alpha1.PackageConfigAnnotation:      config,
 		corev1alpha1.UnpackedHashAnnotation:       unpacked.String(),
 		corev1alpha1.TemplateDigestAnnotation:     digest,
-		corev1alpha1.PackageDigestAnnotation:      loaded.resolved.Digest,
+		corev1alpha1.PackageDigestAnnotation:      loaded.Resolved.Digest,
 		corev1alpha1.PackageComponentAnnotation:   pkg.PackageSpec().Component,
 	}
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
-		maps.Copy(annotations, unnamed())
+		maps.Copy(annotations, load.Unnamed())
 		maps.Copy(annotations, by)
 	}
 	maps.Copy(annotations, slicedAnnotations(stored))
@@ -153,7 +154,7 @@ func fill(
 	for label := range apinames.Default.Inherited(labels) {
 		delete(labels, label)
 	}
-	maps.Copy(labels, loaded.labels)
+	maps.Copy(labels, loaded.Labels)
 	maps.Copy(labels, selection(pkg))
 	dep.SetLabels(labels)
 	return nil
@@ -178,17 +179,17 @@ func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
 	if config == nil || len(config.Raw) == 0 {
 		return "null", nil
 	}
-	raw, err := canonical(config.Raw)
+	raw, err := load.Canonical(config.Raw)
 	if err != nil {
 		return "", fmt.Errorf("spec.config is not valid JSON: %w", err)
 	}
 	return string(raw), nil
 }
 
-func changeCause(loaded *content, first, image, config bool) string {
+func changeCause(loaded *load.Content, first, image, config bool) string {
 	switch {
 	case first:
-		return fmt.Sprintf("Installing %s package.", loaded.resolved.PackageName)
+		return fmt.Sprintf("Installing %s package.", loaded.Resolved.PackageName)
 	case image && config:
 		return "Package source image and config changed."
 	case image:
@@ -221,7 +222,7 @@ func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 			}
 		}
 	}
-	return hashDecoded(template)
+	return load.HashJSON(template)
 }
 
 // normalize changes an object of a template to what the API server stores, with the defaults, and reports whether it is one.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 )
 
 // wire sends a deployment through JSON, as the API server would return it.
@@ -19,7 +20,7 @@ func wire(t *testing.T, dep corev1alpha1.GenericObjectDeployment) *corev1alpha1.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if encoded, err = canonical(encoded); err != nil {
+	if encoded, err = load.Canonical(encoded); err != nil {
 		t.Fatal(err)
 	}
 	back := &corev1alpha1.ObjectDeployment{}
@@ -34,11 +35,11 @@ func wire(t *testing.T, dep corev1alpha1.GenericObjectDeployment) *corev1alpha1.
 	return back
 }
 
-func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1alpha1.Package, content *content) corev1alpha1.GenericObjectDeployment {
+func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1alpha1.Package, content *load.Content) corev1alpha1.GenericObjectDeployment {
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	Accounts{}.copySettings(dep, pkg)
-	if err := fill(dep, pkg, printOf(pkg), content, content.template, nil); err != nil {
+	if err := fill(dep, pkg, printOf(pkg), content, content.Template, nil); err != nil {
 		t.Fatal(err)
 	}
 	return dep
@@ -55,7 +56,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 	identity := map[string]string{corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop"}
 	want := &corev1alpha1.ObjectDeployment{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "team", Name: "shop", Labels: newContent().labels,
+			Namespace: "team", Name: "shop", Labels: newContent().Labels,
 			Annotations: map[string]string{
 				"package-operator.run/package-source-image": image,
 				"package-operator.run/package-config":       `{"a":2,"b":1}`,
@@ -74,7 +75,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 		Spec: corev1alpha1.ObjectDeploymentSpec{
 			RevisionHistoryLimit: ptr.To[int32](10), ProgressDeadlineSeconds: ptr.To[int32](30),
 			Selector: metav1.LabelSelector{MatchLabels: identity},
-			Template: corev1alpha1.ObjectSetTemplate{Metadata: metav1.ObjectMeta{Labels: identity}, Spec: newContent().template},
+			Template: corev1alpha1.ObjectSetTemplate{Metadata: metav1.ObjectMeta{Labels: identity}, Spec: newContent().Template},
 		},
 	}
 	if diff := cmp.Diff(want, dep); diff != "" {
@@ -107,7 +108,7 @@ func TestShapeOfAChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		pkg     func(*corev1alpha1.Package)
-		content func(*content)
+		content func(*load.Content)
 		stored  func(*corev1alpha1.ObjectDeployment)
 		check   func(*corev1alpha1.ObjectDeployment) any
 		want    any
@@ -132,7 +133,7 @@ func TestShapeOfAChange(t *testing.T) {
 			stored: func(d *corev1alpha1.ObjectDeployment) {
 				d.Annotations[corev1alpha1.ChangedWithAnnotation] = "kubectl"
 			},
-			content: func(c *content) { c.template.SuccessDelaySeconds = 5 },
+			content: func(c *load.Content) { c.Template.SuccessDelaySeconds = 5 },
 			check: func(d *corev1alpha1.ObjectDeployment) any {
 				_, has := d.Annotations[corev1alpha1.ChangedWithAnnotation]
 				return has
@@ -141,13 +142,13 @@ func TestShapeOfAChange(t *testing.T) {
 		},
 		"content alone": {
 			reason:  "another component, or another environment",
-			content: func(c *content) { c.template.SuccessDelaySeconds = 5 },
+			content: func(c *load.Content) { c.Template.SuccessDelaySeconds = 5 },
 			check:   func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
 			want:    "Package content changed.",
 		},
 		"version dropped": {
 			reason:  "a label that the manifest does not state is removed",
-			content: func(c *content) { delete(c.labels, corev1alpha1.PackageVersionLabel) },
+			content: func(c *load.Content) { delete(c.Labels, corev1alpha1.PackageVersionLabel) },
 			stored:  func(d *corev1alpha1.ObjectDeployment) { d.Labels["foreign"] = "kept" },
 			check:   func(d *corev1alpha1.ObjectDeployment) any { return d.Labels },
 			want:    map[string]string{corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", "foreign": "kept"},

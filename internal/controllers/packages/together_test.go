@@ -21,6 +21,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/test/jointneeds"
 )
@@ -229,10 +230,10 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 	choice.Report(&pkg.Status, pkg, s.choice)
 	if s.choice.Chosen() {
 		from := s.choice.Origin
-		loaded := &content{dependencies: from.Declared.Dependencies, resolved: corev1alpha1.ResolvedPackage{
+		loaded := &load.Content{Dependencies: from.Declared.Dependencies, Resolved: corev1alpha1.ResolvedPackage{
 			PackageName: from.PackageName, CatalogName: from.PackageName, Version: from.Version, Image: from.Image, Repository: from.Repository,
 		}}
-		s.attempt = &attempt{Done: true, Out: load{content: loaded}}
+		s.attempt = &load.Attempt{Done: true, Out: load.Out{Content: loaded}}
 		if s.step = stepDeploy; pkg.Status.Resolved != nil && pkg.Status.Resolved.Version == from.Version {
 			s.step = stepSync
 		}
@@ -242,7 +243,7 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 		available := !p.gated || p.applied || !dependencies.Generated(pkg)
 		switch s.step {
 		case stepDeploy:
-			pkg.Status.Resolved = &loaded.resolved
+			pkg.Status.Resolved = &loaded.Resolved
 			conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionAvailable, available, "Test", "")
 		case stepSync:
 			conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionAvailable, available, "Test", "")

@@ -1,11 +1,14 @@
 package packages
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -20,6 +23,14 @@ func (t *turns) of(namespace string) *queueing.Requests[types.NamespacedName] {
 // connect makes the parts that share what the Reconciler remembers.
 func (r *Reconciler) connect(reader client.Reader) {
 	enqueue := func(key types.NamespacedName) { r.enqueue(key) }
+	r.loads = load.New(load.Setting{
+		Pipeline: r.Pipeline, Cache: reader, Now: func() time.Time { return r.Now() }, Enqueue: enqueue, Loaded: r.Loaded,
+		Underway: func(namespace string) (all, own int) {
+			all, own = r.Underway(namespace)
+			packages, ownPackages := r.queue.Depth(namespace)
+			return all + packages, own + ownPackages
+		},
+	})
 	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered}
 	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.offersWake}
 	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolving.resolutions, limits.ReleasesAtOnce: &r.resolving.releases} {

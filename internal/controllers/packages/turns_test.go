@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
@@ -97,9 +98,6 @@ func TestUnreadPackages(t *testing.T) {
 	}
 	if _, _, _, err := c.of(c.get("shop")).decideRelease(t.Context(), "db", in("shop.db")); !errors.Is(err, stopped) {
 		t.Error("released:", err)
-	}
-	if _, err := c.claim(t.Context(), &state{}, keyOf(db.pkg), "db"); !errors.Is(err, stopped) {
-		t.Error("claimed:", err)
 	}
 	c.Client = working
 	if c.must(db.hold(t.Context())); len(db.heldBy) != 1 {
@@ -191,7 +189,7 @@ func TestTurns(t *testing.T) {
 		pkg.SetName(name)
 		pkg.PackageStatus().Dependencies = []corev1alpha1.DependencyStatus{{Dependency: dependencyOn("db", "")}}
 		s := c.of(pkg)
-		s.step, s.attempt = stepDeploy, &attempt{Out: load{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("db", "")}}}}
+		s.step, s.attempt = stepDeploy, &load.Attempt{Out: load.Out{Content: &load.Content{Dependencies: []corev1alpha1.Dependency{dependencyOn("db", "")}}}}
 		return s
 	}
 	var ends []func()
@@ -203,7 +201,7 @@ func TestTurns(t *testing.T) {
 		ends = append(ends, end)
 	}
 	deployed := of("ns-new", "x")
-	deployed.attempt.Out.deployed = start
+	deployed.attempt.Out.Deployed = start
 	for _, s := range []*reconciliation{of("ns-0", "second"), deployed} {
 		if err := s.next(s.depend)(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
 			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)

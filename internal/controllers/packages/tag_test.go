@@ -11,25 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
 // looker returns a function that looks a tag up as a reconcile at the time now does. next is
 // zero while the registry is requested.
-func looker(t *testing.T, now *time.Time, resolve func(context.Context, input) (string, error)) (
+func looker(t *testing.T, now *time.Time, resolve func(context.Context, load.Request) (string, error)) (
 	look func(*corev1alpha1.Package) (digest string, next time.Time, err error), r *Reconciler, woken chan types.NamespacedName,
 ) {
 	t.Helper()
 	r, woken = newReconciler(t)
-	r.resolveTag, r.Now = resolve, func() time.Time { return *now }
-	r.spread = func(d time.Duration) time.Duration { return d * 3 / 4 }
+	r.loads.Resolve, r.Now = resolve, func() time.Time { return *now }
+	r.loads.Spread = func(d time.Duration) time.Duration { return d * 3 / 4 }
 	return func(pkg *corev1alpha1.Package) (string, time.Time, error) {
 		known := r.of(pkg).lookUpTag()
-		if known.resolving {
-			known.due = time.Time{}
+		if known.Resolving {
+			known.Due = time.Time{}
 		}
-		return known.digest, known.due, known.err
+		return known.Digest, known.Due, known.Err
 	}, r, woken
 }
 
@@ -39,9 +40,9 @@ func TestTags(t *testing.T) {
 	now := start
 	answers := make(chan error, 1)
 	stands := digest
-	lookUp, r, woken := looker(t, &now, func(_ context.Context, in input) (string, error) {
-		if in.image != image {
-			t.Errorf("asked for %s", in.image)
+	lookUp, r, woken := looker(t, &now, func(_ context.Context, in load.Request) (string, error) {
+		if in.Image != image {
+			t.Errorf("asked for %s", in.Image)
 		}
 		return stands, <-answers
 	})
@@ -126,7 +127,7 @@ func TestTags(t *testing.T) {
 func TestPanicOverATag(t *testing.T) {
 	t.Parallel()
 	now := start
-	look, _, woken := looker(t, &now, func(context.Context, input) (string, error) { panic("hunter2") })
+	look, _, woken := looker(t, &now, func(context.Context, load.Request) (string, error) { panic("hunter2") })
 	pkg := newPackage(every(10 * time.Minute))
 	_, now, _ = look(pkg)
 	for range limits.LoadsPerHost + 1 { // more often than the queue has capacity
@@ -143,58 +144,4 @@ func TestPanicOverATag(t *testing.T) {
 
 func every(d time.Duration) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) { p.Spec.Interval = &metav1.Duration{Duration: d} }
-}
-
-// Spread looks stay within the interval, and not at its beginning.
-func TestSpread(t *testing.T) {
-	t.Parallel()
-	for range 100 {
-		if got := spread(time.Minute); got < 30*time.Second || got >= time.Minute {
-			t.Fatal(got)
-		}
-	}
-}
-
-func TestReference(t *testing.T) {
-	t.Parallel()
-	byTheDigest := "registry.test/shop@" + digest
-	with := func(policy corev1alpha1.ImagePullPolicy) func(*corev1alpha1.Package) {
-		return func(p *corev1alpha1.Package) { p.Spec.ImagePullPolicy = policy }
-	}
-	for name, tc := range map[string]struct {
-		reason    string
-		policy    corev1alpha1.ImagePullPolicy
-		reuse     unpacked
-		newDigest string
-		want      string
-	}{
-		"another spec":                {reason: "as by earlier engines", reuse: unpackedNever, want: image},
-		"another cluster":             {reason: "the spec did not change", reuse: unpackedElsewhere, want: byTheDigest},
-		"always, another cluster":     {reason: "whenever it is rendered", policy: corev1alpha1.ImagePullPolicyAlways, reuse: unpackedElsewhere, want: image},
-		"if not present, other spec":  {reason: "what it stands for is known", policy: corev1alpha1.ImagePullPolicyIfNotPresent, reuse: unpackedNever, want: byTheDigest},
-		"never, another spec":         {reason: "no registry is asked", policy: corev1alpha1.ImagePullPolicyNever, reuse: unpackedNever, want: byTheDigest},
-		"the tag has moved":           {reason: "the digest found is rolled out", reuse: unpackedCurrent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
-		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := reference(unpackedPackage(with(tc.policy)), image, tc.reuse, tc.newDigest); got != tc.want {
-				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
-			}
-		})
-	}
-	other := unpackedPackage(with(corev1alpha1.ImagePullPolicyIfNotPresent))
-	other.Spec.Image = "registry.test/shop:v2"
-	if got := reference(other, other.Spec.Image, unpackedNever, ""); got != other.Spec.Image {
-		t.Errorf("another image: %s", got)
-	}
-}
-
-func TestTagged(t *testing.T) {
-	t.Parallel()
-	for ref, want := range map[string]bool{"a": true, "a:b": true, "a@" + digest: false, "a:b@" + digest: false, "A!": false} {
-		if got := tagged(ref); got != want {
-			t.Errorf("%s: %t", ref, got)
-		}
-	}
 }

@@ -1,4 +1,4 @@
-package packages
+package load
 
 import (
 	"bytes"
@@ -44,66 +44,66 @@ type Pipeline struct {
 	// Pulled is called after each pull of an image; nil for none.
 	Pulled func(took time.Duration, err error)
 
+	// Processors are what it is rendered on.
+	Processors *queueing.Processors
 	// rendering bounds the processor time of rendering, and the memory of small packages.
 	rendering queueing.Levels
-	// processors are what it is rendered on.
-	processors *queueing.Processors
 }
 
-type input struct {
-	pkg corev1alpha1.GenericPackage
-	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
-	image string
-	// origin is the content chosen to load.
-	origin        choice.Origin
-	namespace     string
-	environment   manifestsv1alpha1.PackageEnvironment
-	manager       string // as Options.Version
+type Request struct {
+	Pkg corev1alpha1.GenericPackage
+	// Image is the reference to pull: of the spec, or by the digest that was unpacked before.
+	Image string
+	// Origin is the content chosen to load.
+	Origin        choice.Origin
+	Namespace     string
+	Environment   manifestsv1alpha1.PackageEnvironment
+	Manager       string // as Options.Version
 	installations func(packageName string) []types.NamespacedName
-	// hashKey hashes sensitive values; nil where there are none.
-	hashKey []byte
-	// namespaced is that of another cluster, or nil.
-	namespaced func(schema.GroupKind) (namespaced, known bool)
-	level      int
-	// size is how often it was found to be larger than there was room for.
-	size int
-	// policies are those of the decision to load it.
-	policies *imagepolicy.Set
-	// reader has to have the right to get the Secrets that the Package names.
-	reader objects.Account
+	// HashKey hashes sensitive values; nil where there are none.
+	HashKey []byte
+	// Namespaced is that of another cluster, or nil.
+	Namespaced func(schema.GroupKind) (namespaced, known bool)
+	Level      int
+	// Size is how often it was found to be larger than there was room for.
+	Size int
+	// Policies are those of the decision to load it.
+	Policies *imagepolicy.Set
+	// Reader has to have the right to get the Secrets that the Package names.
+	Reader objects.Account
 }
 
-type content struct {
-	resolved corev1alpha1.ResolvedPackage
-	// sourceImage is the image of the spec after overrides.
-	sourceImage string
-	labels      map[string]string
-	// template is what the deployment rolls out, without slices.
-	template corev1alpha1.ObjectSetTemplateSpec
-	// sealing selects the objects with sensitive values; nil where the input has none.
-	sealing *objectslices.Sealing
-	// warnings name ignored content, such as unknown fields.
-	warnings []string
-	// dependencies are those of the manifest.
-	dependencies []corev1alpha1.Dependency
-	// verification is what came of that of the image; nil where no signature is needed.
-	verification *imagepolicy.Outcome
-	// rules are the rights that the package asks for.
-	rules []rbacv1.PolicyRule
+type Content struct {
+	Resolved corev1alpha1.ResolvedPackage
+	// SourceImage is the image of the spec after overrides.
+	SourceImage string
+	Labels      map[string]string
+	// Template is what the deployment rolls out, without slices.
+	Template corev1alpha1.ObjectSetTemplateSpec
+	// Sealing selects the objects with sensitive values; nil where the input has none.
+	Sealing *objectslices.Sealing
+	// Warnings name ignored content, such as unknown fields.
+	Warnings []string
+	// Dependencies are those of the manifest.
+	Dependencies []corev1alpha1.Dependency
+	// Verification is what came of that of the image; nil where no signature is needed.
+	Verification *imagepolicy.Outcome
+	// Rules are the rights that the package asks for.
+	Rules []rbacv1.PolicyRule
 }
 
 // summary is what the status of a Package needs once the rest was deployed.
-func (c *content) summary() *content {
-	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies, verification: c.verification, rules: c.rules}
+func (c *Content) summary() *Content {
+	return &Content{Resolved: c.Resolved, Warnings: c.Warnings, Dependencies: c.Dependencies, Verification: c.Verification, Rules: c.Rules}
 }
 
 // atRest returns how much memory the objects take once they are rolled out.
-func (c *content) atRest() int64 {
+func (c *Content) atRest() int64 {
 	if c == nil {
 		return 0
 	}
 	var size, number, fields int64
-	for _, phase := range c.template.Phases {
+	for _, phase := range c.Template.Phases {
 		for i := range phase.Objects {
 			raw := phase.Objects[i].Object.Raw
 			size, number, fields = size+int64(len(raw)), number+1, fields+int64(bytes.Count(raw, []byte(",")))
@@ -112,7 +112,7 @@ func (c *content) atRest() int64 {
 	return quota.AtRest(size, number, fields)
 }
 
-func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
+func (p *Pipeline) Resolve(ctx context.Context, in Request) (digest string, err error) {
 	decision := in.decision()
 	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) (err error) {
 		digest, err = puller.Resolve(ctx, decision.Pull)
@@ -123,10 +123,10 @@ func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err er
 
 // access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used.
 func (p *Pipeline) access(
-	ctx context.Context, in input, decision imagepolicy.Decision, access registry.Access, pull func(*registry.Puller) error,
+	ctx context.Context, in Request, decision imagepolicy.Decision, access registry.Access, pull func(*registry.Puller) error,
 ) error {
-	spec := in.pkg.PackageSpec()
-	access.Namespace = in.pkg.GetNamespace()
+	spec := in.Pkg.PackageSpec()
+	access.Namespace = in.Pkg.GetNamespace()
 	access.Own = p.ClusterPullSecrets && access.Namespace != ""
 	if decision.Rewritten {
 		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
@@ -136,8 +136,8 @@ func (p *Pipeline) access(
 		access.Offline = true
 		return pull(p.Puller.With(access))
 	}
-	named, shared := sources.PullSecrets(spec, in.namespace), sources.PullSecret(p.Namespace, decision.PullSecret)
-	keys, unusable, err := p.Credentials.Keychain(ctx, in.reader, named, shared, access.Own)
+	named, shared := sources.PullSecrets(spec, in.Namespace), sources.PullSecret(p.Namespace, decision.PullSecret)
+	keys, unusable, err := p.Credentials.Keychain(ctx, in.Reader, named, shared, access.Own)
 	if err != nil {
 		return err
 	}
@@ -153,8 +153,8 @@ func (p *Pipeline) access(
 }
 
 // decision is what the policies say about the image to pull.
-func (in *input) decision() imagepolicy.Decision {
-	return in.policies.Decide(in.image, imagepolicy.Package)
+func (in *Request) decision() imagepolicy.Decision {
+	return in.Policies.Decide(in.Image, imagepolicy.Package)
 }
 
 // hostOf returns the registry of an image; references that cannot be parsed share one.
@@ -167,9 +167,9 @@ func hostOf(image string) string {
 }
 
 // overrideOf changes the references of images that a package names, by the policies or else by the settings of the manager.
-func (p *Pipeline) overrideOf(in input) func(string) string {
+func (p *Pipeline) overrideOf(in Request) func(string) string {
 	return func(image string) string {
-		if decision := in.policies.Decide(image, imagepolicy.Package); decision.Rewritten {
+		if decision := in.Policies.Decide(image, imagepolicy.Package); decision.Rewritten {
 			return decision.Pull
 		}
 		return p.Prefixes.Apply(image)
@@ -178,9 +178,9 @@ func (p *Pipeline) overrideOf(in input) func(string) string {
 
 // verify resolves the reference, and verifies the image with that digest. It returns the reference by digest. Its error is an
 // *imagepolicy.Refusal where the image must not be used.
-func (p *Pipeline) verify(ctx context.Context, in input, decision imagepolicy.Decision) (ref string, outcome *imagepolicy.Outcome, err error) {
+func (p *Pipeline) verify(ctx context.Context, in Request, decision imagepolicy.Decision) (ref string, outcome *imagepolicy.Outcome, err error) {
 	if decision.Refusal != nil {
-		return "", nil, decision.Refusal.About(in.image)
+		return "", nil, decision.Refusal.About(in.Image)
 	}
 	var verified *imagepolicy.Verified
 	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) error {
@@ -192,6 +192,6 @@ func (p *Pipeline) verify(ctx context.Context, in input, decision imagepolicy.De
 		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey())
 		return err
 	})
-	outcome, err = decision.Outcome(in.origin.Image, verified, err)
+	outcome, err = decision.Outcome(in.Origin.Image, verified, err)
 	return ref, outcome, err
 }

@@ -1,4 +1,4 @@
-package packages
+package load
 
 import (
 	"time"
@@ -10,8 +10,20 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
-// note notes the generation of a Package. Who has made it is known where this process has seen the one before, or the Package is new.
-func (c *specChange) note(pkg corev1alpha1.GenericPackage, isNew bool) {
+// SpecChange is the last change of what the spec of a Package asks for, and who made it.
+type SpecChange struct {
+	// generation is the last one that was seen, and since the first one that asks for the same. asks identifies that, and writer is the
+	// last entry of the managed fields.
+	generation, since int64
+	asks              string
+	writer            [2]string
+	// by are the annotations of a deployment that is loaded for the change; nil where that is not known, and once a load has begun or none
+	// was needed: later loads have other reasons.
+	by map[string]string
+}
+
+// Note notes the generation of a Package. Who has made it is known where this process has seen the one before, or the Package is new.
+func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	generation := pkg.GetGeneration()
 	if generation == c.generation {
 		return
@@ -27,25 +39,19 @@ func (c *specChange) note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	c.generation, c.asks, c.writer = generation, asks, writer
 }
 
-// decided drops the change where nothing is loaded for it.
-func (c *specChange) decided(next step) {
-	switch next {
-	case stepLoad, stepGather, stepPaused: // it waits
-	default:
-		c.by = nil
-	}
-}
+// Drop drops the change where nothing is loaded for it.
+func (c *SpecChange) Drop() { c.by = nil }
 
 // begin records with a load who changed the spec for it; one that repeats the last has that from it. No spec asks for the new digest of
 // a tag, or for another environment.
-func (c *specChange) begin(a, last *attempt, reuse unpacked) {
-	repeats := last != nil && last.Out.deployed.IsZero() && last.In.since == c.since &&
-		last.In.fingerprint == a.In.fingerprint && last.In.newDigest == a.In.newDigest
+func (c *SpecChange) begin(a, last *Attempt, reuse Unpacked) {
+	repeats := last != nil && last.Out.Deployed.IsZero() && last.In.since == c.since &&
+		last.In.Fingerprint == a.In.Fingerprint && last.In.NewDigest == a.In.NewDigest
 	switch {
 	case repeats:
-		a.In.by = last.In.by
-	case a.In.newDigest == "" && reuse == unpackedNever:
-		a.In.by = c.by
+		a.In.By = last.In.By
+	case a.In.NewDigest == "" && reuse == UnpackedNever:
+		a.In.By = c.by
 	}
 	a.In.since, c.by = c.since, nil
 }
@@ -73,14 +79,14 @@ func asksFor(pkg corev1alpha1.GenericPackage) string {
 	if err != nil {
 		return ""
 	}
-	content, err := fingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, manifestsv1alpha1.PackageEnvironment{}, nil, "")
+	content, err := FingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, manifestsv1alpha1.PackageEnvironment{}, nil, "")
 	if err != nil {
 		return ""
 	}
-	return content.spec + string(ref)
+	return content.Spec + string(ref)
 }
 
-// unnamed removes who changed the spec from a deployment.
-func unnamed() map[string]string {
+// Unnamed removes who changed the spec from a deployment.
+func Unnamed() map[string]string {
 	return map[string]string{corev1alpha1.ChangedWithAnnotation: "", corev1alpha1.ChangedAtAnnotation: ""}
 }

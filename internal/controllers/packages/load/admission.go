@@ -1,4 +1,4 @@
-package packages
+package load
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (p *Pipeline) weightOf(size int) int64 {
 // nothing but other loads is waited for, and before anything is in memory. It is safe for concurrent use.
 type admission struct {
 	pipeline *Pipeline
-	in       input
+	in       Request
 	// load is the context of the load, which waits for it.
 	load context.Context
 
@@ -58,16 +58,16 @@ func (a *admission) enter() error {
 	case entered:
 		return nil
 	}
-	namespace, level := a.in.pkg.GetNamespace(), a.in.level
+	namespace, level := a.in.Pkg.GetNamespace(), a.in.Level
 	var end []func()
-	if a.in.size > 0 {
-		release, err := a.pipeline.Memory.Acquire(a.load, namespace, a.pipeline.weightOf(a.in.size))
+	if a.in.Size > 0 {
+		release, err := a.pipeline.Memory.Acquire(a.load, namespace, a.pipeline.weightOf(a.in.Size))
 		if err != nil {
 			return err
 		}
 		end = append(end, release)
 	}
-	if a.pipeline.roomOf(a.in.size) == 0 {
+	if a.pipeline.roomOf(a.in.Size) == 0 {
 		level = a.pipeline.rendering.Last()
 	}
 	within, leave, err := a.pipeline.rendering.Enter(a.load, namespace, level)

@@ -1,4 +1,4 @@
-package packages
+package load
 
 import (
 	"context"
@@ -55,9 +55,8 @@ func TestRemediesNameTheKind(t *testing.T) {
 func TestOptionsForTheManager(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"v0.2.1", ""} {
-		r, _ := newReconciler(t)
-		r.Version, r.Pipeline.Memory = version, quota.New(0)
-		if got := r.Pipeline.optionsFor(r.of(newPackage()).newInput(image), &sources.Values{}).ManagerVersion; got != version {
+		p := &Pipeline{Memory: quota.New(0)}
+		if got := p.optionsFor(Request{Pkg: newPackage(), Manager: version}, &sources.Values{}).ManagerVersion; got != version {
 			t.Errorf("%s: got %q", version, got)
 		}
 	}
@@ -71,7 +70,7 @@ func TestLargePackagesAreLoadedOneAtATime(t *testing.T) {
 		enter := func(ctx context.Context, namespace string, size int) (*admission, chan error) {
 			pkg := newPackage()
 			pkg.Namespace = namespace
-			a, entered := &admission{pipeline: p, in: input{pkg: pkg, size: size}, load: ctx}, make(chan error, 1)
+			a, entered := &admission{pipeline: p, in: Request{Pkg: pkg, Size: size}, load: ctx}, make(chan error, 1)
 			go func() { entered <- a.enter() }()
 			synctest.Wait()
 			return a, entered
@@ -148,8 +147,8 @@ func TestRooms(t *testing.T) {
 		{nil, 0, 0, false}, {errors.New("no"), 0, 0, false}, {&queueing.DeferredError{Level: 2}, 2, 0, true},
 		{fmt.Errorf("pull: %w", archive.ErrRoom), 0, 1, true},
 	} {
-		if again, ok := repeated(input{}, tc.err); ok != tc.ok || again.level != tc.level || again.size != tc.size {
-			t.Errorf("%v: %t, level %d, size %d", tc.err, ok, again.level, again.size)
+		if again, ok := repeated(Request{}, tc.err); ok != tc.ok || again.Level != tc.level || again.Size != tc.size {
+			t.Errorf("%v: %t, level %d, size %d", tc.err, ok, again.Level, again.Size)
 		}
 	}
 }

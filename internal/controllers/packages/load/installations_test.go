@@ -1,7 +1,8 @@
-package packages
+package load
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -17,9 +18,13 @@ import (
 type listed struct {
 	client.Client
 	packages *[]corev1alpha1.GenericPackage
+	err      error
 }
 
 func (l listed) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if l.err != nil {
+		return l.err
+	}
 	if list, ok := list.(*corev1alpha1.PackageList); ok {
 		for _, pkg := range *l.packages {
 			list.Items = append(list.Items, *pkg.(*corev1alpha1.Package))
@@ -38,24 +43,25 @@ func TestInstallations(t *testing.T) {
 	}
 	old := installed("old", "database")
 	recorded := []corev1alpha1.GenericPackage{old, installed("other", "web"), newPackage()}
-	r, enqueued := newReconciler(t)
-	r.Client = listed{packages: &recorded}
-	r.memory.states = map[types.NamespacedName]*state{}
-	stateOf := func(name string) *state {
-		if r.memory.states[key(name)] == nil {
-			r.memory.states[key(name)] = &state{}
+	b := newBench(t)
+	b.Cache = listed{packages: &recorded}
+	stateOf := func(name string) *Package {
+		if b.packages[key(name)] == nil {
+			pkg := newPackage()
+			pkg.Name = name
+			b.Meet(pkg)
 		}
-		return r.memory.states[key(name)]
+		return b.packages[key(name)]
 	}
 	of := func(name, pkg string) []types.NamespacedName {
-		others, err := r.claim(t.Context(), stateOf(name), key(name), pkg)
+		others, err := b.claim(t.Context(), stateOf(name), key(name), pkg)
 		require.NoError(t, err)
 		return others
 	}
-	release := func(name string) { r.releaseClaim(stateOf(name), key(name)) }
+	release := func(name string) { b.releaseClaim(stateOf(name), key(name)) }
 	woken := func() (names []string) {
-		for len(enqueued) > 0 {
-			names = append(names, (<-enqueued).Name)
+		for len(b.woken) > 0 {
+			names = append(names, (<-b.woken).Name)
 		}
 		return names
 	}
@@ -86,7 +92,7 @@ func TestInstallations(t *testing.T) {
 	expect("in the way of an installed one", of("c", "database"), "old")
 	recorded = nil
 	woken()
-	r.forget(keyOf(old))
+	b.Forget(client.ObjectKeyFromObject(old))
 	if got := woken(); fmt.Sprint(got) != "[c]" {
 		t.Errorf("the installed one is gone: %v are woken", got)
 	}
@@ -104,18 +110,29 @@ func TestInstallations(t *testing.T) {
 	if got := woken(); got != nil {
 		t.Errorf("nothing went, and %v are woken", got)
 	}
-	r.forget(key("one"))
+	b.Forget(key("one"))
 	if got := woken(); fmt.Sprint(got) != "[two]" {
 		t.Errorf("one is gone: %v are woken", got)
 	}
 
 	// One that becomes another package is in the way no more.
 	recorded = []corev1alpha1.GenericPackage{installed("moves", "calendar")}
-	r.noteInstallation(stateOf("moves"), recorded[0])
+	b.NoteInstallation(stateOf("moves"), recorded[0])
 	expect("before", of("d", "calendar"), "moves")
 	recorded = []corev1alpha1.GenericPackage{installed("moves", "clock")}
-	r.noteInstallation(stateOf("moves"), recorded[0])
+	b.NoteInstallation(stateOf("moves"), recorded[0])
 	if got := woken(); fmt.Sprint(got) != "[d]" {
 		t.Errorf("one has become another package: %v are woken", got)
+	}
+}
+
+// Nothing is claimed while the Packages cannot be listed: two that exclude each other would be installed.
+func TestClaimOfUnreadPackages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	stopped := errors.New("the cache has stopped")
+	b.Cache = listed{err: stopped}
+	if _, err := b.claim(t.Context(), b.of("a"), types.NamespacedName{Namespace: "team", Name: "a"}, "db"); !errors.Is(err, stopped) {
+		t.Error("claimed:", err)
 	}
 }

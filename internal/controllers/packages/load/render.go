@@ -1,4 +1,4 @@
-package packages
+package load
 
 import (
 	"cmp"
@@ -20,10 +20,10 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
-func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
+// Load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
+func (p *Pipeline) Load(ctx context.Context, in Request) (*Content, error) {
 	loaded, err := p.pullAndRender(ctx, in)
-	return loaded, forKindOf(in.pkg, err)
+	return loaded, forKindOf(in.Pkg, err)
 }
 
 // forKindOf makes remedies name the ClusterPackage where the Package is one, and where its configuration comes from.
@@ -53,7 +53,7 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	return named
 }
 
-func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
+func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
 	image, verification, err := p.pull(ctx, in, place.enter)
@@ -61,7 +61,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return nil, err
 	}
 	// The values are kept for this one rendering only.
-	values, err := sources.Read(ctx, p.Guard.For(in.reader, p.Get), in.pkg.PackageSpec(), in.namespace)
+	values, err := sources.Read(ctx, p.Guard.For(in.Reader, p.Get), in.Pkg.PackageSpec(), in.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -69,40 +69,40 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return nil, err
 	}
 	files := image.Files
-	if in.origin.Version != "" && !loader.HasManifest(files) {
-		if files, err = loader.Plain(in.origin.PackageName, files, in.origin.Declared); err != nil {
+	if in.Origin.Version != "" && !loader.HasManifest(files) {
+		if files, err = loader.Plain(in.Origin.PackageName, files, in.Origin.Declared); err != nil {
 			return nil, err
 		}
 	}
-	within, leave, err := p.processors.Enter(place.ctx, in.namespace)
+	within, leave, err := p.Processors.Enter(place.ctx, in.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	pkg, err := loader.Load(within, files, p.optionsFor(in, values))
 	if err == nil {
-		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
+		err = loader.CheckTarget(in.Pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}
 	if err != nil {
 		return nil, err
 	}
 	loaded := p.contentOf(in, image, pkg)
-	loaded.verification = verification
+	loaded.Verification = verification
 	return loaded, nil
 }
 
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
 // reference leads to is the one that is verified, and the one that is pulled then.
-func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
-	if in.origin.Image == "" {
-		if refusal := in.policies.WithoutImage(); refusal != nil {
+func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
+	if in.Origin.Image == "" {
+		if refusal := in.Policies.WithoutImage(); refusal != nil {
 			return nil, nil, refusal
 		}
 		files := loader.Files{}
-		for path, text := range in.origin.Files {
+		for path, text := range in.Origin.Files {
 			files[path] = []byte(text)
 		}
-		return &registry.Image{Digest: in.origin.Digest, Files: files}, nil, nil
+		return &registry.Image{Digest: in.Origin.Digest, Files: files}, nil, nil
 	}
 	decision := in.decision()
 	ref := decision.Pull
@@ -112,16 +112,16 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 		}
 	}
 	pull := func(selection *archive.Selection, ref string) error {
-		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
+		access := registry.Access{Selection: selection, Room: p.roomOf(in.Size), Admit: admit}
 		return p.access(ctx, in, decision, access, func(puller *registry.Puller) (err error) {
 			if image, err = p.timed(ctx, puller, ref); err == nil && selection != nil {
-				image, err = relocated(ctx, puller, ref, in.image, image)
+				image, err = relocated(ctx, puller, ref, in.Image, image)
 			}
 			return err
 		})
 	}
 	err = pull(nil, ref)
-	if err == nil && in.origin.Version != "" && len(image.Files) == 0 {
+	if err == nil && in.Origin.Version != "" && len(image.Files) == 0 {
 		digest := image.Digest
 		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
 	}
@@ -150,14 +150,14 @@ func relocated(ctx context.Context, puller *registry.Puller, pulled, written str
 	return &own, nil
 }
 
-func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
-	o := sources.Options(in.pkg, values)
-	o.Environment, o.ManagerVersion = &in.environment, in.manager
-	o.Namespaced, o.ImageOverride, o.Rewrite = p.Namespaced, p.overrideOf(in), in.policies.RewriteInObject
-	if in.namespaced != nil {
-		o.Namespaced = in.namespaced
+func (p *Pipeline) optionsFor(in Request, values *sources.Values) loader.Options {
+	o := sources.Options(in.Pkg, values)
+	o.Environment, o.ManagerVersion = &in.Environment, in.Manager
+	o.Namespaced, o.ImageOverride, o.Rewrite = p.Namespaced, p.overrideOf(in), in.Policies.RewriteInObject
+	if in.Namespaced != nil {
+		o.Namespaced = in.Namespaced
 	}
-	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.origin.Image, true, p.Memory.PackageBytes()
+	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.Origin.Image, true, p.Memory.PackageBytes()
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.installations(name) {
@@ -168,24 +168,24 @@ func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	return o
 }
 
-func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Package) *content {
-	loaded := &content{
-		resolved: corev1alpha1.ResolvedPackage{
-			PackageName: pkg.Name, Version: cmp.Or(in.origin.Version, pkg.Manifest.Spec.Version),
-			Image: in.origin.Image, Digest: image.Digest, Repository: in.origin.Repository,
-			CatalogName:   cmp.Or(in.origin.PackageName, pkg.CatalogName),
+func (p *Pipeline) contentOf(in Request, image *registry.Image, pkg *loader.Package) *Content {
+	loaded := &Content{
+		Resolved: corev1alpha1.ResolvedPackage{
+			PackageName: pkg.Name, Version: cmp.Or(in.Origin.Version, pkg.Manifest.Spec.Version),
+			Image: in.Origin.Image, Digest: image.Digest, Repository: in.Origin.Repository,
+			CatalogName:   cmp.Or(in.Origin.PackageName, pkg.CatalogName),
 			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
 			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages), //nolint:gosec // bounded by limits
 		},
-		sourceImage: p.overrideOf(in)(in.origin.Image),
-		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
-		rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
+		SourceImage: p.overrideOf(in)(in.Origin.Image),
+		Labels:      pkg.Labels, Template: pkg.Template(), Dependencies: pkg.Dependencies,
+		Rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
 	}
 	if pkg.Sensitive != nil {
-		loaded.sealing = &objectslices.Sealing{Key: in.hashKey, Holds: pkg.HoldsSensitive}
+		loaded.Sealing = &objectslices.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
 	}
 	for _, warning := range pkg.Warnings {
-		loaded.warnings = append(loaded.warnings, warning.String())
+		loaded.Warnings = append(loaded.Warnings, warning.String())
 	}
 	return loaded
 }

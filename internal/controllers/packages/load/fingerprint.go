@@ -1,4 +1,4 @@
-package packages
+package load
 
 import (
 	"crypto/sha256"
@@ -16,35 +16,35 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// fingerprint identifies what a package is rendered from, as status.unpackedHash records it: hashes of canonical JSON.
-type fingerprint struct{ spec, environment string }
+// Fingerprint identifies what a package is rendered from, as status.unpackedHash records it: hashes of canonical JSON.
+type Fingerprint struct{ Spec, Environment string }
 
 // fingerprintPrefix distinguishes these hashes from those of other engines and versions.
 const fingerprintPrefix = "v1-"
 
 // String returns the form of status.unpackedHash.
-func (f fingerprint) String() string { return fingerprintPrefix + f.spec + "-" + f.environment }
+func (f Fingerprint) String() string { return fingerprintPrefix + f.Spec + "-" + f.Environment }
 
 // parseFingerprint reads a status.unpackedHash; ok is false for foreign ones.
-func parseFingerprint(hash string) (f fingerprint, ok bool) {
+func parseFingerprint(hash string) (f Fingerprint, ok bool) {
 	rest, ok := strings.CutPrefix(hash, fingerprintPrefix)
 	if !ok {
-		return fingerprint{}, false
+		return Fingerprint{}, false
 	}
-	f.spec, f.environment, ok = strings.Cut(rest, "-")
+	f.Spec, f.Environment, ok = strings.Cut(rest, "-")
 	return f, ok
 }
 
-// fingerprintOf hashes spec, origin, environment, versions of sources, and overrides. Empty fields are left out, so that an
+// FingerprintOf hashes spec, origin, environment, versions of sources, and overrides. Empty fields are left out, so that an
 // engine that knows more fields computes the same.
-func fingerprintOf(
+func FingerprintOf(
 	pkg corev1alpha1.GenericPackage, from choice.Origin, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
-) (fingerprint, error) {
+) (Fingerprint, error) {
 	spec := pkg.PackageSpec()
 	var config any
 	if spec.Config != nil && len(spec.Config.Raw) > 0 {
 		if err := json.Unmarshal(spec.Config.Raw, &config); err != nil {
-			return fingerprint{}, fmt.Errorf("spec.config is not valid JSON: %w", err)
+			return Fingerprint{}, fmt.Errorf("spec.config is not valid JSON: %w", err)
 		}
 	}
 	content := map[string]any{
@@ -68,7 +68,7 @@ func fingerprintOf(
 	add("collisionProtection", spec.CollisionProtection != "", spec.CollisionProtection)
 	specHash, err := hash(content)
 	if err != nil {
-		return fingerprint{}, err
+		return Fingerprint{}, err
 	}
 	var around any = env
 	if len(versions) > 0 {
@@ -78,7 +78,7 @@ func fingerprintOf(
 		around = map[string]any{"around": around, "overrides": overrides}
 	}
 	environment, err := hash(around)
-	return fingerprint{spec: specHash, environment: environment}, err
+	return Fingerprint{Spec: specHash, Environment: environment}, err
 }
 
 // overridesOf returns what the spec changes of the dependencies in the manifest.
@@ -104,11 +104,11 @@ func hash(value any) (string, error) {
 	if err := json.Unmarshal(encoded, &decoded); err != nil {
 		return "", err
 	}
-	return hashDecoded(decoded)
+	return HashJSON(decoded)
 }
 
-// hashDecoded hashes decoded JSON.
-func hashDecoded(decoded any) (string, error) {
+// HashJSON hashes decoded JSON.
+func HashJSON(decoded any) (string, error) {
 	encoded, err := json.Marshal(decoded)
 	if err != nil {
 		return "", err
@@ -117,8 +117,8 @@ func hashDecoded(decoded any) (string, error) {
 	return hex.EncodeToString(sum[:16]), nil
 }
 
-// canonical sorts the keys of JSON and removes spaces.
-func canonical(raw []byte) ([]byte, error) {
+// Canonical sorts the keys of JSON and removes spaces.
+func Canonical(raw []byte) ([]byte, error) {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
 		return nil, err
@@ -126,36 +126,36 @@ func canonical(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
-type unpacked int
+type Unpacked int
 
 const (
-	unpackedNever     unpacked = iota // another spec was unpacked last, or none
-	unpackedElsewhere                 // the same spec in another environment
-	unpackedCurrent                   // nothing to render
+	UnpackedNever     Unpacked = iota // another spec was unpacked last, or none
+	UnpackedElsewhere                 // the same spec in another environment
+	UnpackedCurrent                   // nothing to render
 )
 
-// compare relates the content unpacked last to the one that would be rendered now. The hash of
+// Compare relates the content unpacked last to the one that would be rendered now. The hash of
 // an earlier engine counts as current where its conditions report this generation as unpacked.
-func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
+func Compare(pkg corev1alpha1.GenericPackage, now Fingerprint) Unpacked {
 	status := pkg.PackageStatus()
 	switch last, ours := parseFingerprint(status.UnpackedHash); {
 	case !ours && status.UnpackedHash != "" && meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionInvalid) == nil &&
 		conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionUnpacked, pkg.GetGeneration()):
-		return unpackedCurrent
+		return UnpackedCurrent
 	case !ours:
-		return unpackedNever
+		return UnpackedNever
 	case last == now:
-		return unpackedCurrent
-	case last.spec == now.spec:
-		return unpackedElsewhere
+		return UnpackedCurrent
+	case last.Spec == now.Spec:
+		return UnpackedElsewhere
 	}
-	return unpackedNever
+	return UnpackedNever
 }
 
-// reference returns what to pull: the digest of a tag that has moved, or what the pull policy states.
-func reference(pkg corev1alpha1.GenericPackage, image string, reuse unpacked, newDigest string) string {
+// Reference returns what to pull: the digest of a tag that has moved, or what the pull policy states.
+func Reference(pkg corev1alpha1.GenericPackage, image string, reuse Unpacked, newDigest string) string {
 	if newDigest != "" {
 		return sources.ByDigest(image, newDigest)
 	}
-	return sources.Reference(pkg, image, reuse == unpackedNever)
+	return sources.Reference(pkg, image, reuse == UnpackedNever)
 }

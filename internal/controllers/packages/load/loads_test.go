@@ -1,0 +1,497 @@
+package load
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+const (
+	image  = "registry.test/shop:v1"
+	digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+)
+
+var (
+	origin = choice.Origin{Image: image}
+	start  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	env    = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
+)
+
+// newPackage returns a Package of generation 2 that nothing was done for yet.
+func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
+	pkg.Spec.Image = image
+	for _, c := range change {
+		c(pkg)
+	}
+	return pkg
+}
+
+// named returns a Package of that name, of an image.
+func named(name, image string, change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := newPackage(change...)
+	pkg.UID, pkg.Name, pkg.Spec.Image = types.UID(name), name, image
+	return pkg
+}
+
+// retried sets the retry annotation.
+func retried(value string) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) {
+		pkg.Annotations = map[string]string{corev1alpha1.RetryAnnotation: value}
+	}
+}
+
+// unpackedPackage returns a Package whose present spec was unpacked.
+func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := newPackage(change...)
+	pkg.Status.UnpackedHash = printOf(pkg).String()
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}
+	return pkg
+}
+
+func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
+
+func raw(json string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(json)} }
+
+func printOf(pkg corev1alpha1.GenericPackage) Fingerprint {
+	f, err := FingerprintOf(pkg, choice.Origin{Image: pkg.PackageSpec().Image}, env, nil, "")
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// bench runs loads that end on demand.
+type bench struct {
+	*Loads
+	mu      sync.Mutex
+	woken   chan types.NamespacedName
+	release map[string]chan error // by image
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	b := &bench{release: map[string]chan error{}, woken: make(chan types.NamespacedName, 1000)}
+	b.Loads = New(Setting{
+		Pipeline: &Pipeline{}, Now: func() time.Time { return start }, Enqueue: func(key types.NamespacedName) { b.woken <- key },
+		Underway: func(string) (all, own int) { return 0, 0 }, Cache: listed{packages: &[]corev1alpha1.GenericPackage{}},
+	})
+	b.Load, b.Life = b.loadOne, t.Context()
+	return b
+}
+
+func (b *bench) of(name string) *Package {
+	pkg := named(name, image)
+	if p := b.packages[client.ObjectKeyFromObject(pkg)]; p != nil {
+		return p
+	}
+	return b.Meet(pkg)
+}
+
+// begin starts to load a Package, in place of the content that is loaded for it.
+func (b *bench) begin(t *testing.T, pkg *corev1alpha1.Package) {
+	t.Helper()
+	a := &Attempt{In: Input{Fingerprint: Fingerprint{Spec: pkg.Spec.Image}}, RetryValue: background.RetryValue(pkg), Started: start}
+	b.Start(b.of(pkg.Name), Request{Pkg: pkg, Image: pkg.Spec.Image}, a, b.last(pkg.Name), UnpackedNever)
+}
+
+// last returns the attempt of a Package, or nil.
+func (b *bench) last(name string) *Attempt {
+	a, _ := b.Last(b.of(name))
+	return a
+}
+
+func (b *bench) drop(name string) { b.Drop(b.of(name)) }
+
+func (b *bench) gate(image string) chan error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.release[image] == nil {
+		b.release[image] = make(chan error)
+	}
+	return b.release[image]
+}
+
+func (b *bench) loadOne(ctx context.Context, in Request) (*Content, error) {
+	if strings.Contains(in.Image, "panic") {
+		panic("hunter2")
+	}
+	select {
+	case err := <-b.gate(in.Image):
+		return &Content{}, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (b *bench) wait(t *testing.T) string {
+	t.Helper()
+	select {
+	case key := <-b.woken:
+		return key.Name
+	case <-time.After(10 * time.Second):
+		t.Fatal("no Package was enqueued")
+		return ""
+	}
+}
+
+func TestAttempt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		err    error
+		retry  time.Duration
+	}{
+		"good":           {reason: "nothing to retry"},
+		"pull failed":    {reason: "the registry may recover", err: &registry.PullError{}, retry: limits.LoadBackoffMin},
+		"package broken": {reason: "the same bytes stay broken", err: fmt.Errorf("load: %w", violation.Violations{{}})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			if b.last("a") != nil {
+				t.Fatal("there is an attempt before the first one")
+			}
+			b.begin(t, named("a", image))
+			if a := b.last("a"); a == nil || a.Done || !a.Started.Equal(start) {
+				t.Fatalf("running: %+v", a)
+			}
+			b.gate(image) <- tc.err
+			if got := b.wait(t); got != "a" {
+				t.Errorf("woke %s", got)
+			}
+			a := b.last("a")
+			if !a.Done || !errors.Is(a.Err, tc.err) {
+				t.Errorf("%s: %+v", tc.reason, a)
+			}
+			if want := start.Add(tc.retry); tc.retry > 0 && !a.Retry.Equal(want) || tc.retry == 0 && !a.Retry.IsZero() {
+				t.Errorf("%s: retry at %s", tc.reason, a.Retry)
+			}
+			b.drop("a")
+			if b.last("a") != nil {
+				t.Error("dropped, yet still there")
+			}
+		})
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
+		b.begin(t, named("a", image))
+		b.gate(image) <- &registry.PullError{}
+		b.wait(t)
+		if got := b.last("a").Retry.Sub(start); got != want*time.Second {
+			t.Errorf("got %s, want %ds", got, want)
+		}
+	}
+	b.begin(t, named("a", "registry.test/shop:v2"))
+	b.gate("registry.test/shop:v2") <- &registry.PullError{}
+	b.wait(t)
+	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
+		t.Errorf("a new image begins again, got %s", got)
+	}
+	b.begin(t, named("a", "registry.test/shop:v2", retried("1")))
+	b.gate("registry.test/shop:v2") <- &registry.PullError{}
+	b.wait(t)
+	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
+		t.Errorf("a try that was asked for begins again, got %s", got)
+	}
+}
+
+func TestNewSpecSupersedesLoad(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.begin(t, named("a", "registry.test/old"))
+	b.begin(t, named("a", "registry.test/new"))
+	b.gate("registry.test/new") <- nil
+	b.wait(t)
+	if a := b.last("a"); !a.Done || a.In.Fingerprint.Spec != "registry.test/new" {
+		t.Errorf("got %+v", a)
+	}
+	if len(b.woken) > 0 {
+		t.Error("the load that was given up woke the package")
+	}
+}
+
+// The text of a panic may be a value that came from a Secret (invariant 8).
+func TestPanicIsOnePackagesError(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.begin(t, named("a", "registry.test/panic"))
+	b.wait(t)
+	var caught *panics.Error
+	if a := b.last("a"); !errors.As(a.Err, &caught) || strings.Contains(a.Err.Error(), "hunter2") || a.Retry.IsZero() {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// A dozen packages on a registry that hangs hold up no other, and wait without
+// a goroutine each.
+func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range 12 {
+		b.begin(t, named(fmt.Sprintf("hangs-%d", i), "hanging.test/shop:v1"))
+	}
+	b.begin(t, named("works", image))
+	b.gate(image) <- nil
+	if got := b.wait(t); got != "works" {
+		t.Errorf("woke %s", got)
+	}
+	running, waiting := b.hosts.Depth("hanging.test")
+	if running != limits.LoadsPerHost || waiting != 12-limits.LoadsPerHost {
+		t.Errorf("%d run, %d wait", running, waiting)
+	}
+	for range 12 {
+		b.gate("hanging.test/shop:v1") <- nil
+		b.wait(t)
+	}
+	// A load that waits and is given up does not run.
+	for i := range 12 {
+		b.begin(t, named(fmt.Sprintf("again-%d", i), "hanging.test/shop:v1"))
+	}
+	for i := range 12 {
+		b.drop(fmt.Sprintf("again-%d", i))
+	}
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		running, waiting := b.hosts.Depth("hanging.test")
+		return running+waiting == 0, nil
+	})
+	if err != nil {
+		t.Fatal("queues of registries without users stay")
+	}
+}
+
+// TestLoadsAwaitAdmission: while much is under way no other package is loaded, but
+// for those that have waited for long; one that was given up meanwhile is not.
+func TestLoadsAwaitAdmission(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var underway atomic.Int64
+		underway.Store(limits.PackagesUnderway - 1)
+		var mu sync.Mutex
+		var loaded []string
+		r := newBench(t)
+		r.Load = func(_ context.Context, in Request) (*Content, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			loaded = append(loaded, in.Pkg.GetName())
+			return &Content{}, nil
+		}
+		r.Underway = func(string) (all, own int) { return int(underway.Load()), int(underway.Load()) }
+		begin := func(name string) { r.begin(t, named(name, image)) }
+		want := func(when string, names ...string) {
+			t.Helper()
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			if diff := cmp.Diff(names, loaded); diff != "" {
+				t.Errorf("%s: -want +got\n%s", when, diff)
+			}
+		}
+		begin("first")
+		want("there is room", "first")
+		underway.Add(1)
+		begin("second")
+		time.Sleep(limits.AdmissionWait / 2)
+		want("there is none", "first")
+		underway.Add(-1)
+		time.Sleep(limits.AdmissionPoll)
+		want("there is some again", "first", "second")
+		underway.Add(1)
+		begin("third")
+		begin("given up")
+		r.drop("given up")
+		time.Sleep(limits.AdmissionWait)
+		want("rollouts hang", "first", "second", "third")
+	})
+}
+
+func TestAdmitted(t *testing.T) {
+	t.Parallel()
+	const most, few = limits.PackagesUnderway, limits.PackagesUnderwayOwn
+	for _, tc := range []struct {
+		reason   string
+		all, own int
+		want     bool
+	}{
+		{"nothing is underway", 0, 0, true},
+		{"there is room", most - 1, most - 1, true},
+		{"the namespace has all of it", 1000, 1000, false},
+		{"the namespace has most of it", 1000, 990, false},
+		{"another namespace has all of it", 1000, 0, true},
+		{"another namespace has most of it", 1000, few - 1, true},
+		{"both have much", 1000, few, false},
+		{"another namespace has some of it, which alone would leave room", most, 1, false},
+	} {
+		if got := admitted(tc.all, tc.own); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		image: "registry.test", "shop": "index.docker.io", "localhost:5000/a@" + digest: "localhost:5000", "!": "", "": "",
+	} {
+		if got := hostOf(in); got != want {
+			t.Errorf("%q: got %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	t.Parallel()
+	results := map[string]error{"loads": nil, "fails": errors.New("no such image")}
+	r := newBench(t)
+	r.Load = func(_ context.Context, in Request) (*Content, error) { return nil, results[in.Pkg.GetName()] }
+	inFlight := r.Loading
+	for range 2 { // an attempt takes the place of the one before
+		for name := range results {
+			r.begin(t, named(name, image))
+		}
+		for range results {
+			r.wait(t)
+		}
+		if got := inFlight(); got != 1 {
+			t.Errorf("%d packages are on their way, want the one that was loaded", got)
+		}
+	}
+	if r.drop("loads"); inFlight() != 0 {
+		t.Error("a package counts as on its way after its status was written")
+	}
+	if r.drop("fails"); inFlight() != 0 {
+		t.Error("a package that was given up counts")
+	}
+}
+
+// TestLongLoadsHoldUpNoOther: a load that is aborted because it takes long is repeated in
+// another queue than the others of its registry, and the abort is not reported.
+func TestLongLoadsHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	loadOne := b.Load
+	b.Load = func(ctx context.Context, in Request) (*Content, error) {
+		if strings.Contains(in.Image, "long") && in.Level == 0 {
+			return nil, fmt.Errorf("load the package: %w", &queueing.DeferredError{Level: 1})
+		}
+		return loadOne(ctx, in)
+	}
+	const long = "registry.test/long:v1"
+	for i := range 2 * limits.LoadsPerHost {
+		b.begin(t, named(fmt.Sprintf("long-%d", i), long))
+	}
+	b.begin(t, named("short", "registry.test/short:v1"))
+	b.gate("registry.test/short:v1") <- nil
+	if got := b.wait(t); got != "short" {
+		t.Errorf("woke %s", got)
+	}
+	for range 2 * limits.LoadsPerHost {
+		b.gate(long) <- nil
+		uid := b.wait(t)
+		if a := b.last(uid); !a.Done || a.Err != nil || a.Out.Content == nil {
+			t.Errorf("%s ended with %+v", uid, a)
+		}
+	}
+	b.begin(t, named("dropped", long))
+	b.drop("dropped")
+	b.begin(t, named("last", "registry.test/short:v1"))
+	b.gate("registry.test/short:v1") <- nil
+	if got := b.wait(t); got != "last" {
+		t.Errorf("woke %s", got)
+	}
+}
+
+func TestIsLarge(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		size, level int
+		want        bool
+	}{
+		"small": {0, 0, false}, "slow": {0, 1, false}, "slowest": {0, 2, true}, "more room": {1, 0, true}, "most room": {2, 0, true},
+	} {
+		if got := isLarge(Request{Size: tc.size, Level: tc.level}, 2); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// Spread looks stay within the interval, and not at its beginning.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	for range 100 {
+		if got := spread(time.Minute); got < 30*time.Second || got >= time.Minute {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestTagged(t *testing.T) {
+	t.Parallel()
+	for ref, want := range map[string]bool{"a": true, "a:b": true, "a@" + digest: false, "a:b@" + digest: false, "A!": false} {
+		if got := Tagged(ref); got != want {
+			t.Errorf("%s: %t", ref, got)
+		}
+	}
+}
+
+func TestReference(t *testing.T) {
+	t.Parallel()
+	byTheDigest := "registry.test/shop@" + digest
+	with := func(policy corev1alpha1.ImagePullPolicy) func(*corev1alpha1.Package) {
+		return func(p *corev1alpha1.Package) { p.Spec.ImagePullPolicy = policy }
+	}
+	for name, tc := range map[string]struct {
+		reason    string
+		policy    corev1alpha1.ImagePullPolicy
+		reuse     Unpacked
+		newDigest string
+		want      string
+	}{
+		"another spec":                {reason: "as by earlier engines", reuse: UnpackedNever, want: image},
+		"another cluster":             {reason: "the spec did not change", reuse: UnpackedElsewhere, want: byTheDigest},
+		"always, another cluster":     {reason: "whenever it is rendered", policy: corev1alpha1.ImagePullPolicyAlways, reuse: UnpackedElsewhere, want: image},
+		"if not present, other spec":  {reason: "what it stands for is known", policy: corev1alpha1.ImagePullPolicyIfNotPresent, reuse: UnpackedNever, want: byTheDigest},
+		"never, another spec":         {reason: "no registry is asked", policy: corev1alpha1.ImagePullPolicyNever, reuse: UnpackedNever, want: byTheDigest},
+		"the tag has moved":           {reason: "the digest found is rolled out", reuse: UnpackedCurrent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
+		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := Reference(unpackedPackage(with(tc.policy)), image, tc.reuse, tc.newDigest); got != tc.want {
+				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+			}
+		})
+	}
+	other := unpackedPackage(with(corev1alpha1.ImagePullPolicyIfNotPresent))
+	other.Spec.Image = "registry.test/shop:v2"
+	if got := Reference(other, other.Spec.Image, UnpackedNever, ""); got != other.Spec.Image {
+		t.Errorf("another image: %s", got)
+	}
+}
