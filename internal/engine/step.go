@@ -40,8 +40,9 @@ type Want struct {
 	Teardown, Orphan bool
 	// Paused keeps the objects for the next revision, and ReportDrift leaves what others changed.
 	Paused, ReportDrift bool
-	// Retain keeps what only older revisions have, released from control, until these are removed.
-	Retain bool
+	// Retain selects objects that only older revisions have: they are kept, released from control, until those revisions are
+	// removed. Nil selects none.
+	Retain func(objects.Key) bool
 }
 
 // Outcome is what came of a step.

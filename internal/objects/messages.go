@@ -88,6 +88,16 @@ func (n *Names) KeepField(k Key) string {
 		n.OnImmutableAnnotation + ": " + n.OnImmutableRecreate + "."
 }
 
+// KeepsData reports whether data is lost with an object of the kind for good: the resources of a definition, the objects of
+// a namespace, the content of a volume.
+func (k Key) KeepsData() bool {
+	switch k.GroupKind().String() {
+	case "Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition.apiextensions.k8s.io":
+		return true
+	}
+	return false
+}
+
 // HoldsData reports whether deleting the object may lose data. Custom resources may.
 func (k Key) HoldsData() bool {
 	switch k.Group {

@@ -16,6 +16,14 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
+// everything is retained.
+func everything(objects.Key) bool { return true }
+
+// nothingOf retains all objects but one.
+func nothingOf(name string) func(objects.Key) bool {
+	return func(k objects.Key) bool { return k.Name != name }
+}
+
 // An object that a new version drops is retained once that is on record, stays as others
 // change it, and is deleted with the set that retains it, never with another one.
 func TestRetain(t *testing.T) {
@@ -73,21 +81,22 @@ func TestRetain(t *testing.T) {
 		record    int
 		torn      bool
 	}{
-		"recorded first":                  {[]*phases.Revision{succeeded(revision("old", 1, "a", "b")), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: true}, "", 2, false},
-		"in reverse":                      {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: true}, "Retain b", 0, false},
-		"the rest, after a crash":         {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{Retain: true}, "Retain a", 0, false},
-		"done":                            {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
-		"under the other policy":          {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{}, "Delete b", 0, false},
-		"of one deleted beside it":        {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a")), "a"), succeeded(revision("new", 2, "c")), removing(revision("deleted", 3, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "", 0, true},
-		"more than is recorded":           {[]*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{many[0]: controlled}, phases.State{Retain: true}, "", 1, false},
-		"history stays":                   {[]*phases.Revision{history(revision("old", 1, "a", "b"), false, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
-		"history is torn down in reverse": {[]*phases.Revision{history(revision("old", 1, "a", "b"), true, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "Delete b", 0, false},
-		"what others control":             {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": {ref("other", true), ref("old", false)}}, phases.State{Retain: true}, "", 0, true},
-		"what another one retains":        {[]*phases.Revision{history(revision("older", 1, "a"), true, "a"), history(revision("old", 2, "a"), false, "a"), succeeded(revision("new", 3, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "", 0, true},
-		"taken back":                      {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": controlled}, phases.State{Retain: true}, "Verify a", 0, true},
-		"wanted again":                    {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "Adopt a", 0, true},
-		"with the owner":                  {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true, Teardown: true}, "Delete a", 0, false},
-		"with the owner, orphaned":        {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true, Teardown: true, Orphan: true}, "Release a", 0, false},
+		"recorded first":                        {[]*phases.Revision{succeeded(revision("old", 1, "a", "b")), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: everything}, "", 2, false},
+		"in reverse":                            {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: everything}, "Retain b", 0, false},
+		"the rest, after a crash":               {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{Retain: everything}, "Retain a", 0, false},
+		"but not those that the policy deletes": {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: nothingOf("b")}, "Delete b", 0, false},
+		"done":                                  {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: everything}, "", 0, true},
+		"under the other policy":                {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{}, "Delete b", 0, false},
+		"of one deleted beside it":              {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a")), "a"), succeeded(revision("new", 2, "c")), removing(revision("deleted", 3, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything}, "", 0, true},
+		"more than is recorded":                 {[]*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{many[0]: controlled}, phases.State{Retain: everything}, "", 1, false},
+		"history stays":                         {[]*phases.Revision{history(revision("old", 1, "a", "b"), false, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: everything}, "", 0, true},
+		"history is torn down in reverse":       {[]*phases.Revision{history(revision("old", 1, "a", "b"), true, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: everything}, "Delete b", 0, false},
+		"what others control":                   {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": {ref("other", true), ref("old", false)}}, phases.State{Retain: everything}, "", 0, true},
+		"what another one retains":              {[]*phases.Revision{history(revision("older", 1, "a"), true, "a"), history(revision("old", 2, "a"), false, "a"), succeeded(revision("new", 3, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything}, "", 0, true},
+		"taken back":                            {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": controlled}, phases.State{Retain: everything}, "Verify a", 0, true},
+		"wanted again":                          {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything}, "Adopt a", 0, true},
+		"with the owner":                        {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything, Teardown: true}, "Delete a", 0, false},
+		"with the owner, orphaned":              {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything, Teardown: true, Orphan: true}, "Release a", 0, false},
 	} {
 		s := tc.policy
 		s.Owner, s.Revisions, s.Applied, s.Live = owner, tc.revisions, phases.AppliedObjects{}, map[objects.Key]phases.LiveState{}
@@ -124,7 +133,7 @@ func TestRetain(t *testing.T) {
 			t.Errorf("%s: %q, %d to record, torn down: %t; want %q, %d, %t", name, got, count, plan.TornDown, tc.want, tc.record, tc.torn)
 		}
 	}
-	big := phases.State{Owner: owner, Retain: true, Revisions: []*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, Applied: phases.AppliedObjects{}, Live: map[objects.Key]phases.LiveState{}}
+	big := phases.State{Owner: owner, Retain: everything, Revisions: []*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, Applied: phases.AppliedObjects{}, Live: map[objects.Key]phases.LiveState{}}
 	for _, name := range many {
 		big.Live[key(name)] = phases.LiveState{Synced: true, Object: &objects.Observed{UID: types.UID(name), Owners: controlled, Wrote: true, Watched: true}}
 	}

@@ -53,7 +53,7 @@ func TestSpared(t *testing.T) {
 	}{
 		"a namespace with objects of the next revision":   {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("shop"))}, false, phases.State{}, "revision 2 still has 1 object in it"},
 		"a namespace with objects that agents write":      {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), delegated(revision(2, config("x")), config("shop"))}, false, phases.State{}, "revision 2 still has 1 object in it"},
-		"a namespace that is also retained":               {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("shop"))}, false, phases.State{Retain: true}, "revision 2"},
+		"a namespace that is also retained":               {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("shop"))}, false, phases.State{Retain: everything}, "revision 2"},
 		"a namespace whose objects leave, too":            {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("other"))}, false, phases.State{}, ""},
 		"of a revision that a user deletes":               {namespace("shop"), []*phases.Revision{removing(revision(1, namespace("shop"))), revision(2, config("shop"))}, false, phases.State{}, "revision 2"},
 		"of the only revision, which a user deletes":      {namespace("shop"), []*phases.Revision{removing(revision(1, namespace("shop")))}, false, phases.State{}, ""},

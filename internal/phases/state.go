@@ -46,8 +46,8 @@ type State struct {
 	// Orphan means that a teardown releases the objects: the owner is deleted with its
 	// dependents orphaned.
 	Orphan bool
-	// Retain means that objects which only older revisions have are retained instead of deleted.
-	Retain bool
+	// Retain reports whether an object that only older revisions have is retained instead of deleted; nil: none is.
+	Retain func(objects.Key) bool
 	// ReportDrift means that changes by others are named and left so.
 	ReportDrift bool
 	// Paused means that no revision is made for now: where none stays, the objects

@@ -181,7 +181,8 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it. One listing confirms all of a kind.
-				retain := p.Retain && !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
+				dropped := !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
+				retain := dropped && p.Retain != nil && p.Retain(d.Key)
 				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, spared: p.spared(d), class: d.Class()})
 				if l.decision.Action == Retain {
 					l.decision = p.retain(r, d.Key)

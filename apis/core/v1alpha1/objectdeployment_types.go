@@ -58,7 +58,9 @@ type ObjectDeploymentSpec struct {
 	// succeeded. Delete, which unset means, deletes them. Release takes them out of control:
 	// they stay as they are, neither corrected nor probed, named in status.retained of the
 	// revision that had them, until that revision is deleted, they are pruned, or the
-	// deployment is deleted; a version that has them again takes them back.
+	// deployment is deleted; a version that has them again takes them back. ReleaseData does so
+	// with CustomResourceDefinitions, Namespaces, PersistentVolumeClaims and PersistentVolumes,
+	// and deletes the others, such as workloads and their rights.
 	// +optional
 	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 }

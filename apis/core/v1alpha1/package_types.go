@@ -146,7 +146,9 @@ type PackageSpec struct {
 	// succeeded. Delete, which unset means, deletes them. Release takes them out of control:
 	// they stay as they are, neither corrected nor probed, named in status.retained of the
 	// revision that had them, until that revision is deleted, they are pruned, or the package
-	// is deleted; a version that has them again takes them back.
+	// is deleted; a version that has them again takes them back. ReleaseData does so with
+	// CustomResourceDefinitions, Namespaces, PersistentVolumeClaims and PersistentVolumes, and
+	// deletes the others, such as workloads and their rights.
 	// +optional
 	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 
@@ -427,7 +429,7 @@ const (
 
 // ArchivalPolicy says what happens to objects that a new version drops. The
 // empty value means Delete.
-// +kubebuilder:validation:Enum=Delete;Release
+// +kubebuilder:validation:Enum=Delete;Release;ReleaseData
 type ArchivalPolicy string
 
 const (
@@ -436,6 +438,9 @@ const (
 
 	// ArchivalPolicyRelease takes them out of control and leaves them.
 	ArchivalPolicyRelease ArchivalPolicy = "Release"
+
+	// ArchivalPolicyReleaseData does so with the kinds that hold data, and deletes the others.
+	ArchivalPolicyReleaseData ArchivalPolicy = "ReleaseData"
 )
 
 // DriftPolicy says what happens to objects that others have changed. The

@@ -163,10 +163,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	if in.ReportDrift {
 		spec.DriftPolicy = corev1alpha1.DriftPolicyReport
 	}
-	spec.ArchivalPolicy = ""
-	if in.Retain {
-		spec.ArchivalPolicy = corev1alpha1.ArchivalPolicyRelease
-	}
+	spec.ArchivalPolicy = in.ArchivalPolicy
 	if in.fresh {
 		in.Template.DeepCopyInto(&spec.Template.Spec)
 		dep.SetGeneration(dep.GetGeneration() + 1)

@@ -32,8 +32,8 @@ type Request struct {
 	Sensitive func(phase, object int) bool
 	// ReportDrift leaves what others changed.
 	ReportDrift bool
-	// Retain releases what the template drops.
-	Retain bool
+	// ArchivalPolicy is for the objects that the template drops.
+	ArchivalPolicy corev1alpha1.ArchivalPolicy
 	// KeepAccount means that the account stays that of the deployment, which may be the
 	// default of the manager.
 	KeepAccount bool

@@ -68,7 +68,7 @@ func (p *Planned) Request() dryrun.Request {
 	r.Template.ServiceAccountName = p.Pkg.PackageSpec().ServiceAccountName
 	r.KeepAccount = r.Template.ServiceAccountName == "" && p.Before != nil && p.Before.PackageSpec().ServiceAccountName == ""
 	r.ReportDrift = p.Pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
-	r.Retain = p.Pkg.PackageSpec().ArchivalPolicy == corev1alpha1.ArchivalPolicyRelease
+	r.ArchivalPolicy = p.Pkg.PackageSpec().ArchivalPolicy
 	if p.Loaded.Sensitive != nil {
 		r.Sensitive = p.Loaded.HoldsSensitive
 	}

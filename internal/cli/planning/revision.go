@@ -24,8 +24,8 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 	r := dryrun.Request{
 		Scope: scope, Namespace: rollout.Target.Namespace, Name: rollout.Target.Name, Alone: rollout.Package == nil,
 		Labels: apinames.Default.Inherited(set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
-		ReportDrift: rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
-		Retain:      rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy == corev1alpha1.ArchivalPolicyRelease,
+		ReportDrift:    rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
+		ArchivalPolicy: rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy,
 	}
 	if r.Template, err = stored.Template(ctx, at.Reader, scope, set); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -31,13 +32,24 @@ func (s *reconciliation) want() engine.Want {
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		want.Paused, want.ReportDrift = spec.Paused || s.awaited, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
-		want.Retain = spec.ArchivalPolicy == corev1alpha1.ArchivalPolicyRelease
+		want.Retain = retained(spec.ArchivalPolicy)
 		want.RecordsJobs, want.Jobs = true, objectsets.Recorded(s.deployment.ObjectDeploymentStatus())
 	}
 	if s.phase != nil {
 		want.ReportDrift = s.phase.ReportsDrift()
 	}
 	return want
+}
+
+// retained selects the dropped objects that a policy retains.
+func retained(policy corev1alpha1.ArchivalPolicy) func(objects.Key) bool {
+	switch policy {
+	case corev1alpha1.ArchivalPolicyRelease:
+		return func(objects.Key) bool { return true }
+	case corev1alpha1.ArchivalPolicyReleaseData:
+		return objects.Key.KeepsData
+	}
+	return nil
 }
 
 // performBackground performs some of the background work of a rollout that is at rest, after the status was written. The rest
