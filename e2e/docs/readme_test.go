@@ -40,17 +40,6 @@ var readmeSteps = []struct {
 	{before: "mkdir chart; cd chart", command: "helm template … | kubectl package kickstart shop -f -", want: `Kickstarted the "shop" package with 1 objects.
 …`},
 	{before: "kubectl package test shop/; cd ..", command: "kubectl package test shop/", want: "✓ defaults  passed\n✓ debug  passed"},
-	{command: "kubectl package lint shop/", want: "nothing found"},
-	{command: "kubectl package render shop/", want: `
-…
-# Phase config
-…
-    logLevel: info
-…
-# Phase deploy
-…
-kind: Deployment
-…`},
 	{command: "kubectl package build shop/ --tag registry.example/shop:v1 --push", want: `
 Package built successfully!
   digest  sha256:…
@@ -62,18 +51,6 @@ clusterpackage shop created
 …
    0.1s  phase deploy: ready, 2/2
 clusterpackage shop is available: shop 0.1.0, revision 1, after 0.1s`},
-	{command: "kubectl package status clusterpackage/shop", want: `
-clusterpackage shop
-  Status     available
-  Package    shop 0.1.0
-…
-  ✓ config  1/1  ready
-  ✓ deploy  2/2  ready
-…`},
-	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, everything is as the spec asks for"},
-	{command: "kubectl package list -A", want: "NAMESPACE  NAME  PACKAGE  VERSION  STATE      REVISION  AGE  WAITS FOR\n…  available  1  …"},
-	{command: "kubectl package support", want: "FILE …\n…\n  metrics: …\n\nSaved to lockstep-support-…"},
-	{command: "kubectl package deps clusterpackage/shop", want: "clusterpackage shop  shop 0.1.0  available\n\nclusterpackage shop  shop 0.1.0: installed by a user\nNo package depends on it."},
 	{
 		before: "sed -i 's/version: 0.1.0/version: 0.2.0/; s/default: info/default: debug/' shop/manifest.yaml\n" +
 			"kubectl package test shop/ --update\n" +
@@ -87,43 +64,11 @@ clusterpackage shop  revision 1 → 2
 …
 Plan: …`,
 	},
-	{command: "kubectl package install registry.example/shop:v2 --cluster", want: `
-clusterpackage shop changed: image registry.example/shop:v1 → registry.example/shop:v2
-…
-clusterpackage shop is available: shop 0.2.0, revision 2, after 0.1s`},
-	{command: "kubectl package rollout diff clusterpackage/shop", want: `
-clusterpackage shop  revision 1 → 2
-~ ConfigMap …  phase config
-…`},
-	{command: "kubectl package rollout undo clusterpackage/shop", want: `
+	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, everything is as the spec asks for"},
+	{before: "kubectl package install registry.example/shop:v2 --cluster", command: "kubectl package rollout undo clusterpackage/shop", want: `
 clusterpackage shop changed: image registry.example/shop:v2 → registry.example/shop@sha256:… (revision 1)
 …
 clusterpackage shop is available: shop 0.1.0, revision 3, after 0.1s`},
-	{command: "kubectl package pause clusterpackage/shop -m 'why'", want: "clusterpackage shop is paused"},
-	{command: "kubectl package unpause clusterpackage/shop", want: "clusterpackage shop is going on"},
-	{command: "kubectl package retry clusterpackage/shop", want: `
-clusterpackage shop is tried again
-clusterpackage shop is available: shop 0.1.0, revision 3, after 0.1s`},
-	{command: "kubectl package delete clusterpackage/shop", want: `
-   0.1s  deletion has begun
-…
-clusterpackage shop is deleted, after 0.1s`},
-	{
-		before:  "kubectl package build shop/ --tag registry.example/shop:v0.2.0 --push",
-		command: "kubectl package repository build shop/ --images registry.example --push registry.example/repository:latest", want: `
-Repository repository: 1 package, 1 version
-  digest  sha256:…
-  pushed  registry.example/repository:latest`,
-	},
-	{command: "kubectl package repo add stable registry.example/repository:latest --cluster", want: `
-clusterpackagerepository stable added
-…
-clusterpackagerepository stable is ready: 1 package, 1 version, after 0.1s`},
-	{command: "kubectl package available --cluster", want: "NAME  DISPLAY NAME  NEWEST  REPOSITORY\nshop  …"},
-	{command: "kubectl package install shop --version '<1' --cluster", want: `
-clusterpackage shop created
-…
-clusterpackage shop is available: shop 0.2.0, revision 1, after 0.1s`},
 }
 
 // readmeEnd takes away what the last of these commands installs.
@@ -187,7 +132,7 @@ func followReadme(t *testing.T, env *harness.Env, command, output func(string) s
 	s := newShell(t, env)
 	s.write(t, filepath.Join(filepath.Dir(s.dir), "bin", "helm"), "#!/bin/sh\ncat <<'EOF'\n"+chart+"EOF\n", 0o755)
 	for _, step := range readmeSteps {
-		if out, code := s.run(t, "set -e\n"+step.before); code != 0 {
+		if out, code := s.run(t, "set -e\n"+command(step.before)); code != 0 {
 			t.Fatalf("%s: exit code %d\n%s", step.before, code, strings.Join(out, "\n"))
 		}
 		line, want := command(step.command), output(strings.TrimPrefix(step.want, "\n"))
