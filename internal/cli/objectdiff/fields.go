@@ -1,9 +1,7 @@
 package objectdiff
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"maps"
 	"reflect"
 	"regexp"
@@ -13,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
@@ -144,24 +141,86 @@ func (d *differ) lists(path string, before, after []any) {
 		d.keyed(path, names, before, after)
 		return
 	}
-	if !allMaps(before) || !allMaps(after) {
+	plain := !allMaps(before) || !allMaps(after)
+	if plain && len(encode(before)) <= wholeList && len(encode(after)) <= wholeList {
 		if !reflect.DeepEqual(before, after) {
-			d.add(path, before, after) // a list of plain values reads best as a whole
+			d.add(path, before, after) // a short list of plain values reads best as a whole
 		}
 		return
 	}
-	for i := range max(len(before), len(after)) {
-		at := path + "[" + strconv.Itoa(i) + "]"
-		switch {
-		case i >= len(before):
-			d.add(at, nil, after[i])
-		case i >= len(after):
-			d.add(at, before[i], nil)
-		default:
-			d.values(at, Elements, before[i], after[i])
+	d.unnamed(path, before, after)
+}
+
+// wholeList is the length as JSON up to which a list of plain values is compared as a whole.
+const wholeList = 80
+
+// unnamed matches elements without names by their content: an element that was removed from the front moves the others, and
+// changes none. Elements between the same neighbours are matched by position.
+func (d *differ) unnamed(path string, before, after []any) {
+	at := func(i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+	i, j := 0, 0
+	for _, same := range append(common(before, after), [2]int{len(before), len(after)}) {
+		for i < same[0] && j < same[1] {
+			d.values(at(j), Elements, before[i], after[j])
+			i, j = i+1, j+1
 		}
+		for ; i < same[0]; i++ {
+			d.add(at(i), before[i], nil)
+		}
+		for ; j < same[1]; j++ {
+			d.add(at(j), nil, after[j])
+		}
+		i, j = i+1, j+1
 	}
 }
+
+// common returns the positions of a longest common subsequence of two lists. Of very long lists only the equal ends are.
+func common(before, after []any) (pairs [][2]int) {
+	start := 0
+	for start < len(before) && start < len(after) && equal(before[start], after[start]) {
+		pairs = append(pairs, [2]int{start, start})
+		start++
+	}
+	endBefore, endAfter := len(before), len(after)
+	var tail [][2]int
+	for endBefore > start && endAfter > start && equal(before[endBefore-1], after[endAfter-1]) {
+		endBefore, endAfter = endBefore-1, endAfter-1
+		tail = append(tail, [2]int{endBefore, endAfter})
+	}
+	slices.Reverse(tail)
+	rows, columns := endBefore-start, endAfter-start
+	if rows*columns > longestComparison {
+		return append(pairs, tail...)
+	}
+	length := make([][]int, rows+1)
+	for i := range length {
+		length[i] = make([]int, columns+1)
+	}
+	for i := rows - 1; i >= 0; i-- {
+		for j := columns - 1; j >= 0; j-- {
+			if equal(before[start+i], after[start+j]) {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	for i, j := 0, 0; i < rows && j < columns; {
+		switch {
+		case equal(before[start+i], after[start+j]):
+			pairs = append(pairs, [2]int{start + i, start + j})
+			i, j = i+1, j+1
+		case length[i+1][j] >= length[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return append(pairs, tail...)
+}
+
+// longestComparison bounds the pairs of elements that are compared.
+const longestComparison = 250_000
 
 // keyed matches elements by their names. Their order is compared, too: in some lists it matters.
 func (d *differ) keyed(path string, names [][]string, before, after []any) {
@@ -287,18 +346,4 @@ func Mask(v any) any {
 		meta["annotations"], out["metadata"] = annotations, meta
 	}
 	return out
-}
-
-// ValueText is JSON on one line.
-func ValueText(v any, width int) string {
-	if v == Hidden {
-		return Hidden
-	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return "?"
-	}
-	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), width)
 }

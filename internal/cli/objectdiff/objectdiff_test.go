@@ -24,6 +24,7 @@ func object(t *testing.T, text string) map[string]any {
 
 func TestFields(t *testing.T) {
 	t.Parallel()
+	long := strings.Repeat("x", 100)
 	for _, tc := range []struct {
 		reason        string
 		before, after string
@@ -44,6 +45,11 @@ func TestFields(t *testing.T) {
 			{Path: "r[0].verbs", Before: []any{"get"}, After: []any{"get", "list"}},
 			{Path: "r[1]", After: map[string]any{"verbs": []any{"*"}}},
 		}},
+		{"elements without a name that stay, by their content", "r: [{verbs: [get]}, {verbs: [list]}, {verbs: [watch]}]", "r: [{verbs: [list]}, {verbs: [watch, get]}]", []objectdiff.Change{
+			{Path: "r[0]", Before: map[string]any{"verbs": []any{"get"}}},
+			{Path: "r[1].verbs", Before: []any{"watch"}, After: []any{"watch", "get"}},
+		}},
+		{"elements of a long list of plain values", "c: [sh, -c, " + long + "]", "c: [sh, -x, -c, " + long + "]", []objectdiff.Change{{Path: "c[1]", After: "-x"}}},
 		{"a name that stands twice names nothing", "e: [{name: a, v: 1}, {name: a, v: 2}]", "e: [{name: a, v: 1}, {name: a, v: 3}]", []objectdiff.Change{
 			{Path: "e[1].v", Before: 2.0, After: 3.0},
 		}},
@@ -67,6 +73,37 @@ func TestFields(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 		}
+	}
+}
+
+func TestText(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 100)
+	before, after := objectdiff.Change{Before: long + "b", After: long + "c" + long}.Text(40)
+	if !strings.HasPrefix(before, "…a") || !strings.HasSuffix(before, `ab"`) {
+		t.Errorf("got %s", before)
+	}
+	if !strings.HasPrefix(after, "…"+strings.Repeat("a", 20)+"c") || !strings.HasSuffix(after, "…") {
+		t.Errorf("got %s", after)
+	}
+	if before, after := (objectdiff.Change{Before: 1.0, After: "x"}).Text(40); before != "1" || after != `"x"` {
+		t.Errorf("got %s, %s", before, after)
+	}
+}
+
+func TestLines(t *testing.T) {
+	t.Parallel()
+	lines := objectdiff.Change{Before: "a\nb\nc\nd\n", After: "a\nb\nx\nd"}.Lines()
+	if diff := cmp.Diff([]string{"  b", "- c", "- d", "+ x", "+ d", "  (no newline at the end)"}, lines); diff != "" {
+		t.Error(diff)
+	}
+	if lines := (objectdiff.Change{Before: "a", After: "b"}).Lines(); lines != nil {
+		t.Errorf("got %q", lines)
+	}
+	many := strings.Repeat("a\nb\n", 50)
+	lines = objectdiff.Change{Before: many, After: strings.ReplaceAll(many, "a", "c")}.Lines()
+	if len(lines) != 21 || !strings.HasSuffix(lines[20], " more lines") {
+		t.Errorf("got %q", lines)
 	}
 }
 

@@ -179,25 +179,34 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	}
 }
 
-func (t *Printer) fields(fields []dryrun.Field) []string {
-	rows := make([][]string, len(fields))
+func (t *Printer) fields(fields []dryrun.Field) (lines []string) {
+	rows, texts := make([][]string, len(fields)), make([][]string, len(fields))
 	for i, f := range fields {
-		mark, values := t.Styles.Busy("~"), planValue(f.Before)+" → "+planValue(f.After)
+		change := objectdiff.Change{Path: f.Path, Before: f.Before, After: f.After}
+		before, after := change.Text(planValueWidth)
+		mark, values := t.Styles.Busy("~"), before+" → "+after
+		texts[i] = change.Lines()
 		switch {
 		case f.Before == nil:
-			mark, values = t.Styles.Good("+"), planValue(f.After)
+			mark, values = t.Styles.Good("+"), after
 		case f.After == nil:
-			mark, values = t.Styles.Bad("-"), planValue(f.Before)
+			mark, values = t.Styles.Bad("-"), before
+		case texts[i] != nil:
+			values = ""
 		}
 		rows[i] = []string{mark + " " + terminal.Line(f.Path), values}
 		if len(f.Managers) > 0 {
 			rows[i] = append(rows[i], t.Styles.Faint("set by "+terminal.Line(strings.Join(f.Managers, ", "))))
 		}
 	}
-	return terminal.Table(rows)
+	for i, line := range terminal.Table(rows) {
+		lines = append(lines, strings.TrimRight(line, " "))
+		for _, text := range texts[i] {
+			lines = append(lines, "    "+text)
+		}
+	}
+	return lines
 }
-
-func planValue(v any) string { return objectdiff.ValueText(v, planValueWidth) }
 
 // Section lists what an upgrade means beyond its fields.
 func (t *Printer) Section(name string, style func(string) string, rows [][]string) {

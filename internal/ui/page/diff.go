@@ -60,11 +60,12 @@ func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 		item.More = max(len(o.Fields)-pageChanges, 0)
 		for _, field := range o.Fields[:len(o.Fields)-item.More] {
 			one := diffField{Path: field.Path}
+			before, after := field.Text(diffValueWidth)
 			if field.Before != nil {
-				one.Before = objectdiff.ValueText(field.Before, diffValueWidth)
+				one.Before = before
 			}
 			if field.After != nil {
-				one.After = objectdiff.ValueText(field.After, diffValueWidth)
+				one.After = after
 			}
 			item.Fields = append(item.Fields, one)
 		}

@@ -103,8 +103,11 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 		for _, f := range o.Fields {
 			rows = append(rows, []string{"    " + terminal.Line(f.Path), fieldChange(f)})
 		}
-		for _, line := range terminal.Table(rows) {
+		for i, line := range terminal.Table(rows) {
 			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			for _, text := range o.Fields[i].Lines() {
+				b.WriteString("        " + text + "\n")
+			}
 		}
 	}
 	if len(c.Objects) == 0 && c.Phases == nil && !c.Probes {
@@ -114,15 +117,16 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 }
 
 func fieldChange(f objectdiff.Change) string {
+	before, after := f.Text(diffValueWidth)
 	switch {
 	case f.Before == nil:
-		return "+ " + diffValue(f.After)
+		return "+ " + after
 	case f.After == nil:
-		return "- " + diffValue(f.Before)
+		return "- " + before
+	case f.Lines() != nil:
+		return ""
 	}
-	return diffValue(f.Before) + " → " + diffValue(f.After)
+	return before + " → " + after
 }
 
 const diffValueWidth = 120
-
-func diffValue(v any) string { return objectdiff.ValueText(v, diffValueWidth) }
