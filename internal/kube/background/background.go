@@ -2,6 +2,7 @@ package background
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -32,11 +33,19 @@ type Attempt[In, Out any] struct {
 	cancel context.CancelFunc
 }
 
-// RetryAfter makes the next attempt due after a pause from least to most, which doubles with each failure.
+// RetryAfter makes the next attempt due after a pause from least to most, which doubles with each failure. A server that
+// wants no request for longer, by an error with RetryAfter, is left alone for up to an hour.
 func (a *Attempt[In, Out]) RetryAfter(now time.Time, least, most time.Duration) {
-	a.Retry = now.Add(min(least<<min(a.Failures, 20), most))
+	pause := min(least<<min(a.Failures, 20), most)
+	var busy interface{ RetryAfter() time.Duration }
+	if errors.As(a.Err, &busy) {
+		pause = max(pause, min(busy.RetryAfter(), longestBusy))
+	}
+	a.Retry = now.Add(pause)
 	a.Failures++
 }
+
+const longestBusy = time.Hour // for which a server can keep requests away
 
 // Attempts keeps the attempts of all owners, of which each has a pointer that the lock guards. The zero value is ready.
 type Attempts[In, Out any] struct {

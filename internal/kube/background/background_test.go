@@ -3,6 +3,7 @@ package background
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,7 +30,18 @@ func TestRetryAfter(t *testing.T) {
 	if a.RetryAfter(start, 10*time.Second, 30*time.Second); a.Retry.Sub(start) != 30*time.Second {
 		t.Errorf("beyond the longest pause: %s", a.Retry.Sub(start))
 	}
+	for asked, want := range map[time.Duration]time.Duration{time.Second: 10 * time.Second, time.Minute: time.Minute, 10_000 * time.Hour: time.Hour} {
+		a := &Attempt[string, int]{Err: fmt.Errorf("pull: %w", busy(asked))}
+		if a.RetryAfter(start, 10*time.Second, 30*time.Second); a.Retry.Sub(start) != want {
+			t.Errorf("a server that wants no request for %s: %s, want %s", asked, a.Retry.Sub(start), want)
+		}
+	}
 }
+
+type busy time.Duration
+
+func (b busy) Error() string             { return "busy" }
+func (b busy) RetryAfter() time.Duration { return time.Duration(b) }
 
 // An attempt that another one took the place of is cancelled, and changes nothing any more.
 func TestAttempts(t *testing.T) {

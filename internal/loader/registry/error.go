@@ -48,8 +48,7 @@ type PullError struct {
 	Remedy  string
 	// Temporary is set if the same pull may succeed later without a change.
 	Temporary bool
-	// RetryAfter is how long the registry wants no request; 0 if it did not say so.
-	RetryAfter time.Duration
+	after     time.Duration
 	// Err is the cause if it is of package archive; the text of others may contain credentials.
 	Err error
 }
@@ -65,6 +64,9 @@ func (e *PullError) Error() string {
 
 // Unwrap returns the cause.
 func (e *PullError) Unwrap() error { return e.Err }
+
+// RetryAfter is how long the registry wants no request; 0 if it did not say so.
+func (e *PullError) RetryAfter() time.Duration { return e.after }
 
 type failure struct {
 	reason          Reason
@@ -103,7 +105,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
 		e.Remedy = p.opts.certificateAdvice(p.registryOf(ref), err)
 	case errors.As(err, &own):
-		e.Reason, e.Details, e.Remedy, e.Temporary, e.RetryAfter = own.reason, own.details, own.remedy, own.temporary, own.after
+		e.Reason, e.Details, e.Remedy, e.Temporary, e.after = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
 			e.Remedy = "Ask whoever runs the registry why it answers like that."
 		}

@@ -306,7 +306,7 @@ func TestThrottled(t *testing.T) {
 	wait = "600"
 	_, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
 	var failed *PullError
-	if !errors.As(err, &failed) || failed.Reason != ReasonUnavailable || !failed.Temporary || failed.RetryAfter != 10*time.Minute ||
+	if !errors.As(err, &failed) || failed.Reason != ReasonUnavailable || !failed.Temporary || failed.RetryAfter() != 10*time.Minute ||
 		!strings.Contains(failed.Details, "429 Too Many Requests and wants none for 10m0s") {
 		t.Errorf("%v: %+v", err, failed)
 	}
