@@ -5,10 +5,13 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -165,6 +168,8 @@ func TestPod(t *testing.T) {
 		{"an image that is missing", podWith(waits("ImagePullBackOff", "Back-off pulling")), nil, ReasonImagePull, "the image registry.example.com/web:v9 of container main of Pod shop/web-1 cannot be pulled: ImagePullBackOff"},
 		{"a crash with its exit code", podWith(crashing), nil, ReasonCrash, "7 restarts so far: it ended with exit code 3: no database"},
 		{"too little memory", podWith(killed), nil, ReasonCrash, "more memory than its limit"},
+		{"a container that the kubelet ends", podWith(crashing), []corev1.Event{warning("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503", 0)}, ReasonCrash, "7 restarts so far, because it does not pass its liveness probe: HTTP probe failed with statuscode: 503"},
+		{"a probe that failed before the pod was ready", readySince(time.Unix(1000, 0)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", time.Hour)}, ReasonNotReady, "runs and is not ready"},
 		{"a missing Secret", podWith(waits("CreateContainerConfigError", `secret "web" not found`)), nil, ReasonContainer, `cannot start: CreateContainerConfigError: secret "web" not found`},
 		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
 		{"a gate", gated, nil, ReasonUnschedulable, "Pod shop/web-1 is held by a scheduling gate example.com/hold"},
@@ -178,6 +183,73 @@ func TestPod(t *testing.T) {
 		f := pod(tc.pod, tc.events)
 		if c := f.best(); c.reason != tc.want || !strings.Contains(c.text, tc.text) {
 			t.Errorf("%s: %s: %s", tc.reason, c.reason, c.text)
+		}
+	}
+}
+
+// readySince is a pod whose readiness ended at a time.
+func readySince(at time.Time) *corev1.Pod {
+	p := podWith(running("main", false))
+	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at)}}
+	return p
+}
+
+// TestRemediesOfPods are about failures as the kubelet reports them.
+func TestRemediesOfPods(t *testing.T) {
+	t.Parallel()
+	crashed := func(reason string, code int32, message string) *corev1.Pod {
+		s := waits("CrashLoopBackOff", "back-off 10s")
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{Reason: reason, ExitCode: code, Message: message}
+		return podWith(s)
+	}
+	for reason, tc := range map[string]struct {
+		pod  *corev1.Pod
+		want string
+	}{
+		"memory":               {crashed("OOMKilled", 137, ""), "Raise resources.limits.memory of container main"},
+		"no such program":      {crashed("StartError", 128, `exec: "/not-there": stat /not-there: no such file or directory`), "It never ran, so it has no log. Correct command and args"},
+		"its own error":        {crashed("Error", 3, "panic"), "logs web-1 -c main --previous"},
+		"root":                 {podWith(waits("CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: \"web-1\", container: main)")), "Set securityContext.runAsUser"},
+		"an unknown user":      {podWith(waits("CreateContainerConfigError", "container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root")), "a number other than 0"},
+		"a missing ConfigMap":  {podWith(waits("CreateContainerConfigError", `configmap "web" not found`)), "Check what the container refers to"},
+		"no registry":          {podWith(waits("ErrImagePull", `dial tcp 10.99.0.1:5999: connect: connection refused`)), "check the host and port in the image"},
+		"no trust":             {podWith(waits("ErrImagePull", `tls: failed to verify certificate: x509: certificate signed by unknown authority`)), "add its authority to the nodes"},
+		"no TLS":               {podWith(waits("ErrImagePull", `http: server gave HTTP response to HTTPS client`)), "The registry has no TLS"},
+		"no credentials":       {podWith(waits("ErrImagePull", `pull access denied, repository does not exist or may require authorization`)), "Give the pod's service account a pull secret"},
+		"a rate limit":         {podWith(waits("ErrImagePull", `toomanyrequests: You have reached your pull rate limit`)), "limits the rate of pulls"},
+		"an image that is not": {podWith(waits("ErrImagePull", `registry.example.com/web:v9: not found`)), "Check that the image exists under that name"},
+	} {
+		f := pod(tc.pod, nil)
+		if remedy := f.best().remedy; !strings.Contains(remedy, tc.want) {
+			t.Errorf("%s: %s", reason, remedy)
+		}
+	}
+	for message, want := range map[string]string{
+		`pods "web-1" is forbidden: error looking up service account shop/web: serviceaccount "web" not found`: "kubectl -n shop create serviceaccount web",
+		`pods "web-1" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`:            "kubectl label namespace shop pod-security.kubernetes.io/enforce=LEVEL",
+	} {
+		if c := notCreated("ReplicaSet shop/web-1", "shop", message); !strings.Contains(c.remedy, want) {
+			t.Errorf("%s: %s", message, c.remedy)
+		}
+	}
+}
+
+// TestLostNode: what a pod says of itself is old news on a node that is not ready.
+func TestLostNode(t *testing.T) {
+	t.Parallel()
+	p := readySince(time.Unix(1000, 0))
+	p.Spec.NodeName, p.Labels = "node1", map[string]string{"app": "web"}
+	p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "web", UID: "set", Controller: ptr.To(true)}}
+	set := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "set"}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: p.Labels}
+	for status, want := range map[corev1.ConditionStatus]Reason{corev1.ConditionTrue: ReasonNotReady, corev1.ConditionUnknown: ReasonNode} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node1"}}
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Message: "Kubelet stopped posting node status."}}
+		byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
+		e := &explainer{client: fake.NewClientBuilder().WithObjects(p.DeepCopy(), set, node).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
+		f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "DaemonSet", Namespace: "shop", Name: "web"}, "DaemonSet shop/web", "0 of 1 are ready")
+		if c := f.best(); err != nil || c.reason != want {
+			t.Errorf("a node with Ready=%s: %+v, %v", status, c, err)
 		}
 	}
 }

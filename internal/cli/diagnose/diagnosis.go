@@ -31,6 +31,7 @@ const (
 	ReasonCrash          Reason = "Crash"
 	ReasonContainer      Reason = "Container"
 	ReasonUnschedulable  Reason = "Unschedulable"
+	ReasonNode           Reason = "Node"
 	ReasonNotReady       Reason = "NotReady"
 	ReasonOutdatedPod    Reason = "OutdatedPod"
 	ReasonVolume         Reason = "Volume"

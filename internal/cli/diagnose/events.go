@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -74,8 +75,18 @@ func notCreated(object, namespace, message string) cause {
 			remedy: "Change the template as the webhook asks, or the webhook's configuration.",
 		}
 	}
-	return cause{weight: weightPod, reason: ReasonRefused, object: object, text: object + " cannot make its pods: " + message}
+	c := cause{weight: weightPod, reason: ReasonRefused, object: object, text: object + " cannot make its pods: " + message}
+	switch account := missingAccount.FindStringSubmatch(message); {
+	case account != nil:
+		c.remedy = fmt.Sprintf("Bring the ServiceAccount in an earlier phase, or create it: kubectl -n %s create serviceaccount %s", account[1], account[2])
+	case strings.Contains(message, "violates PodSecurity "):
+		c.remedy = fmt.Sprintf("Have the pods ask for less in their securityContext, or allow more in the namespace: "+
+			"kubectl label namespace %s pod-security.kubernetes.io/enforce=LEVEL", cmp.Or(namespace, "NAMESPACE"))
+	}
+	return c
 }
+
+var missingAccount = regexp.MustCompile(`error looking up service account ([a-z0-9.-]+)/([a-z0-9.-]+): `)
 
 func (c cause) at(object string) cause {
 	c.object = object

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,7 +27,7 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if c, bad := container(p, &s); bad {
+		if c, bad := container(p, &s, events); bad {
 			f.below = append(f.below, c)
 		}
 	}
@@ -53,6 +54,10 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	switch e.Reason {
 	case "FailedScheduling":
 		return p.Spec.NodeName != ""
+	case "Unhealthy":
+		// Events stay for an hour: what a probe said before the pod was ready is not why it is not ready now.
+		ready := condition(p, corev1.PodReady)
+		return ready != nil && seen(e).Before(ready.LastTransitionTime.Add(-probeSlack))
 	case "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox":
 		return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(s corev1.ContainerStatus) bool {
 			return s.State.Running != nil || s.State.Terminated != nil || s.RestartCount > 0
@@ -60,6 +65,9 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	}
 	return false
 }
+
+// probeSlack is how long before a pod is not ready its probe may have failed for the first time.
+const probeSlack = time.Minute
 
 func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
 	i := slices.IndexFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == typ })
@@ -69,7 +77,7 @@ func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition 
 	return &p.Status.Conditions[i]
 }
 
-func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
+func container(p *corev1.Pod, s *corev1.ContainerStatus, events []corev1.Event) (f finding, bad bool) {
 	object := fmt.Sprintf("Pod %s/%s", p.Namespace, p.Name)
 	f.link = Link{Object: "container " + s.Name}
 	c := cause{weight: weightPod, object: object}
@@ -77,11 +85,11 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	case s.State.Waiting != nil && s.State.Waiting.Reason != "" && s.State.Waiting.Reason != "ContainerCreating" && s.State.Waiting.Reason != "PodInitializing":
 		w := s.State.Waiting
 		f.link.State, f.link.Message = w.Reason, w.Message
-		c = waiting(p, s, c)
+		c = waiting(p, s, c, events)
 	case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
 		f.link.State, f.link.Message = ended(s.State.Terminated), s.State.Terminated.Message
 		c.reason, c.text = ReasonCrash, fmt.Sprintf("container %s of %s %s%s", s.Name, object, ended(s.State.Terminated), said(s.State.Terminated.Message))
-		c.remedy = logs(p, s.Name, false)
+		c.remedy = afterEnd(p, s.Name, s.State.Terminated, false)
 	case s.State.Running != nil && !s.Ready && !isInit(p, s.Name):
 		f.link.State = "not ready"
 		if last := s.LastTerminationState.Terminated; last != nil {
@@ -97,13 +105,13 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus) (f finding, bad bool) {
 	return f, true
 }
 
-func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
+func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.Event) cause {
 	w := s.State.Waiting
 	switch w.Reason {
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 		c.reason = ReasonImagePull
 		c.text = fmt.Sprintf("the image %s of container %s of %s cannot be pulled: %s%s", imageOf(p, s), s.Name, c.object, w.Reason, said(w.Message))
-		c.remedy = "Check that the image exists under that name, and that the pod's service account has a pull secret for its registry."
+		c.remedy = pullRemedy(w.Message)
 	case "CrashLoopBackOff":
 		c.reason = ReasonCrash
 		how := ""
@@ -111,14 +119,73 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause) cause {
 			how = ": it " + ended(last) + said(last.Message)
 		}
 		c.text = fmt.Sprintf("container %s of %s crashes again and again, %s so far%s", s.Name, c.object, terminal.Count(int(s.RestartCount), "restart"), how)
-		c.remedy = logs(p, s.Name, true)
+		c.remedy = afterEnd(p, s.Name, s.LastTerminationState.Terminated, true)
+		if failed := livenessFailure(s.Name, events); failed != "" {
+			c.text = fmt.Sprintf("container %s of %s is restarted again and again, %s so far, because it does not pass its liveness probe: %s",
+				s.Name, c.object, terminal.Count(int(s.RestartCount), "restart"), failed)
+			c.remedy = "Correct the probe or what it asks, or give the container more time by a startupProbe. " + logs(p, s.Name, true)
+		}
 	default:
 		c.reason = ReasonContainer
 		c.text = fmt.Sprintf("container %s of %s cannot start: %s%s", s.Name, c.object, w.Reason, said(w.Message))
 		c.remedy = "Check what the container refers to: ConfigMaps, Secrets, volumes, its command. " +
 			fmt.Sprintf("kubectl -n %s describe pod %s", p.Namespace, p.Name)
+		if strings.Contains(w.Message, "runAsNonRoot") || strings.Contains(w.Message, "non-root") {
+			c.remedy = "Set securityContext.runAsUser of the container to a user other than 0, or take an image whose user is a number other than 0."
+		}
 	}
 	return c
+}
+
+// pullRemedy depends on how far the node got.
+func pullRemedy(message string) string {
+	says := func(texts ...string) bool {
+		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
+	}
+	switch {
+	case says("connection refused", "no such host", "i/o timeout", "no route to host", "connection reset"):
+		return "The node did not reach the registry: check the host and port in the image, and that the registry runs and the nodes can reach it."
+	case says("x509: ", "certificate"):
+		return "The node does not trust the certificate of the registry: add its authority to the nodes."
+	case says("server gave HTTP response to HTTPS client"):
+		return "The registry has no TLS: give it a certificate, or have the nodes' container runtime use plain HTTP for it."
+	case says("toomanyrequests", "429"):
+		return "The registry limits the rate of pulls: wait, or have the pod's service account pull with credentials."
+	case says("unauthorized", "denied", "401", "403"):
+		return "Give the pod's service account a pull secret for the registry, and check the name of the image."
+	}
+	return "Check that the image exists under that name, and that the pod's service account has a pull secret for its registry."
+}
+
+// livenessFailure returns what the kubelet said when it ended a container because of its liveness probe.
+func livenessFailure(container string, events []corev1.Event) string {
+	var latest *corev1.Event
+	for i := range events {
+		e := &events[i]
+		of := e.InvolvedObject.FieldPath
+		if e.Reason != "Unhealthy" || !strings.HasPrefix(e.Message, "Liveness probe failed") || of != "" && !strings.Contains(of, "{"+container+"}") {
+			continue
+		}
+		if latest == nil || seen(e).After(seen(latest)) {
+			latest = e
+		}
+	}
+	if latest == nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(latest.Message, "Liveness probe failed"), ":"))
+}
+
+// afterEnd is the remedy for a container that has ended.
+func afterEnd(p *corev1.Pod, container string, t *corev1.ContainerStateTerminated, previous bool) string {
+	switch {
+	case t == nil:
+	case t.Reason == "OOMKilled":
+		return fmt.Sprintf("Raise resources.limits.memory of container %s, or have it take less.", container)
+	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
+		return fmt.Sprintf("It never ran, so it has no log. Correct command and args of container %s, or its image.", container)
+	}
+	return logs(p, container, previous)
 }
 
 // imageOf is the image of the spec; that of the status may be named otherwise.

@@ -151,12 +151,47 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, examine(&pods[i], events))
+		f := examine(&pods[i], events)
+		lost, err := e.lostNode(ctx, &pods[i])
+		if err != nil {
+			return nil, err
+		}
+		f.below = append(f.below, lost...)
+		found = append(found, f)
 	}
 	if more := len(pods) - podsExamined; more > 0 {
 		found = append(found, finding{link: Link{Object: fmt.Sprintf("and %s that are not ready", terminal.Count(more, "more pod"))}})
 	}
 	return found, nil
+}
+
+// lostNode finds that the node of a pod is not ready. The kubelet does not answer then, so whatever the pod and its Events say
+// is from before.
+func (e *explainer) lostNode(ctx context.Context, p *corev1.Pod) ([]finding, error) {
+	if p.Spec.NodeName == "" {
+		return nil, nil
+	}
+	node := &corev1.Node{}
+	if err := e.client.Get(ctx, client.ObjectKey{Name: p.Spec.NodeName}, node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return nil, readable("the node of a pod", err)
+	}
+	i := slices.IndexFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
+	if i < 0 || node.Status.Conditions[i].Status == corev1.ConditionTrue {
+		return nil, nil
+	}
+	ready := node.Status.Conditions[i]
+	object := "Node " + node.Name
+	return []finding{{
+		link: Link{Object: object, State: "not ready", Message: ready.Message},
+		cause: cause{
+			weight: weightCertain, reason: ReasonNode, object: object,
+			text:   fmt.Sprintf("Node %s, where Pod %s/%s runs, is not ready since %s: %s", node.Name, p.Namespace, p.Name, ready.LastTransitionTime.UTC().Format("15:04:05 MST"), cmp.Or(ready.Message, ready.Reason)),
+			remedy: "Look at the node: kubectl describe node " + node.Name + ". Pods of Deployments are created on other nodes after the toleration of their pods, 5 minutes by default.",
+		},
+	}}, nil
 }
 
 // firstOrdinal returns the lowest ordinal of pods, by number: web-2 precedes web-10.
