@@ -117,7 +117,7 @@ func TestCatalogue(t *testing.T) {
 	values := filepath.Join(dir, "values.yaml")
 	example := c.run(t, 0, "available", "shop.example.com/1.0.0", "--values")
 	has(t, example, "# The title of the shop.", "# string; red, blue", "color: red")
-	if err := os.WriteFile(values, []byte(strings.Replace(example, "title: x", "title: Corner", 1)), 0o600); err != nil {
+	if err := os.WriteFile(values, []byte(strings.Replace(example, `title: ""`, "title: Corner", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	has(t, c.run(t, 0, "plan", "shop.example.com/1.0.0", "shop", "--values", values), "shop 1.0.0", "+ ConfigMap catalogue/front", "Plan: 1 to create")

@@ -264,7 +264,7 @@ size: 3
 title: ""
 
 # string; at least 8 characters; password; a secret: install --sensitive keeps it in a Secret
-# token: xxxxxxxx
+# token: ""
 `
 	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
