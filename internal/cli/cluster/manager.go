@@ -14,6 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+var leaseKey = client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
+
 // slowAnswer is from what time on an answer to a single read is a reason why a manager comes to nothing.
 const slowAnswer = 2 * time.Second
 
@@ -21,18 +23,17 @@ const slowAnswer = 2 * time.Second
 // an API server that refuses or is slow. It is empty where nothing is known.
 func (c *Cluster) Delay(ctx context.Context) string {
 	var lease coordinationv1.Lease
-	key := client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
 	begin := time.Now()
-	err := c.Get(ctx, key, &lease)
+	err := c.Get(ctx, leaseKey, &lease)
 	took := time.Since(begin)
 	switch {
 	case apierrors.IsNotFound(err):
-		return fmt.Sprintf("there is no Lease %s, so no manager has led in that namespace: is lockstep-manager running?", key)
+		return fmt.Sprintf("there is no Lease %s, so no manager has led in that namespace: is lockstep-manager running?", leaseKey)
 	case apierrors.IsForbidden(err):
 	case err != nil:
 		return "the API server answers: " + err.Error()
-	case lease.Spec.RenewTime != nil && begin.Sub(lease.Spec.RenewTime.Time) > 2*limits.LeaseDuration:
-		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(begin.Sub(lease.Spec.RenewTime.Time)))
+	case silence(&lease, begin) > 0:
+		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence(&lease, begin)))
 	}
 	if took > slowAnswer {
 		return fmt.Sprintf("the API server took %s for one read: look at its load, by kubectl get --raw '/readyz?verbose'", duration.HumanDuration(took))
@@ -41,15 +42,19 @@ func (c *Cluster) Delay(ctx context.Context) string {
 }
 
 // Silence returns for how long no manager has renewed its Lease, at the cost of one request. It is zero if one runs, or if the Lease
-// cannot be read: it may be in another namespace, or forbidden. Clocks may differ by the duration of the Lease.
+// cannot be read: it may be in another namespace, or forbidden.
 func (c *Cluster) Silence(ctx context.Context, now time.Time) time.Duration {
 	var lease coordinationv1.Lease
-	key := client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
-	if err := c.Get(ctx, key, &lease); err != nil || lease.Spec.RenewTime == nil {
+	if c.Get(ctx, leaseKey, &lease) != nil {
 		return 0
 	}
-	if silence := now.Sub(lease.Spec.RenewTime.Time); silence > 2*limits.LeaseDuration {
-		return silence
+	return silence(&lease, now)
+}
+
+// silence is zero for a Lease that is renewed. Clocks may differ by the duration of the Lease.
+func silence(lease *coordinationv1.Lease, now time.Time) time.Duration {
+	if lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) <= 2*limits.LeaseDuration {
+		return 0
 	}
-	return 0
+	return now.Sub(lease.Spec.RenewTime.Time)
 }

@@ -179,7 +179,7 @@ func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, wher
 }
 
 func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts []client.ListOption) error {
-	fields, sizes := Of(kind.Kind), 0
+	sizes := 0
 	pages := pager.New(func(ctx context.Context, raw metav1.ListOptions) (apiruntime.Object, error) {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -195,7 +195,7 @@ func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts
 		}
 		g.names[u.GetName()], g.names[u.GetNamespace()] = true, true
 		if sizes < 2*MaxFileBytes {
-			kept := Keep(u.Object, fields, func(text string) string { return text })
+			kept := Keep(u.Object)
 			g.objects[kind.Kind] = append(g.objects[kind.Kind], kept)
 			raw, _ := json.Marshal(kept)
 			sizes += len(raw)
@@ -212,7 +212,7 @@ func (g *gathering) addObjects(kind string) {
 	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
 	count := 0
 	for _, object := range g.objects[kind] {
-		raw, err := json.Marshal(Keep(object, nil, g.redactor.Text))
+		raw, err := json.Marshal(Show(object, g.redactor.Text))
 		if object == nil || err != nil || b.Len()+len(raw) > MaxFileBytes-16 {
 			continue
 		}
