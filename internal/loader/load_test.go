@@ -236,28 +236,6 @@ func TestLoadIsDeterministic(t *testing.T) {
 	})
 }
 
-func BenchmarkLoadThousandObjects(b *testing.B) {
-	for _, kind := range []string{"yaml", "gotmpl"} {
-		files := pkg("manifest.yaml", plain)
-		for i := range 1000 {
-			name := fmt.Sprintf("o%d.yaml", i)
-			body := "data:\n  one: value-one\n  two: value-two\n  three: \"3\"\n  text: |\n    some lines\n    of text\n"
-			if kind == "gotmpl" {
-				name += ".gotmpl"
-				body += "  name: {{ .package.metadata.name | quote }}\n"
-			}
-			files[name] = []byte(configMap(fmt.Sprintf("object-%d", i), "first", body))
-		}
-		b.Run(kind, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := Load(context.Background(), files, namespaced()); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
 // An object does not keep the document that it was read from: twenty thousand
 // of them fit into little memory while they are collected.
 func TestObjectsKeepNoDocuments(t *testing.T) {

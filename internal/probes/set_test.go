@@ -411,20 +411,3 @@ func TestProgramsAreShared(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkEvaluate(b *testing.B) {
-	for name, entry := range map[string]corev1alpha1.ObjectSetProbe{
-		"condition": entryFor(condition("Available", "")),
-		"cel":       entryFor(rule("self.spec.replicas == self.status.replicas", "")),
-		"dotted":    entryFor(fieldsEqual(".spec.replicas", ".status.replicas")),
-		"jq":        entryFor(fieldsEqual(".status.conditions[0].status", ".status.conditions[0].status")),
-	} {
-		b.Run(name, func(b *testing.B) {
-			set, obj := mustCompile(b, entry), yamltest.Decode(b, deployment)
-			b.ReportAllocs()
-			for b.Loop() {
-				set.Evaluate(obj)
-			}
-		})
-	}
-}

@@ -16,7 +16,7 @@ import (
 
 // Events decodes the stream of a watch. Most events are of writes of this manager, whose
 // responses were decoded before. Decoding them again, as client-go does, takes several
-// times as long: BenchmarkEvents in package livestate.
+// times as long.
 type Events struct {
 	runtime.NegotiatedSerializer
 	// Object decodes an object that was added, changed or deleted. It must not keep a

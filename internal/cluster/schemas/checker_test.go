@@ -472,25 +472,6 @@ func TestSplitPath(t *testing.T) {
 	}
 }
 
-func BenchmarkCheck(b *testing.B) {
-	checker := newServer(b).checker(b)
-	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
-	b.ReportAllocs()
-	for b.Loop() {
-		require.NoError(b, checker.Check(context.Background(), objs)[0])
-	}
-}
-
-// BenchmarkLoad reads and decodes the schema of a Deployment.
-func BenchmarkLoad(b *testing.B) {
-	server := newServer(b)
-	objs := []*unstructured.Unstructured{yamltest.Object(b, deployment)}
-	b.ReportAllocs()
-	for b.Loop() {
-		server.checker(b).Check(context.Background(), objs)
-	}
-}
-
 // Documents are counted while they are kept: their text, and the decoded form once more.
 func TestDocumentsAreCounted(t *testing.T) {
 	t.Parallel()

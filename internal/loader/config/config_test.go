@@ -141,16 +141,6 @@ func repeated(format string, n int) string {
 	return b.String()
 }
 
-func BenchmarkCompile(b *testing.B) {
-	props := &apiextensionsv1.JSONSchemaProps{}
-	if err := yaml.Unmarshal([]byte(strings.Replace(shop, "default: 1}\n  ports", "default: '1'}\n  ports", 1)), props); err != nil {
-		b.Fatal(err)
-	}
-	for b.Loop() {
-		Compile(context.Background(), at, props)
-	}
-}
-
 // A small configuration and a small schema may be costly together.
 func TestAdmitIsBounded(t *testing.T) {
 	t.Parallel()

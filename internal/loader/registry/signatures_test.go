@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"net/http/httptrace"
 	"runtime"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -220,33 +219,6 @@ func (f *flights[T]) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.flights)
-}
-
-// BenchmarkVerify: a verification of an image for the first time, and once it is known.
-func BenchmarkVerify(b *testing.B) {
-	for form := range forms {
-		for _, keyless := range []bool{false, true} {
-			by := map[bool]string{false: "key", true: "keyless"}[keyless]
-			s, ref, digest, verification := serveSigned(b, form, keyless)
-			run := func(name string, key func(int) string) {
-				b.Run(form+"/"+by+"/"+name, func(b *testing.B) {
-					p := newPuller(b, Options{InsecureRegistries: []string{s.host}})
-					if _, err := p.Verify(b.Context(), ref, digest, verification, key(-1)); err != nil {
-						b.Fatal(err)
-					}
-					s.forget()
-					for i := 0; b.Loop(); i++ {
-						if _, err := p.Verify(b.Context(), ref, digest, verification, key(i)); err != nil {
-							b.Fatal(err)
-						}
-					}
-					b.ReportMetric(float64(s.asked())/float64(b.N), "requests/op")
-				})
-			}
-			run("first", strconv.Itoa)
-			run("cached", func(int) string { return "k" })
-		}
-	}
 }
 
 // TestSignaturesOfAnother: the digest that was resolved is the one that is verified, whatever the tag leads to by then.

@@ -359,27 +359,3 @@ func TestRenderIsDeterministic(t *testing.T) {
 		}
 	})
 }
-
-func BenchmarkThousandTemplates(b *testing.B) {
-	f := archive.Files{"_h.gotmpl": []byte("{{define `labels`}}app: {{.package.metadata.name}}\ntier: {{.config.tier | quote}}{{end}}")}
-	for i := range 1000 {
-		f[fmt.Sprintf("o%d.yaml.gotmpl", i)] = []byte(fmt.Sprintf(`apiVersion: v1
-kind: ConfigMap
-metadata:
-  name: {{ .package.metadata.name }}-%d
-  namespace: {{ .package.metadata.namespace }}
-  labels:
-{{ include "labels" . | indent 4 }}
-data:
-  replicas: {{ .config.replicas | quote }}
-{{- if eq .config.tier "web" }}
-  tier: web
-{{- end }}
-`, i))
-	}
-	for b.Loop() {
-		if _, problems := render(b, f, map[string]any{"tier": "web", "replicas": 2}); problems != nil {
-			b.Fatal(problems)
-		}
-	}
-}

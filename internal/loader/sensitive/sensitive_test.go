@@ -186,21 +186,6 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-func BenchmarkIn(b *testing.B) {
-	values := make([]string, 100)
-	for i := range values {
-		values[i] = fmt.Sprintf("value-%d-of-some-length", i*7919)
-	}
-	v := newValues(b, values...)
-	text := strings.Repeat("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: of-some-length\n", 1000)
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if found, err := v.In(text); found || err != nil {
-			b.Fatal(found, err)
-		}
-	}
-}
-
 // Folding is linear in the length of a text.
 func TestFoldIsLinear(t *testing.T) {
 	t.Parallel()

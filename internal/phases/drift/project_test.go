@@ -1,7 +1,6 @@
 package drift
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -410,54 +409,5 @@ func TestProjectLongList(t *testing.T) {
 	changed["spec"].(map[string]any)["list"].([]any)[n/2] = map[string]any{"name": fmt.Sprint(n - 1 - n/2), "value": "x"}
 	if Project(apinames.Default, template, changed, types) == want {
 		t.Error("a change in the middle is no drift")
-	}
-}
-
-func BenchmarkProject(b *testing.B) {
-	configMap := newCluster(b, "api__v1.json", schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"})
-	data := map[string]string{}
-	for i := range 8 {
-		data[fmt.Sprintf("key-%d", i)] = fmt.Sprintf("value-%d-of-some-length", i)
-	}
-	values, _ := json.Marshal(data)
-	for _, bench := range []struct {
-		name, text string
-		cluster    *cluster
-	}{
-		{"ConfigMap", `{metadata: {name: a, namespace: b, labels: {package-operator.run/cache: "True", app: a}}, data: ` + string(values) + `}`, configMap},
-		{"Deployment", deployment, newCluster(b, "apis__apps__v1.json", deploymentKind)},
-	} {
-		c := bench.cluster
-		template := c.object(bench.text).Object
-		c.apply("package-operator", bench.text)
-		live := c.live()
-		entries, types := live.GetManagedFields(), c.known()
-		b.Run(bench.name+"/Project", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Project(apinames.Default, template, live.Object, types)
-			}
-		})
-		b.Run(bench.name+"/Matches", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Matches(apinames.Default, template, live.Object, types)
-			}
-		})
-		b.Run(bench.name+"/Learn", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				c.types.Learn(c.kind.GroupKind(), entries)
-			}
-		})
-		b.Run(bench.name+"/LearnUnseen", func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				for i := range types.seen {
-					types.seen[i].Store(0)
-				}
-				c.types.Learn(c.kind.GroupKind(), entries)
-			}
-		})
 	}
 }
