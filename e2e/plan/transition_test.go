@@ -149,57 +149,6 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	}
 }
 
-// A plan made while a revision is stuck is what happens when the next one comes.
-func TestPlanBetweenRevisions(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "between")
-	waits := "  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}, selector: {matchLabels: {waits: \"yes\"}}}\n    probes: [{fieldsEqual: {fieldA: .data.value, fieldB: .data.text}}]\n"
-	files := func(version string, stuck bool, extra ...string) harness.Files {
-		f := harness.Files{"manifest.yaml": harness.Manifest("between", []string{"one", "two"}, waits), "two.yaml": harness.ConfigMap("two", "two", version)}
-		one := harness.ConfigMap("one", "one", version)
-		if stuck {
-			one = strings.Replace(one, "  annotations:", "  labels: {waits: \"yes\"}\n  annotations:", 1)
-		}
-		f["one.yaml"] = one
-		for _, name := range extra {
-			f[name+".yaml"] = harness.ConfigMap(name, "one", version)
-		}
-		return f
-	}
-	env.Create(t, harness.Package("between", "between", env.Push(t, "between:v1", files("v1", false, "a"))))
-	env.WaitAvailable(t, "between", "between")
-	env.SetImage(t, "between", "between", env.Push(t, "between:v2", files("v2", true, "b")))
-	env.WaitCondition(t, "between", "between", "Progressing", "True")
-	awaitValue(t, env, "between", "one", "v2")
-	awaitValue(t, env, "between", "b", "v2")
-	three := env.Push(t, "between:v3", files("v3", false, "c"))
-	p := planOf(t, env, three, "package/between", "-n", "between")
-	got := map[string]dryrun.Action{}
-	for _, ph := range p.Phases {
-		for _, c := range ph.Changes {
-			got[c.Name] = c.Action
-		}
-	}
-	for _, c := range p.Cleanup {
-		got[c.Name] = c.Action
-	}
-	want := map[string]dryrun.Action{"one": dryrun.ActionChange, "two": dryrun.ActionChange, "c": dryrun.ActionCreate, "a": dryrun.ActionDelete, "b": dryrun.ActionDelete}
-	for name, action := range want {
-		if got[name] != action {
-			t.Errorf("%s: %q, want %q", name, got[name], action)
-		}
-	}
-	if p.Outcome != dryrun.OutcomeChanges || len(got) != len(want) || p.Revision != 3 {
-		t.Errorf("%s, revision %d: %v", p.Outcome, p.Revision, got)
-	}
-	env.SetImage(t, "between", "between", three)
-	env.WaitAvailable(t, "between", "between")
-	for _, name := range []string{"a", "b"} { // which are deleted after the rollout has succeeded
-		env.WaitGone(t, harness.Patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "between", Name: name}})
-	}
-}
-
 // used waits until a quota counts so many Services.
 func used(t *testing.T, env *harness.Env, namespace string, services int64) {
 	t.Helper()

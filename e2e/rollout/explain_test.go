@@ -8,20 +8,17 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -95,15 +92,6 @@ func TestQuotaOfPods(t *testing.T) {
 	awaitCause(t, "quota", "a quota of the namespace is exhausted", "exceeded quota: small", "kubectl -n quota describe resourcequota")
 }
 
-func TestObjectOfSomeoneElse(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "collision")
-	env.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "collision", Name: "shop"}})
-	install(t, "collision", shop(harness.ConfigMap("shop", "deploy", "ours")))
-	awaitCause(t, "collision", "ConfigMap collision/shop exists already and nothing controls it", "IfNoController")
-}
-
 func TestWebhookThatRefuses(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -135,63 +123,12 @@ func TestUnreachableWebhook(t *testing.T) {
 	awaitCause(t, "unreached", "the webhook costs.example.com cannot be called, so Service unreached/shop cannot be written", "connection refused", "delete its configuration")
 }
 
-func TestLoadBalancerWithoutAddress(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "balancer")
-	files := shop(strings.Replace(service, "spec:", "spec:\n  type: LoadBalancer", 1))
-	files["manifest.yaml"] = harness.Manifest("shop", []string{"deploy"}, `  availabilityProbes:
-  - selector:
-      kind: {group: "", kind: Service}
-    probes:
-    - cel: {rule: 'has(self.status.loadBalancer.ingress)', message: no address}
-`)
-	install(t, "balancer", files)
-	awaitCause(t, "balancer", "Service balancer/shop is a load balancer, and nothing in the cluster has given it an address", "kubectl -n balancer describe service shop")
-}
-
 func TestMissingNamespace(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
 	files := shop(strings.Replace(service, "name: shop", "name: shop\n  namespace: nowhere", 1))
 	env.Create(t, harness.ClusterPackage("homeless", env.Push(t, "homeless:v1", files)))
 	awaitCause(t, "homeless", "the namespace of Service nowhere/shop does not exist", "kubectl create namespace nowhere")
-}
-
-func TestUnavailableAPIService(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	files := shop(`apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata:
-  name: v1.absent.example.com
-  annotations: {package-operator.run/phase: deploy}
-spec:
-  group: absent.example.com
-  version: v1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  service: {namespace: default, name: absent}
-`)
-	files["manifest.yaml"] = harness.Manifest("shop", []string{"deploy"}, `  availabilityProbes:
-  - selector:
-      kind: {group: apiregistration.k8s.io, kind: APIService}
-    probes:
-    - condition: {type: Available, status: "True"}
-`)
-	env.Create(t, harness.ClusterPackage("apiservice", env.Push(t, "apiservice:v1", files)))
-	awaitCause(t, "apiservice", "APIService v1.absent.example.com is not available: ServiceNotFound", "kubectl get apiservice v1.absent.example.com -o yaml")
-}
-
-func TestPauseMessage(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "paused")
-	pkg := harness.Package("paused", "shop", env.Push(t, "paused:v1", shop(service)))
-	pkg.Spec.Paused = true
-	pkg.Annotations = map[string]string{corev1alpha1.PauseMessageAnnotation: "until the migration is over"}
-	env.Create(t, pkg)
-	awaitCause(t, "paused", "until the migration is over", "kubectl package unpause package/shop -n paused")
 }
 
 const service = `apiVersion: v1
@@ -230,49 +167,4 @@ func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
 		}
 		return nil
 	})
-}
-
-func TestDefinitionThatIsNotEstablished(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	definition := func(plural string) *apiextensionsv1.CustomResourceDefinition {
-		return &apiextensionsv1.CustomResourceDefinition{
-			ObjectMeta: metav1.ObjectMeta{Name: plural + ".explain.example.com"},
-			Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-				Group: "explain.example.com", Scope: apiextensionsv1.NamespaceScoped,
-				Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Widget", Plural: plural},
-				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-					Name: "v1", Served: true, Storage: true,
-					Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
-				}},
-			},
-		}
-	}
-	first := definition("widgets")
-	env.Create(t, first)
-	harness.Await(t, env, harness.Patience, first, "to have its names", func(d *apiextensionsv1.CustomResourceDefinition) error {
-		if !slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
-			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
-		}) {
-			return fmt.Errorf("its conditions are %+v", d.Status.Conditions)
-		}
-		return nil
-	})
-	second := `apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata:
-  name: gadgets.explain.example.com
-  annotations: {package-operator.run/phase: deploy}
-spec:
-  group: explain.example.com
-  scope: Namespaced
-  names: {kind: Widget, listKind: WidgetList, plural: gadgets, singular: gadget}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object}}
-`
-	env.Create(t, harness.ClusterPackage("shop", env.Push(t, "definition:v1", shop(second))))
-	awaitCause(t, "definition", "gadgets.explain.example.com is not established, because its names are taken", "Remove that one, or choose other names")
 }
