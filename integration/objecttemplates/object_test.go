@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -108,30 +107,6 @@ func TestDeletion(t *testing.T) {
 		if left := awaitValue(t, ns, name, "v"); len(left.OwnerReferences) > 0 {
 			t.Errorf("%s has owners: %+v", name, left.OwnerReferences)
 		}
-	}
-}
-
-// Conditions of the object are those of the template, while they are current.
-func TestConditions(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	tmpl := template(t, ns, "t", `apiVersion: package-operator.run/v1alpha1
-kind: ObjectDeployment
-metadata: {name: out}
-spec:
-  selector: {matchLabels: {app: x}}
-  template:
-    metadata: {labels: {app: x}}
-    spec: {phases: [{name: one, objects: [{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: inner}}}]}]}
-`)
-	awaitCondition(t, tmpl, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
-	awaitReady(t, tmpl)
-	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) { o.Spec.Template = rendering("plain", `"v"`) })
-	awaitReady(t, tmpl)
-	awaitGone(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "out"}})
-	awaitReady(t, tmpl)
-	if c := meta.FindStatusCondition(tmpl.Status.Conditions, corev1alpha1.ConditionAvailable); c != nil {
-		t.Errorf("a condition of the former object stays: %+v", c)
 	}
 }
 

@@ -1,8 +1,6 @@
 package packages_test
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -139,62 +136,4 @@ func TestClusterPackage(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: pkg.Name}})
-}
-
-// A package beyond the threshold is kept in slices; an upgrade writes those that changed. Objects
-// in slices are deleted when their revision is archived, and when the package is deleted.
-func TestSlices(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := harness.Phased("shop", 2, 200)
-	v1 := env.Push(t, "slices:v1", files)
-	from := env.Journal(t)
-	install(t, ns, v1)
-	list := &corev1alpha1.ObjectSliceList{}
-	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
-	if len(list.Items) < 2 {
-		t.Fatalf("%d slices", len(list.Items))
-	}
-	dep := deployment(t, ns)
-	for _, slice := range list.Items {
-		if ref := metav1.GetControllerOf(&slice); ref == nil || ref.UID != dep.UID || ref.BlockOwnerDeletion != nil {
-			t.Errorf("slice %s is controlled by %+v", slice.Name, ref)
-		}
-		if slice.Labels[corev1alpha1.SliceOwnerLabel] != "shop" || !cmp.Equal(slice.Finalizers, []string{corev1alpha1.CachedFinalizer}) {
-			t.Errorf("slice %s: labels %v, finalizers %v", slice.Name, slice.Labels, slice.Finalizers)
-		}
-	}
-	entries := from.Rest(t, ns)
-	counts := harness.Tally(entries)
-	if counts["create objectslices"] != len(list.Items) || counts["patch objectdeployments"] != 1 {
-		t.Errorf("%v", counts)
-	}
-
-	from = env.Journal(t)
-	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], "shop-00-000", "shop-00-new", 1)
-	env.SetImage(t, ns, "shop", env.Push(t, "slices:v2", files))
-	env.WaitAvailable(t, ns, "shop")
-	configMap(t, ns, "shop-00-new")
-	if counts := harness.Tally(from.Rest(t, ns)); counts["create objectslices"] != 1 || counts["get objectslices"] > len(list.Items)+1 {
-		t.Errorf("a change of one object: %v", counts)
-	}
-	env.WaitGone(t, patience, newConfigMap(ns, "shop-00-000", nil))
-	env.SetImage(t, ns, "shop", v1)
-	env.WaitAvailable(t, ns, "shop")
-	env.WaitGone(t, patience, newConfigMap(ns, "shop-00-new", nil))
-
-	pkg := named(ns)
-	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, patience, pkg)
-	absent(t, ns, "shop-00-000")
-	absent(t, ns, "shop-01-199")
-	harness.Eventually(t, patience, "slices to be gone", func(ctx context.Context) error {
-		if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil {
-			return err
-		}
-		if len(list.Items) > 0 {
-			return fmt.Errorf("%d slices", len(list.Items))
-		}
-		return nil
-	})
 }

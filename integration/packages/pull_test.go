@@ -3,7 +3,6 @@ package packages_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -101,51 +100,6 @@ func TestPullSecretsOfTheManager(t *testing.T) {
 		a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "manager-login"}}
 	})
 	install(t, ns, image)
-}
-
-// What the pull policies make of a tag that moves.
-func TestImagePullPolicy(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	image := push(t, 1, 1, "v1")
-	pkg := harness.Package(ns, "shop", image)
-	pkg.Spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyIfNotPresent
-	env.Create(t, pkg)
-	env.WaitAvailable(t, ns, "shop")
-	digest := shop(t, ns).Status.Resolved.Digest
-	require.NoError(t, retag(t, image, harness.Phased("shop", 1, 2)))
-	change := func(policy corev1alpha1.ImagePullPolicy, label string) *corev1alpha1.Package {
-		harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) {
-			p.Spec.ImagePullPolicy = policy
-			p.Spec.CommonMetadata = &corev1alpha1.CommonMetadata{Labels: map[string]string{"round": label}}
-		})
-		await(t, configMap(t, ns, "shop-00-000"), "to have the label", func(c *corev1.ConfigMap) error {
-			if c.Labels["round"] != label {
-				return fmt.Errorf("%v", c.Labels)
-			}
-			return nil
-		})
-		env.WaitAvailable(t, ns, "shop")
-		return shop(t, ns)
-	}
-	if got := change(corev1alpha1.ImagePullPolicyIfNotPresent, "one").Status.Resolved.Digest; got != digest {
-		t.Errorf("IfNotPresent followed the tag to %s", got)
-	}
-	if got := change(corev1alpha1.ImagePullPolicyNever, "two").Status.Resolved.Digest; got != digest {
-		t.Errorf("Never followed the tag to %s", got)
-	}
-	if got := change(corev1alpha1.ImagePullPolicyAlways, "three").Status.Resolved.Digest; got == digest {
-		t.Error("Always did not follow the tag")
-	}
-
-	never := harness.Package(ns, "never", env.Registry()+"/imagepullpolicy/never:v1")
-	never.Spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyNever
-	env.Create(t, never)
-	await(t, never, "to say that it is not in the cache", func(p *corev1alpha1.Package) error {
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "not in the cache", "imagePullPolicy"),
-			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
-	})
 }
 
 // A Package with an interval finds out that its tag has moved; until then, and

@@ -132,45 +132,6 @@ func TestConfigFrom(t *testing.T) {
 	}
 }
 
-// A value that is missing or cannot be used is named by its reference and without its
-// content; the package is rendered as soon as it can be.
-func TestConfigFromMissing(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	env.Create(t, newConfigMap(ns, "list", map[string]string{"values": "[hidden-content]"}))
-	env.Create(t, newConfigMap(ns, "broken", map[string]string{"values": "a: 1\nhidden-content: [\n"}))
-	pkg := harness.Package(ns, "shop", env.Push(t, "configfrommissing:v1", configured()))
-	pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{
-		source("Secret", "login", "values"), source("ConfigMap", "list", "other"), source("ConfigMap", "list", "values"), source("ConfigMap", "broken", "values"),
-	}
-	env.Create(t, pkg)
-	refused := await(t, named(ns), "to name the missing value", func(p *corev1alpha1.Package) error {
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing,
-				"Secret "+ns+"/login: spec.configFrom[0]: it does not exist", `spec.configFrom[1]: it has no key "other"`, "optional: true",
-				`key "values" of ConfigMap `+ns+"/list: spec.configFrom[2]: it has to be an object", "spec.configFrom[3]: line 2 is not valid YAML"),
-			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing))
-	})
-	if strings.Contains(fmt.Sprint(refused.Status), "hidden-content") {
-		t.Errorf("the status quotes the content: %+v", refused.Status)
-	}
-	harness.Edit(t, env, newConfigMap(ns, "list", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "size: 7", "other": ""} })
-	harness.Edit(t, env, newConfigMap(ns, "broken", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "list: []"} })
-	env.Create(t, newSecret(ns, "login", map[string]string{"values": "password: correct horse battery"}))
-	env.WaitAvailable(t, ns, "shop")
-	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
-	shows(t, ns, map[string]string{"size": "7"})
-
-	// It is deleted: the installed version stays, and the status reports that.
-	require.NoError(t, env.Client.Delete(t.Context(), newSecret(ns, "login", nil)))
-	await(t, named(ns), "to say that it is gone", func(p *corev1alpha1.Package) error {
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing, ns+"/login"),
-			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
-	})
-	shows(t, ns, map[string]string{"size": "7"})
-}
-
 // The values of a ClusterPackage are in the manager's namespace.
 func TestConfigFromOfAClusterPackage(t *testing.T) {
 	t.Parallel()
