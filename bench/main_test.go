@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lockstep.run/lockstep/bench/measure"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestParse(t *testing.T) {
@@ -33,9 +34,7 @@ func TestParse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o, err := parse(test.args)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var names []string
 			for _, p := range o.presets {
 				names = append(names, p.name)

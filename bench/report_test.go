@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/bench/measure"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestPrint(t *testing.T) {
@@ -42,7 +41,5 @@ Budget: 2 limits, 1 not kept
 	if over := printBudget(&got, []result{r}); over != 1 {
 		t.Errorf("%d limits are not kept", over)
 	}
-	if diff := cmp.Diff(want, got.String()); diff != "" {
-		t.Errorf("output (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got.String(), "output")
 }

@@ -3,7 +3,7 @@ package measure
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestBudget(t *testing.T) {
@@ -51,16 +51,12 @@ func TestBudget(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, Budget(test.scenario, test.workload, raw, Measurement{Slices: test.slices})); diff != "" {
-				t.Errorf("limits (-want +got):\n%s", diff)
-			}
+			require.Equal(t, test.want, Budget(test.scenario, test.workload, raw, Measurement{Slices: test.slices}), "limits")
 		})
 	}
 	stored := Measurement{Slices: 690, Figures: map[string]float64{MeasureLargest: 65}}
 	want := []Limit{{MeasureRequests, 27}, {MeasureLargest, 512}, {MeasureSlices, 1}}
-	if diff := cmp.Diff(want, Budget(Upgrade, large20, raw, stored)); diff != "" {
-		t.Errorf("limits of stored objects (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, Budget(Upgrade, large20, raw, stored), "limits of stored objects")
 	for _, s := range Scenarios() {
 		if len(Budget(s.Name, large, raw, Measurement{})) == 0 {
 			t.Errorf("scenario %s has no limit", s.Name)
@@ -88,9 +84,7 @@ func TestExceeded(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(test.want, Exceeded(test.limits, test.m)); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-			}
+			require.Equal(t, test.want, Exceeded(test.limits, test.m), test.reason)
 		})
 	}
 }

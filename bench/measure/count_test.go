@@ -5,9 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/test/require"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -42,9 +41,7 @@ func TestTally(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := Tally(test.entries, "m")
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-			}
+			require.Equal(t, test.want, got, test.reason)
 			if sum := got.Reads + got.Lists + got.DryRuns + got.Writes + got.Statuses + got.Events; sum != got.Requests {
 				t.Errorf("%d requests, but their kinds add up to %d", got.Requests, sum)
 			}

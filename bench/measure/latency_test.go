@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestTransitionTimes(t *testing.T) {
@@ -33,9 +32,7 @@ func TestTransitionTimes(t *testing.T) {
 		Count: 1, Manager: Quantiles{8, 8, 8, 8}, Watcher: Quantiles{3, 3, 3, 3}, Write: Quantiles{4, 4, 4, 4},
 	}
 	got := transitionTimes(entries, seen)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got, "")
 	if ratio := got.Ratio(); ratio < 2.66 || ratio > 2.67 {
 		t.Errorf("the ratio is %v, want 8 by 3", ratio)
 	}

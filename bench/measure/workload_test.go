@@ -8,6 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Every workload is a package that the loader takes, with as many objects as it
@@ -62,9 +63,7 @@ func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 	o := loader.Options{}
 	o.Package.Metadata.Name, o.Package.Metadata.Namespace, o.Package.Image = packageName(1), namespace, "example.invalid/shop:v1"
 	pkg, err := loader.Load(t.Context(), w.files(1, r).Bytes(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(pkg.Phases) != w.Phases {
 		t.Errorf("%d phases, want %d", len(pkg.Phases), w.Phases)
 	}
@@ -72,15 +71,11 @@ func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 	for _, phase := range pkg.Phases {
 		for _, object := range phase.Objects {
 			raw, err := json.Marshal(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var named struct {
 				Object struct{ Metadata struct{ Name string } }
 			}
-			if err := json.Unmarshal(raw, &named); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(raw, &named))
 			objects[named.Object.Metadata.Name] = string(raw)
 		}
 	}

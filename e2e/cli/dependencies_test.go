@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // depending is a package with values that depends on others, each "name: {name: …, version: …}".
@@ -62,9 +63,7 @@ func TestDependencies(t *testing.T) {
 	run(0, "repo", "add", "stable", at)
 
 	values := filepath.Join(dir, "values.yaml")
-	if err := os.WriteFile(values, []byte("size: large\n---\n# dep=db\nsize: huge\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(values, []byte("size: large\n---\n# dep=db\nsize: huge\n"), 0o600))
 	has(t, run(1, "install", "front.example.com", "front", "--override", "dbs={package: {version: <2}}"), "front.example.com: version 1.0.0 has no dependency dbs", "Did you mean")
 	has(t, run(0, "plan", images["front"], "front"), "+ Package dependencies/front.db.disk  disk.example.com 1.0.0", "+ Package dependencies/front.db  store.example.com 1.0.0",
 		"needed by Package dependencies/front → db (")

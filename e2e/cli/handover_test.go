@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // legacy makes a ConfigMap as an installer does.
@@ -24,9 +25,7 @@ func legacy(t *testing.T, env *harness.Env, ns, name, manager string) types.UID 
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
 		Data:       map[string]string{"value": "old", "extra": "x"},
 	}
-	if err := env.Client.Create(t.Context(), cm, client.FieldOwner(manager)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Create(t.Context(), cm, client.FieldOwner(manager)))
 	return cm.UID
 }
 
@@ -40,9 +39,7 @@ type state struct {
 func stateOf(t *testing.T, env *harness.Env, ns, name string) state {
 	t.Helper()
 	cm := &corev1.ConfigMap{}
-	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, cm); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, cm))
 	s := state{UID: cm.UID, Value: cm.Data["value"], Extra: cm.Data["extra"], Managed: cm.Labels[corev1alpha1.CacheLabel] != ""}
 	if ref := metav1.GetControllerOf(cm); ref != nil {
 		s.Controller = ref.Kind + " " + ref.Name
@@ -105,13 +102,9 @@ func TestAdoptAndRelease(t *testing.T) {
 		t.Errorf("adopt says:\n%s%s", r.out, r.err)
 	}
 	adopted := state{UID: settings, Controller: "ObjectDeployment web", Value: "new", Managed: true}
-	if diff := cmp.Diff(adopted, stateOf(t, env, ns, "settings")); diff != "" {
-		t.Errorf("the adopted object (-want +got):\n%s", diff)
-	}
+	require.Equal(t, adopted, stateOf(t, env, ns, "settings"), "the adopted object")
 	adopted.UID = page
-	if diff := cmp.Diff(adopted, stateOf(t, env, ns, "page")); diff != "" {
-		t.Errorf("the adopted object (-want +got):\n%s", diff)
-	}
+	require.Equal(t, adopted, stateOf(t, env, ns, "page"), "the adopted object")
 	if r := ok(t, env, append(both, "--yes")...); !strings.Contains(r.out, "nothing to do") {
 		t.Errorf("the second time it says:\n%s", r.out)
 	}
@@ -148,20 +141,14 @@ func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
 	}
 	// The other package has waited for the object, which it may not take without being allowed to.
 	released := state{UID: page, Value: "new"}
-	if diff := cmp.Diff(released, stateOf(t, env, ns, "page")); diff != "" {
-		t.Errorf("the released object (-want +got):\n%s", diff)
-	}
+	require.Equal(t, released, stateOf(t, env, ns, "page"), "the released object")
 	ok(t, env, "adopt", "cm/page", "--into", "second", "-n", ns, "--yes")
 	taken := state{UID: page, Controller: "ObjectDeployment second", Value: "second", Managed: true}
-	if diff := cmp.Diff(taken, stateOf(t, env, ns, "page")); diff != "" {
-		t.Errorf("the object of the other package (-want +got):\n%s", diff)
-	}
+	require.Equal(t, taken, stateOf(t, env, ns, "page"), "the object of the other package")
 	ok(t, env, "release", "cm/page", "-n", ns, "--yes")
 	ok(t, env, "adopt", "cm/page", "--into", "web", "-n", ns, "--yes")
 	taken.Controller, taken.Value = "ObjectDeployment web", "new"
-	if diff := cmp.Diff(taken, stateOf(t, env, ns, "page")); diff != "" {
-		t.Errorf("the object that is back (-want +got):\n%s", diff)
-	}
+	require.Equal(t, taken, stateOf(t, env, ns, "page"), "the object that is back")
 	if n := len(env.Package(t, ns, "web").PackageSpec().Patches); n != 0 {
 		t.Errorf("the package has %d patches", n)
 	}
@@ -208,16 +195,12 @@ func TestAdoptIntoAClusterPackage(t *testing.T) {
 	fails(t, env, []string{"1 refusal", "ConfigMap default/shared"}, "adopt", "ClusterRole/"+ns, ns+"/cm/shared", "--into", "clusterpackage/"+ns, "--yes")
 	ok(t, env, "adopt", "ClusterRole/"+ns, "configmaps/shared", "default/cm/shared", "--into", "clusterpackage/"+ns, "-n", ns, "--yes")
 	want := state{UID: shared, Controller: "ClusterObjectDeployment " + ns, Value: "new", Managed: true}
-	if diff := cmp.Diff(want, stateOf(t, env, ns, "shared")); diff != "" {
-		t.Errorf("the adopted object (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, stateOf(t, env, ns, "shared"), "the adopted object")
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || metav1.GetControllerOf(role) == nil {
 		t.Errorf("the role is controlled by %v, %v", metav1.GetControllerOf(role), err)
 	}
 	ok(t, env, "release", "cm/shared", "-n", ns, "--yes")
-	if diff := cmp.Diff(state{UID: shared, Value: "new"}, stateOf(t, env, ns, "shared")); diff != "" {
-		t.Errorf("the released object (-want +got):\n%s", diff)
-	}
+	require.Equal(t, state{UID: shared, Value: "new"}, stateOf(t, env, ns, "shared"), "the released object")
 	if s := stateOf(t, env, "default", "shared"); !s.Managed || s.UID != elsewhere {
 		t.Errorf("the object of the other namespace is %+v", s)
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A package of init installs unchanged in its scope, with the flags of the README, and
@@ -42,9 +43,7 @@ func TestInit(t *testing.T) {
 		ok(t, env, "build", folder, "--push", "-t", image)
 		if len(test.init) == 0 {
 			namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": test.name}}}
-			if err := env.Client.Create(t.Context(), namespace); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, env.Client.Create(t.Context(), namespace))
 		}
 		if refused := run(t, env, append([]string{"install", image, test.name}, test.wrong...)...); refused.code != 1 || refused.out != "" || refused.err != "Error: "+image+" "+test.advice+"\n" {
 			t.Errorf("the wrong scope: %+v", refused)
@@ -54,9 +53,7 @@ func TestInit(t *testing.T) {
 			t.Errorf("got %+v", installed)
 		}
 		var list struct{ Items []map[string]any }
-		if err := json.Unmarshal([]byte(ok(t, env, "render", folder, "-o", "json").out), &list); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal([]byte(ok(t, env, "render", folder, "-o", "json").out), &list))
 		for _, item := range list.Items {
 			want := &unstructured.Unstructured{Object: item}
 			live := &unstructured.Unstructured{}
@@ -88,12 +85,8 @@ func TestInit(t *testing.T) {
 func plain(t *testing.T, obj map[string]any) (out map[string]any) {
 	t.Helper()
 	raw, err := json.Marshal(obj)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(raw, &out))
 	return out
 }
 

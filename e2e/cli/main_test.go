@@ -16,6 +16,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -56,16 +57,10 @@ func ok(t *testing.T, env *harness.Env, args ...string) result {
 func pushImage(t *testing.T, ref string) {
 	t.Helper()
 	image, err := random.Image(64, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	parsed, err := name.ParseReference(ref, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(parsed, image); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(parsed, image))
 }
 
 // awaitText waits until a condition of the package, of its present generation, has the text.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // rule does what the program in the pods of a workload does, and reports whether it is ready. It runs again and again
@@ -175,17 +176,13 @@ func TestOperators(t *testing.T) {
 
 func (o operator) live(t *testing.T, env *harness.Env) {
 	input, err := os.ReadFile(filepath.Join("../../internal/cli/author/kickstart/testdata/projects", o.name+".yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	// No scheduler takes the pods, so that nothing but the rules makes them ready.
 	text := strings.NewReplacer(append(o.webhooks, "      containers:", "      schedulerName: rules\n      containers:")...).Replace(string(input))
 	dir := t.TempDir()
 	folder, objects := filepath.Join(dir, o.name), filepath.Join(dir, "release.yaml")
 	write := func(file, text string) {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	build := func(tag string) string {
 		image := env.Registry() + "/operators/" + o.name + ":" + tag
@@ -224,9 +221,7 @@ func (o operator) closed(t *testing.T, env *harness.Env, folder string, build fu
 		"manifest.yaml": {"    - name: deploy\n", "    - name: deploy\n    - name: late\n"},
 	} {
 		data, err := os.ReadFile(filepath.Join(folder, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		edited := strings.Replace(string(data), edit[0], edit[1], 1)
 		if edited == string(data) {
 			edited = strings.Replace(string(data), strings.ReplaceAll(edit[0], "    -", "  -"), strings.ReplaceAll(edit[1], "    -", "  -"), 1)

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // columns are the spaces between them.
@@ -45,9 +45,7 @@ func TestAdoptAHelmRelease(t *testing.T) {
 	}), ns, "--cluster", "--wait=false")
 	adopt := []string{"adopt", "--from-helm", "web", "--into", "clusterpackage/" + ns, "-n", ns}
 	fails(t, env, []string{"revision 3 of the release web of Helm is pending-upgrade: wait until Helm is done, or end it by helm rollback web -n helmed"}, append(adopt, "--yes")...)
-	if err := env.Client.Delete(t.Context(), upgrading); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Delete(t.Context(), upgrading))
 	fails(t, env, []string{"Helm has no Secret of a deployed release web in namespace helmed-other"}, "adopt", "--from-helm", "web", "--into", "clusterpackage/"+ns, "-n", other)
 
 	r := ok(t, env, append(adopt, "--dry-run")...)
@@ -66,16 +64,10 @@ func TestAdoptAHelmRelease(t *testing.T) {
 		t.Errorf("adopt says:\n%s%s", r.out, r.err)
 	}
 	adopted := state{UID: here, Controller: "ClusterObjectDeployment " + ns, Value: "new", Managed: true}
-	if diff := cmp.Diff(adopted, stateOf(t, env, ns, "here")); diff != "" {
-		t.Errorf("the adopted object (-want +got):\n%s", diff)
-	}
+	require.Equal(t, adopted, stateOf(t, env, ns, "here"), "the adopted object")
 	adopted.UID = there
-	if diff := cmp.Diff(adopted, stateOf(t, env, other, "there")); diff != "" {
-		t.Errorf("the adopted object of the other namespace (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff(state{UID: left, Value: "old", Extra: "x"}, stateOf(t, env, ns, "left")); diff != "" {
-		t.Errorf("what the package lacks (-want +got):\n%s", diff)
-	}
+	require.Equal(t, adopted, stateOf(t, env, other, "there"), "the adopted object of the other namespace")
+	require.Equal(t, state{UID: left, Value: "old", Extra: "x"}, stateOf(t, env, ns, "left"), "what the package lacks")
 	secrets := &corev1.SecretList{}
 	if err := env.Client.List(t.Context(), secrets, client.InNamespace(ns)); err != nil || len(secrets.Items) > 0 {
 		t.Errorf("%d Secrets of Helm are left, %v", len(secrets.Items), err)

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A finished Job runs again, whether it still exists or not. A Job without a record is an
@@ -33,9 +34,7 @@ func TestRerun(t *testing.T) {
 	// runs returns the UIDs of recorded Jobs.
 	runs := func() map[string]types.UID {
 		dep := &corev1alpha1.ObjectDeployment{}
-		if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "rerun"}, dep); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "rerun"}, dep))
 		uids := map[string]types.UID{}
 		for _, j := range dep.Status.Jobs {
 			uids[j.Name] = j.UID

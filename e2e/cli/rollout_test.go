@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // release is a package of one ConfigMap of a value, and of so many more that the
@@ -40,9 +41,7 @@ func TestRolloutCommands(t *testing.T) {
 	pkg := env.Package(t, "rollout", "notes").(*corev1alpha1.Package)
 	before := pkg.DeepCopy()
 	pkg.Spec.Image = second
-	if err := env.Client.Patch(t.Context(), pkg, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Patch(t.Context(), pkg, client.MergeFrom(before)))
 	if got := ok(t, env, "rollout", "status", "notes", "-n", "rollout"); got.out != "package rollout/notes successfully rolled out: revision 2\n" {
 		t.Errorf("got %+v", got)
 	}
@@ -148,14 +147,10 @@ func TestRolloutOfADeployment(t *testing.T) {
 	dep.Spec.Template.Spec = content("one")
 	env.Create(t, dep)
 	ok(t, env, "rollout", "status", "objectdeployment/plain", "-n", "plain")
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	before := dep.DeepCopy()
 	dep.Spec.Template.Spec = content("two")
-	if err := env.Client.Patch(t.Context(), dep, client.MergeFrom(before)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
 	ok(t, env, "rollout", "status", "objectdeployment/plain", "-n", "plain")
 	if got := ok(t, env, "rollout", "undo", "od/plain", "-n", "plain"); !strings.HasSuffix(got.out, "objectdeployment plain/plain successfully rolled out: revision 3\n") {
 		t.Errorf("got %+v", got)
@@ -169,8 +164,6 @@ func TestRolloutOfADeployment(t *testing.T) {
 func valueOf(t *testing.T, env *harness.Env, namespace, name string) string {
 	t.Helper()
 	var cm corev1.ConfigMap
-	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &cm); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &cm))
 	return cm.Data["value"]
 }

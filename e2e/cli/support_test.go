@@ -23,6 +23,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The archive says why a package is not available, and has none of the secrets that users have put into objects, in whatever form,
@@ -38,9 +39,7 @@ func TestSupport(t *testing.T) {
 		t.Helper()
 		obj.SetAnnotations(map[string]string{"example.com/a": planted(), "kubectl.kubernetes.io/last-applied-configuration": planted()})
 		obj.SetLabels(map[string]string{"example.com/l": planted()})
-		if err := env.Client.Create(t.Context(), obj); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, env.Client.Create(t.Context(), obj))
 		objects = append(objects, obj)
 	}
 	secret := planted()
@@ -122,27 +121,19 @@ func TestSupport(t *testing.T) {
 func untar(t *testing.T, file string) map[string]string {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = f.Close() }()
 	zipped, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files := map[string]string{}
 	for r := tar.NewReader(zipped); ; {
 		head, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		raw, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[head.Name] = string(raw)
 	}
 }

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one
@@ -39,9 +39,7 @@ func TestUpgradeTogether(t *testing.T) {
 	harness.Edit(t, env, named(ns, "stats"), to)
 	awaitVersion(t, ns, "shop", "2.0.0")
 	awaitVersion(t, ns, "stats", "2.0.0")
-	if diff := gocmp.Diff([]string{"hopeless-1=", "hopeless-2=", "shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"hopeless-1=", "hopeless-2=", "shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns))
 }
 
 // A generated package that was never available is chosen again, lower too, for a Package
@@ -74,9 +72,7 @@ func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	for _, name := range []string{"u2", "u3", "left"} {
 		awaitVersion(t, ns, name, "1.0.0")
 	}
-	if diff := gocmp.Diff([]string{"left=1.0.0", "u2.b=1.5.0", "u2=1.0.0", "u3=1.0.0"}, packages(t, ns)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"left=1.0.0", "u2.b=1.5.0", "u2=1.0.0", "u3=1.0.0"}, packages(t, ns))
 	// From now on it is not lowered any more.
 	offer(t, ns, "late", of("1.0.0", on("b", "base", "<1.5")))
 	env.Create(t, wish(ns, "late", "late", ""))

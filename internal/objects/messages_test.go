@@ -6,11 +6,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestGroupMessages(t *testing.T) {
@@ -58,9 +57,7 @@ func TestGroupMessages(t *testing.T) {
 		for _, group := range objects.GroupMessages(tc.messages) {
 			got = append(got, group.String())
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
-		}
+		require.Equal(t, tc.want, got, name, ": ", tc.reason)
 	}
 	long := objects.GroupMessages([]objects.Message{{Object: "ConfigMap shop/a", Text: strings.Repeat("é", 1000)}})[0].String()
 	if n := utf8.RuneCountInString(long); n != limits.LineRunes || !strings.HasSuffix(long, "é…") {

@@ -29,6 +29,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 	"lockstep.run/lockstep/internal/ui/watches"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // browser is signed in at a page that is served.
@@ -45,9 +46,7 @@ const most = 16 << 20
 func serve(t *testing.T, cl *cluster.Cluster) *browser {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	host := listener.Addr().String()
 	s := newServer(t.Context(), cl, host, func() { t.Error("too many wrong codes") })
 	var served sync.WaitGroup
@@ -58,14 +57,10 @@ func serve(t *testing.T, cl *cluster.Cluster) *browser {
 	})
 	t.Cleanup(served.Wait) // the context of the test has ended by then
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	b := &browser{Client: &http.Client{Jar: jar}, t: t, base: "http://" + host + s.guard.Base()}
 	response, err := b.PostForm("http://"+host+"/enter", url.Values{"code": {s.guard.Code()}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
 		t.Fatalf("not signed in: %s", response.Status)
@@ -165,15 +160,11 @@ func TestStream(t *testing.T) {
 	}
 	_, fragments := b.stream(t.Context(), "packages/stream")
 	pkg := webPackage()
-	if err := cl.Create(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Create(t.Context(), pkg))
 	await(t, fragments, "rows", `data-state="pending"`)
 	pkg.Status = clustertest.Available()
 	pkg.Finalizers = []string{corev1alpha1.MetricsFinalizer}
-	if err := cl.Status().Update(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Status().Update(t.Context(), pkg))
 	await(t, fragments, "rows", `data-state="available"`)
 	if _, text := b.get("packages?q=web"); !strings.Contains(text, `data-state="available"`) {
 		t.Errorf("a page that is opened later: %s", text)
@@ -399,23 +390,15 @@ func TestPackagePage(t *testing.T) {
 	_, fragments := b.stream(t.Context(), "packages/shop/web/stream")
 	await(t, fragments, "summary", `data-state="available"`)
 	pkg := &corev1alpha1.Package{}
-	if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg))
 	pkg.Status.Conditions = []metav1.Condition{clustertest.Condition("Invalid", "True", "ConfigInvalid", "config.title is missing")}
 	pkg.Status.Conditions[0].ObservedGeneration = pkg.Generation
-	if err := cl.Status().Update(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Status().Update(t.Context(), pkg))
 	await(t, fragments, "summary", `data-state="invalid"`)
 	await(t, fragments, "cause", "config.title is missing")
 	pkg.Finalizers = nil
-	if err := cl.Update(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
-	if err := cl.Delete(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Update(t.Context(), pkg))
+	require.NoError(t, cl.Delete(t.Context(), pkg))
 	for range fragments { // until it ends
 	}
 	if got, _ := b.get("packages/shop/web"); got != http.StatusNotFound {

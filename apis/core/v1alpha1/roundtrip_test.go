@@ -8,11 +8,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What Package Operator wrote has to survive a read and a write by this engine.
@@ -22,41 +22,25 @@ func TestPackageOperatorObjectsRoundTrip(t *testing.T) {
 	seen := map[string]bool{}
 	for _, document := range append(documents(t, "testdata/packageoperator.yaml"), documents(t, "testdata/repositories.yaml")...) {
 		var want map[string]any
-		if err := json.Unmarshal(document, &want); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(document, &want))
 		kind, _ := want["kind"].(string)
 		seen[kind] = true
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			object, err := scheme.New(corev1alpha1.GroupVersion.WithKind(kind))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			strict := json.NewDecoder(bytes.NewReader(document))
 			strict.DisallowUnknownFields()
-			if err := strict.Decode(object); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, strict.Decode(object))
 			// A copy, so that the generated code is part of it.
 			written, err := json.Marshal(object.DeepCopyObject())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(decodeNumbers(t, document), decodeNumbers(t, written)); diff != "" {
-				t.Errorf("read and written (-want +got):\n%s", diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, decodeNumbers(t, document), decodeNumbers(t, written), "read and written")
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			converted, err := json.Marshal(content)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(decodeNumbers(t, document), decodeNumbers(t, converted)); diff != "" {
-				t.Errorf("converted to unstructured (-want +got):\n%s", diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, decodeNumbers(t, document), decodeNumbers(t, converted), "converted to unstructured")
 		})
 	}
 	for _, kind := range kinds {
@@ -70,9 +54,7 @@ func TestPackageOperatorObjectsRoundTrip(t *testing.T) {
 func documents(t *testing.T, path string) [][]byte {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	reader := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
 	var found [][]byte
 	for {
@@ -81,9 +63,7 @@ func documents(t *testing.T, path string) [][]byte {
 		if errors.Is(err, io.EOF) {
 			return found
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		found = append(found, document)
 	}
 }
@@ -94,8 +74,6 @@ func decodeNumbers(t *testing.T, document []byte) map[string]any {
 	decoder := json.NewDecoder(bytes.NewReader(document))
 	decoder.UseNumber()
 	var content map[string]any
-	if err := decoder.Decode(&content); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, decoder.Decode(&content))
 	return content
 }

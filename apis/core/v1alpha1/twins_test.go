@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 var kinds = []string{
@@ -74,9 +75,7 @@ func TestScopesMakeTheirTwins(t *testing.T) {
 			"ObjectSlice": scope.NewObjectSlice(), "ObjectSliceList": scope.NewObjectSliceList(),
 		} {
 			gvks, _, err := scheme.ObjectKinds(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got, want := gvks[0].Kind, scope.Kind(kind); got != want {
 				t.Errorf("%s makes a %s, want %s", scope, got, want)
 			}
@@ -100,9 +99,7 @@ func TestAccessorsShareMemory(t *testing.T) {
 	scheme := newScheme(t)
 	for _, kind := range kinds {
 		object, err := scheme.New(corev1alpha1.GroupVersion.WithKind(kind))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if conditioned, ok := object.(corev1alpha1.Conditioned); ok {
 			*conditioned.StatusConditions() = []metav1.Condition{{Type: "Ready"}}
 			if conditions := reflect.ValueOf(object).Elem().FieldByName("Status").FieldByName("Conditions"); conditions.Len() != 1 {
@@ -161,8 +158,6 @@ func TestOpenedPhases(t *testing.T) {
 func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
 	return scheme
 }

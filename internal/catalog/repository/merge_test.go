@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -125,9 +126,7 @@ func TestConflictText(t *testing.T) {
 	_, conflicts := repository.Merge([]repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 0, 0, "1.0.0=B")}, nil)
 	want := map[string][]string{"b": {`shop.example.com 1.0.0: the repository "a" offers it with another content, which is taken, as revisions and priorities are equal: ` +
 		`set spec.priority of one of the two, or withdraw the version from one`}}
-	if diff := gocmp.Diff(want, conflicts); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, conflicts)
 }
 
 // A package shows what the repository with its highest version says.

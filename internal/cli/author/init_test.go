@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestInit(t *testing.T) {
@@ -38,9 +39,7 @@ func TestInit(t *testing.T) {
 		}
 	}
 	empty := filepath.Join(t.TempDir(), "empty")
-	if err := os.Mkdir(empty, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Mkdir(empty, 0o755))
 	if got := clitest.Invoke(t, "", "init", empty); got.Code != 0 {
 		t.Errorf("an empty folder: %+v", got)
 	}

@@ -22,6 +22,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestValidate(t *testing.T) {
@@ -45,9 +46,7 @@ func TestValidateJSON(t *testing.T) {
 	t.Parallel()
 	got := clitest.Invoke(t, "", "validate", clitest.Folder(t, clitest.BadPackage), "-o", "json")
 	var f content.Findings
-	if err := json.Unmarshal([]byte(got.Out), &f); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &f))
 	if f.Valid || len(f.Problems) != 2 || f.Problems[1].Field != "spec.phasse" || f.Problems[1].Line != 7 || got.Code != 1 {
 		t.Errorf("got %+v, exit code %d", f, got.Code)
 	}
@@ -68,9 +67,7 @@ Package shop/shop-web
 	cluster := strings.NewReplacer("Package shop/", "ClusterPackage /", "shop/", "web/").Replace(namespaced)
 	configured := strings.NewReplacer("color-blue", "color-green").Replace(namespaced)
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(file, []byte("color: green\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte("color: green\n"), 0o600))
 	for name, tc := range map[string]struct {
 		stdin string
 		args  []string
@@ -149,9 +146,7 @@ func TestBuildIsDeterministic(t *testing.T) {
 	t.Parallel()
 	digest := func(change func(dir string) error) string {
 		dir := clitest.Fixed(t, clitest.Folder(t, clitest.GoodPackage))
-		if err := change(dir); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, change(dir))
 		got := clitest.Invoke(t, "", "build", dir, "--output-format", "digest")
 		if got.Code != 0 || got.Err != "" || !strings.HasPrefix(got.Out, "sha256:") {
 			t.Fatalf("got %+v", got)
@@ -182,17 +177,13 @@ func TestBuildOutput(t *testing.T) {
 	}
 	for _, text := range []string{"example.com/web:v1", "example.com/other:v2"} {
 		tag, err := name.NewTag(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if _, err := tarball.ImageFromPath(path, &tag); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	if _, err := tar.NewReader(file).Next(); err != nil {
 		t.Error(err)
@@ -256,9 +247,7 @@ func TestPushAndPull(t *testing.T) {
 	t.Cleanup(secure.Close)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})
-	if err := os.WriteFile(ca, block, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(ca, block, 0o600))
 	plainHost, secureHost := strings.TrimPrefix(plain.URL, "http://"), strings.TrimPrefix(secure.URL, "https://")
 	for name, tc := range map[string]struct {
 		ref   string
@@ -302,13 +291,9 @@ func TestPushAndPull(t *testing.T) {
 func checkLabel(t *testing.T, ref string) {
 	t.Helper()
 	parsed, err := name.ParseReference(ref, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	image, err := remote.Image(parsed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	config, err := image.ConfigFile()
 	if err != nil || config.Config.Labels["team"] != "web" {
 		t.Errorf("labels %v, %v", config, err)

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 func loadedPackage(objects ...string) *loader.Package {
@@ -31,13 +31,9 @@ func TestPrintObjects(t *testing.T) {
 		`{"apiVersion":"v1","data":{"a":"9007199254740993"},"kind":"ConfigMap","metadata":{"name":"a","labels":{"x":"y"}}}`,
 		`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop"},"spec":{"replicas":9007199254740993}}`,
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var out bytes.Buffer
-	if err := printObjects(&out, objects); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, printObjects(&out, objects))
 	const want = `# Phase crds
 apiVersion: v1
 kind: ConfigMap
@@ -60,9 +56,7 @@ metadata:
 spec:
   replicas: 9007199254740993
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, out.String())
 }
 
 func TestWriteObjects(t *testing.T) {
@@ -73,14 +67,10 @@ func TestWriteObjects(t *testing.T) {
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+long+`","namespace":"shop"}}`,
 		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"..","namespace":"shop"}}`,
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	dir := filepath.Join(t.TempDir(), "new")
 	paths, err := writeObjects(dir, objects)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, want := range []string{"01-crds/clusterrole.rbac.authorization.k8s.io_system%3aa.yaml", "03-third/configmap_shop_...yaml"} {
 		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
 			t.Errorf("%v; written: %q", err, paths)

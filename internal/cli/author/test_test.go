@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestTest(t *testing.T) {
@@ -76,15 +77,11 @@ func TestTest(t *testing.T) {
 func change(t *testing.T, path, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(text), from) {
 		t.Fatalf("%s has no %q", path, from)
 	}
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(string(text), from, to)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(strings.ReplaceAll(string(text), from, to)), 0o600))
 }
 
 func TestTestSchemas(t *testing.T) {
@@ -126,9 +123,7 @@ func TestTestErrors(t *testing.T) {
 		}
 	}
 	stray := clitest.Fixed(t, clitest.Folder(t, clitest.GoodPackage))
-	if err := os.MkdirAll(filepath.Join(stray, ".test-fixtures", "gone"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(stray, ".test-fixtures", "gone"), 0o755))
 	if got := clitest.Invoke(t, "", "test", stray); got.Code != 0 || !strings.Contains(got.Err, "warning: .test-fixtures/gone: File mismatch against fixture: no test case has this name") {
 		t.Errorf("a folder without a case: %+v", got)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func withImages(host string) string {
@@ -38,9 +39,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("%v, %s", err, data)
 	}
 	before, err := os.Stat(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if got := clitest.Invoke(t, "", "update", dir, "--insecure-registry", host); got != (clitest.Result{Code: 0, Out: "Package is already up-to-date\n", Err: ""}) {
 		t.Errorf("again: %+v", got)
 	}

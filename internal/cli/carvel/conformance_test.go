@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/test/conformance"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestConformance(t *testing.T) {
@@ -38,9 +39,7 @@ func imported(t *testing.T, install map[string]any, secrets map[string]map[strin
 	pkg := &corev1alpha1.Package{}
 	for _, o := range Convert(documents, Options{}).Objects {
 		if raw := marshalled(t, o); o["kind"] == "Package" {
-			if err := json.Unmarshal(raw, pkg); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(raw, pkg))
 		}
 	}
 	return pkg
@@ -49,9 +48,7 @@ func imported(t *testing.T, install map[string]any, secrets map[string]map[strin
 func marshalled(t *testing.T, value any) []byte {
 	t.Helper()
 	data, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return data
 }
 
@@ -83,9 +80,7 @@ func merged(t *testing.T, in struct{ Secrets []map[string]any }, want *conforman
 		}
 		return o, nil
 	}, &pkg.Spec, "team")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want.Is("values", json.RawMessage(read.Config))
 }
 

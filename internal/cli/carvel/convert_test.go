@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func convert(t *testing.T, text string) *Result {
@@ -18,13 +18,9 @@ func convert(t *testing.T, text string) *Result {
 	var documents []map[string]any
 	for part := range strings.SplitSeq(text, "\n---\n") {
 		raw, err := yaml.YAMLToJSON([]byte(part))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var doc map[string]any
-		if err := json.Unmarshal(raw, &doc); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(raw, &doc))
 		documents = append(documents, doc)
 	}
 	return Convert(documents, Options{CheckConstraint: func(text string) error {
@@ -51,40 +47,28 @@ func notes(r *Result) string {
 func TestConvert(t *testing.T) {
 	t.Parallel()
 	input, err := os.ReadFile("testdata/input.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result := convert(t, string(input))
 	var out strings.Builder
 	for _, o := range result.Objects {
 		text, err := yaml.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		out.WriteString("---\n" + string(text))
 	}
 	for file, got := range map[string]string{"testdata/output.yaml": out.String(), "testdata/notes.txt": notes(result)} {
 		if os.Getenv("LOCKSTEP_UPDATE") != "" {
-			if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s: %s", file, diff)
-		}
+		require.NoError(t, err)
+		require.Equal(t, string(want), got, file)
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "aHVudGVyMg") {
 			t.Errorf("%s has a secret", file)
 		}
 	}
 	for _, o := range result.Objects {
 		raw, err := json.Marshal(o["spec"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		var into any = &corev1alpha1.PackageSpec{}
 		if o["kind"] != "Package" {
 			into = &corev1alpha1.PackageRepositorySpec{}

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/test/require"
 )
 
 // listing is a fake client, which cannot stream lists. Unlike an API server it
@@ -58,9 +59,7 @@ func fakeCluster(t *testing.T, intercept *interceptor.Funcs, objects ...client.O
 		}
 		return listing{b.Build(), make(chan struct{}), &sync.Once{}}, nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return c
 }
 

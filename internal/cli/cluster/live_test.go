@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Objects without the engine's label are found too, however many are asked for: they may
@@ -20,9 +21,7 @@ import (
 func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := corev1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1.AddToScheme(scheme))
 	kind := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(kind, meta.RESTScopeNamespace)
@@ -43,9 +42,7 @@ func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 		}
 		build.WithObjects(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "not-asked-for"}})
 		live := map[objects.Key]*unstructured.Unstructured{}
-		if err := readGroup(t.Context(), build.Build(), kind, "shop", keys, live); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, readGroup(t.Context(), build.Build(), kind, "shop", keys, live))
 		if len(live) != n-1 || live[keys[0]] == nil || live[keys[1]] != nil {
 			t.Errorf("%d: found %v", n, live)
 		}

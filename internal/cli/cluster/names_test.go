@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestParseName(t *testing.T) {
@@ -72,9 +72,7 @@ func TestFind(t *testing.T) {
 			t.Parallel()
 			c := fakeCluster(t, forbid(tc.forbidden), tc.objects...)
 			n, err := cluster.ParseName(tc.arg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			target, _, err := c.Find(testContext(t), n)
 			switch {
 			case err == nil && (tc.err != "" || target.String() != tc.want):
@@ -99,10 +97,6 @@ func forbid(kind string) *interceptor.Funcs {
 func TestComplete(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, nil, pkg("cert"), clusterPkg("cart"), pkg("other"))
-	if diff := cmp.Diff([]string{"cart", "cert"}, c.Complete(testContext(t), "c")[:2]); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]string{"package/cert", "package/other"}, c.Complete(testContext(t), "pa")); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"cart", "cert"}, c.Complete(testContext(t), "c")[:2])
+	require.Equal(t, []string{"package/cert", "package/other"}, c.Complete(testContext(t), "pa"))
 }

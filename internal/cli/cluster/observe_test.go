@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/test/require"
 )
 
 // until looks again after every change, until what it sees is as wanted.
@@ -22,9 +23,7 @@ func until(t *testing.T, o *cluster.Observer, wanted func(progress.Snapshot) boo
 	ctx := testContext(t)
 	for {
 		snap, ok, err := o.Snapshot(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if ok && wanted(snap) {
 			return snap
 		}
@@ -65,17 +64,11 @@ func TestObserve(t *testing.T) {
 	})
 	watched(t, c)
 	changed := pkg("a")
-	if err := c.Get(testContext(t), client.ObjectKeyFromObject(changed), changed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Get(testContext(t), client.ObjectKeyFromObject(changed), changed))
 	changed.Spec.Image = "new"
-	if err := c.Update(testContext(t), changed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Update(testContext(t), changed))
 	until(t, o, func(s progress.Snapshot) bool { return s.Package != nil && s.Package.PackageSpec().Image == "new" })
-	if err := c.Delete(testContext(t), changed); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Delete(testContext(t), changed))
 	until(t, o, func(s progress.Snapshot) bool { return s.Package == nil })
 }
 

@@ -5,18 +5,15 @@ import (
 	"os"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 func load(t *testing.T, files loader.Files, cluster bool) *loader.Package {
 	t.Helper()
 	pkg, _, err := loader.Preview(context.Background(), files, loader.PreviewOptions{Cluster: cluster, LockedImages: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pkg
 }
 
@@ -24,29 +21,19 @@ func load(t *testing.T, files loader.Files, cluster bool) *loader.Package {
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
 }
 
 func TestTextOfTheExample(t *testing.T) {
 	t.Parallel()
 	files, err := loader.ReadFolder("../../../examples/operator/cluster")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	report, err := Of(load(t, files, true), "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := Text(report, terminal.Plain())
 	golden(t, "testdata/operator.txt", got)
 }
@@ -96,9 +83,7 @@ func TestReport(t *testing.T) {
 		"rbac.yaml":          []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a, annotations: {package-operator.run/phase: one}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\nsubjects: [{kind: User, name: \"e\\u001bve\"}]\n"),
 	}
 	report, err := Of(load(t, files, false), "back", []string{"back", "front"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	got := Text(report, terminal.Plain())
 	golden(t, "testdata/everything.txt", got)
 }

@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/test/require"
 )
 
 // awaiting makes a package whose dependencies are not ready: "name=reason: message", with the package of a name where the
@@ -110,8 +111,6 @@ func explainAll(t *testing.T, packages []*corev1alpha1.Package) *Diagnosis {
 	}
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: packages[0].Name}
 	d, err := Explain(t.Context(), nil, progress.Snapshot{Target: target, Package: packages[0]}, nil, read, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return d
 }

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/test/require"
 )
 
 var shopConfig = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
@@ -516,9 +517,7 @@ func TestExplainTarget(t *testing.T) {
 		}
 		target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "app"}
 		d, err := Explain(t.Context(), nil, progress.Snapshot{Target: target, Package: pkg}, nil, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		cause, remedy := "its target is not connected: No answer.", "Look whether the target runs"
 		if deleted {
 			cause, remedy = "its target is not connected, so that its objects there cannot be removed: No answer.", "The deletion goes on by itself"

@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A phase that waits for what a later phase brings is explained by that, and so is one that waits for a custom resource
@@ -18,9 +19,7 @@ func TestGate(t *testing.T) {
 	phases := []corev1alpha1.ObjectSetTemplatePhase{{Name: "crds"}, {Name: "deploy"}, {Name: "late"}}
 	in := func(phase, text string) objectdiff.Object {
 		o := objectdiff.Object{Phase: phase}
-		if err := yaml.Unmarshal([]byte(text), &o.Value); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &o.Value))
 		o.Key = objectdiff.KeyOf(o.Value, "")
 		return o
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,6 +22,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // deleted is an object that is being deleted, with conditions by type.
@@ -82,9 +82,7 @@ func TestRemains(t *testing.T) {
 	got, err := Remains(context.Background(), c, []corev1alpha1.BlockingObject{
 		{Kind: "Namespace", Name: "gone"}, {Group: crd.Group, Kind: crd.Kind, Name: "gauges.example.com"}, {Kind: "Namespace", Name: "shop"}, {Kind: "ConfigMap", Namespace: "shop", Name: "web"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for i, want := range []string{
 		"", "4 Gauges left: other/c (finalizer example.com/drain), other/d (finalizer example.com/drain), shop/a (finalizer example.com/drain), and 1 more",
 		"APIService v1.metrics.example.com: MissingEndpoints; 2 Gauges left: shop/a (finalizer example.com/drain), shop/b (finalizer example.com/drain)",
@@ -137,13 +135,9 @@ func TestRemainsOfWorkloads(t *testing.T) {
 		return corev1alpha1.BlockingObject{Group: group, Kind: kind, Namespace: "shop", Name: name, Message: "is being deleted; " + objects.AwaitsDependents}
 	}
 	got, err := Remains(t.Context(), c, []corev1alpha1.BlockingObject{blocking("apps", "Deployment", "web"), blocking("example.com", "Database", "db")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	const want = "2 Pods left: shop/web-1-b (finalizer example.com/hold), shop/web-1-a"
-	if diff := cmp.Diff([]string{want, want}, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{want, want}, got)
 }
 
 // A foreground deletion that does not end is explained: by a pod whose node does not answer, or by the garbage collector, which does
@@ -226,9 +220,7 @@ func TestRemainsThatDoNotEnd(t *testing.T) {
 		})
 		e := explainer{client: c}
 		found, err := e.remains(t.Context(), objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, web)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		f := finding{below: found}
 		said := ""
 		for _, b := range found {

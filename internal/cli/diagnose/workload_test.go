@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The controllers of a Deployment and its ReplicaSet report pods that cannot be created one after the other, each in
@@ -62,9 +63,7 @@ func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 	byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
 	e := &explainer{client: fake.NewClientBuilder().WithObjects(all...).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
 	f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "Deployment shop/web", "missing .status.conditions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return f.best()
 }
 
@@ -124,9 +123,7 @@ func TestOutdatedPod(t *testing.T) {
 		byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
 		e := &explainer{client: fake.NewClientBuilder().WithObjects(set, pod).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
 		f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "store"}, "StatefulSet shop/store", "not ready")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		c := f.best()
 		if c.reason != tc.want || c.object != "Pod shop/store-1" || (c.reason == ReasonOutdatedPod) != strings.HasSuffix(c.remedy, ": kubectl -n shop delete pod store-1") {
 			t.Errorf("%s: %+v", reason, c)

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestUnservedIsNotAbsent: a 404 about an API says nothing about an object, so that
@@ -29,9 +30,7 @@ func TestUnservedIsNotAbsent(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(http.NotFound))
 	t.Cleanup(server.Close)
 	writer, err := apply.NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v1 := schema.GroupVersion{Version: "v1"}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1})
 	mapper.Add(v1.WithKind("ConfigMap"), meta.RESTScopeNamespace)
@@ -70,13 +69,9 @@ func TestDiscoveryIsBehind(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(http.NotFound))
 	t.Cleanup(server.Close)
 	writer, err := apply.NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	lists, err := metadata.NewForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	v1 := schema.GroupVersion{Group: "example.com", Version: "v1"}
 	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1})
 	mapper.Add(v1.WithKind("Dial"), meta.RESTScopeNamespace)

@@ -13,6 +13,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Objects of the package, of Kubernetes and of other objects of the namespace are not counted; what the package keeps is.
@@ -69,9 +70,7 @@ func TestListsOfBystandersThatFail(t *testing.T) {
 		"not served any more":  {apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, ""), false},
 	} {
 		scheme := metadatafake.NewTestScheme()
-		if err := metav1.AddMetaToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, metav1.AddMetaToScheme(scheme))
 		kept := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kept", UID: "1"}}
 		c := metadatafake.NewSimpleMetadataClient(scheme, kept)
 		c.PrependReactor("list", "things", func(clienttesting.Action) (bool, runtime.Object, error) {

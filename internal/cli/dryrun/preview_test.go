@@ -14,14 +14,13 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var obj map[string]any
-	if err := json.Unmarshal([]byte(text), &obj); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(text), &obj))
 	return obj
 }
 
@@ -61,13 +60,9 @@ func TestDifferences(t *testing.T) {
 	for _, f := range fields {
 		paths = append(paths, f.Path)
 	}
-	if diff := cmp.Diff([]string{"data.password", "metadata.annotations", "metadata.labels"}, paths); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, []string{"data.password", "metadata.annotations", "metadata.labels"}, paths, "")
 	raw, err := json.Marshal(fields)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	for _, secret := range []string{"hunter", "aHVudGVy"} {
 		if strings.Contains(string(raw), secret) {
 			t.Errorf("%s is shown: %s", secret, raw)
@@ -90,9 +85,7 @@ func TestDifferencesByKeysOfTheSchema(t *testing.T) {
 		{Path: "spec.routes[id=y].port", Before: 81.0, After: 90.0, Managers: []string{"editor"}},
 		{Path: "spec.routes[id=z]", After: map[string]any{"id": "z", "port": 80.0}},
 	}
-	if diff := cmp.Diff(want, Differences(before, after)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, Differences(before, after), "")
 }
 
 // TestOverlay lays a template over live values where no dry run is possible.
@@ -101,9 +94,7 @@ func TestOverlay(t *testing.T) {
 	live := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"1","pull":"Always"},{"name":"gone"}],"args":["x"],"ports":[{"port":80,"protocol":"TCP"}]}}`)
 	overlay(live, decode(t, `{"spec":{"containers":[{"name":"a","image":"2"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"targetPort":1}]}}`))
 	want := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"2","pull":"Always"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"protocol":"TCP","targetPort":1}]}}`)
-	if diff := cmp.Diff(want, live); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, live, "")
 }
 
 // TestOverlayByName is about lists whose elements are not all identified.
@@ -123,9 +114,7 @@ func TestOverlayByName(t *testing.T) {
 	} {
 		live := decode(t, `{"list":`+tc.live+`}`)
 		overlay(live, decode(t, `{"list":`+tc.template+`}`))
-		if diff := cmp.Diff(decode(t, `{"list":`+tc.want+`}`), live); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-		}
+		require.Equal(t, decode(t, `{"list":`+tc.want+`}`), live, tc.reason)
 	}
 }
 
@@ -155,8 +144,6 @@ func TestScaledDown(t *testing.T) {
 func decodeNumbers(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var obj map[string]any
-	if err := utiljson.Unmarshal([]byte(text), &obj); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, utiljson.Unmarshal([]byte(text), &obj))
 	return obj
 }

@@ -3,11 +3,11 @@ package dryrun
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -37,9 +37,7 @@ func TestUsage(t *testing.T) {
 		for name, q := range usageOf(tc.gr, yamltest.Object(t, tc.object)) {
 			got[name] = q.String()
 		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.gr, diff)
-		}
+		require.Equal(t, tc.want, got, tc.gr)
 	}
 }
 
@@ -57,9 +55,7 @@ func TestExceeded(t *testing.T) {
 	}
 	needs = append(needs, need{Phase: 2, Usage: one})
 	want := []excess{{Phase: 2, Message: "exceeded quota: configmaps is limited to 3, 1 of it used, and what is created up to this phase takes 3 more"}}
-	if diff := cmp.Diff(want, exceeded(quota, needs)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, exceeded(quota, needs))
 	quota.Spec.Scopes = []corev1.ResourceQuotaScope{corev1.ResourceQuotaScopeBestEffort}
 	if got := exceeded(quota, needs); got != nil {
 		t.Errorf("a quota of some pods: %+v", got)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 var key = objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}
@@ -74,9 +74,7 @@ func patches(t *testing.T, all []engines.Patch) map[string]map[string]any {
 			Op, Path string
 			Value    any
 		}
-		if err := json.Unmarshal(p.JSON, &ops); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, json.Unmarshal(p.JSON, &ops))
 		if ops[0].Path != "/metadata/uid" || ops[1].Path != "/metadata/resourceVersion" || ops[0].Op != "test" || ops[1].Op != "test" {
 			t.Errorf("%s has no guards: %s", p.Of.GetName(), p.JSON)
 		}
@@ -92,9 +90,7 @@ func patches(t *testing.T, all []engines.Patch) map[string]map[string]any {
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	all, err := rollout(nil).Release()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	selects := map[string]any{"package-operator.run/package": "manifest", "package-operator.run/instance": "app"}
 	ofSets := map[string]any{"package-operator.run/package": "manifest", "package-operator.run/instance": "app", "package-operator.run/object-deployment": "app"}
 	want := map[string]map[string]any{
@@ -113,9 +109,7 @@ func TestRelease(t *testing.T) {
 		"slice": {"finalizers": []any{}},
 		"app":   {"labels": selects, "annotations": map[string]any{"note": "kept"}, "finalizers": []any{"other"}},
 	}
-	if diff := cmp.Diff(want, patches(t, all)); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	require.Equal(t, want, patches(t, all), "")
 	if last := all[len(all)-1].Of.GetName(); last != "app" {
 		t.Errorf("the deployment, which says that all is done, comes before %s", last)
 	}
@@ -188,9 +182,7 @@ func TestDisown(t *testing.T) {
 		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}},
 		"labels":          map[string]any{"package-operator.run/package": "app", "mine": "kept"},
 	}
-	if diff := cmp.Diff(want, patches(t, []engines.Patch{*p})["x"]); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
-	}
+	require.Equal(t, want, patches(t, []engines.Patch{*p})["x"], "")
 	if p, err := engines.Disown(live("ObjectDeployment", "deployment", 1), sets.New[types.UID]("elsewhere")); p != nil || err != nil {
 		t.Errorf("an object without any of the owners: %v, %v", p, err)
 	}

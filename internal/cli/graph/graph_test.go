@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/test/require"
 )
 
 // installed makes a package "namespace/name", or "name" for a ClusterPackage, of a package in a version, with dependencies
@@ -85,17 +85,11 @@ func compare(t *testing.T, file, got string) {
 	t.Helper()
 	file = filepath.Join("testdata", file)
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s: %s", file, diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, file)
 }
 
 func everything(*graph.Node) bool { return true }
@@ -120,13 +114,9 @@ func TestTexts(t *testing.T) {
 		}
 		compare(t, "why.txt", whys.String())
 		lock, err := yaml.Marshal(g.Lock(g.Nodes(everything)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		compare(t, "lock.yaml", string(lock))
-		if diff := cmp.Diff([]graph.Key{key("shop/old.db")}, g.Unneeded()); diff != "" {
-			t.Error(diff)
-		}
+		require.Equal(t, []graph.Key{key("shop/old.db")}, g.Unneeded())
 	}
 }
 

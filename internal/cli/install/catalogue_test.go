@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestInstallChecksBeforeItWrites(t *testing.T) {
@@ -73,9 +73,7 @@ func TestInstallByAPI(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("market.example.com"))
 	read := func() *corev1alpha1.Package {
 		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return pkg.(*corev1alpha1.Package)
 	}
 	run := func(want string, args ...string) {
@@ -87,15 +85,11 @@ func TestInstallByAPI(t *testing.T) {
 	values := clitest.ValuesFile(t, "title: Corner\n")
 	run("web created", "install", "--api", "example.com/v1/Shop", "web", "--wait=false", "--values", values)
 	api := &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
-	if diff := cmp.Diff(&corev1alpha1.PackageReference{API: api}, read().Spec.PackageRef); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, &corev1alpha1.PackageReference{API: api}, read().Spec.PackageRef)
 	pkg := read()
 	pkg.Status = clustertest.Following("", "1.0.0").Status
 	pkg.Status.Resolved.CatalogName, pkg.Status.LastAttempted.PackageName, pkg.Status.LastAttempted.API = "shop.example.com", "shop.example.com", api
-	if err := c.Status().Update(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Status().Update(t.Context(), pkg))
 	run("what provides example.com/v1 Shop → what provides example.com/v1 Shop <2", "upgrade", "web", "--version", "<2", "--wait=false")
 	if ref := read().Spec.PackageRef; ref.Name != "" || ref.Version != "<2" || ref.API == nil {
 		t.Errorf("%+v", ref)
@@ -152,12 +146,8 @@ func TestInstallFromTheCatalogue(t *testing.T) {
 			}
 			scope := map[bool]corev1alpha1.Scope{true: corev1alpha1.ScopeCluster, false: corev1alpha1.ScopeNamespaced}[test.sensitive]
 			pkg, err := c.Read(t.Context(), c.Target(scope, "web"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(&test.want, pkg.PackageSpec()); diff != "" {
-				t.Error(diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, &test.want, pkg.PackageSpec())
 			values := (&desired.Values{Sensitive: test.sensitive}).Object(c.Target(scope, "web"))
 			if err := c.Get(t.Context(), client.ObjectKeyFromObject(values), values); err != nil || values.GetNamespace() != test.namespace {
 				t.Fatalf("%v, in %s", err, values.GetNamespace())
@@ -166,9 +156,7 @@ func TestInstallFromTheCatalogue(t *testing.T) {
 				t.Errorf("the values are not as in the file")
 			}
 			owners := []metav1.OwnerReference{{APIVersion: corev1alpha1.GroupVersion.String(), Kind: scope.Kind("Package"), Name: "web", UID: "new"}}
-			if diff := cmp.Diff(owners, values.GetOwnerReferences()); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, owners, values.GetOwnerReferences())
 			if strings.Contains(got.Out+got.Err, "Corner") {
 				t.Error("values are printed")
 			}

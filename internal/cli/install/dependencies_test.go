@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // withNeeds is a shop that depends on db and mail.
@@ -34,9 +35,7 @@ func TestInstallOverrides(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	pkg, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "shop"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	d := pkg.PackageSpec().Dependencies
 	if d == nil || d.Management != "User" || len(d.Overrides) != 2 || d.Overrides[0].Package.Version != "<2" || d.Overrides[1].Package.Name != "post.example.com" ||
 		d.Overrides[0].ConfigFrom[0].ConfigMapKeyRef.Name != "shop.db-values" || pkg.PackageSpec().ConfigFrom[0].ConfigMapKeyRef.Name != "shop-values" {

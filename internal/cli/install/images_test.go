@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
@@ -81,9 +82,7 @@ func TestTrust(t *testing.T) {
 		c := clustertest.FakeCluster(t, acme(host), keysOf(own))
 		c.WithWatch = interceptor.NewClient(c.WithWatch, tc.funcs)
 		images, err := desired.ReadImages(t.Context(), c, corev1alpha1.DefaultNamespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, err := images.Trust(t.Context(), &content.RegistryFlags{}, origin, nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

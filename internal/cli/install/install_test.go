@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestInstall(t *testing.T) {
@@ -94,9 +95,7 @@ func TestInstallProgress(t *testing.T) {
 	clustertest.Manager(t, c, target, clustertest.InTurn(clustertest.Available()))
 	lines, _ := splitProgress(clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "example.com/web:v1").Err)
 	want := " T  unpacked example.com/web:v1: web 1.2.0, sha256:abc\n T  revision 1: 1 phase, 1 object\n T  phase deploy: ready, 1/1\n"
-	if diff := cmp.Diff(want, clitest.Times.ReplaceAllString(lines, " T")); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, clitest.Times.ReplaceAllString(lines, " T"))
 	if strings.Contains(lines, "\x1b") {
 		t.Error("escape sequences outside of a terminal")
 	}
@@ -125,9 +124,7 @@ func TestFailureIsPrintedOnce(t *testing.T) {
 func TestInstallChanges(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(config, []byte("color: blue\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(config, []byte("color: blue\n"), 0o600))
 	for name, tc := range map[string]struct {
 		args []string
 		what string
@@ -164,12 +161,8 @@ func TestInstallChanges(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 			pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.want, *pkg.PackageSpec()); diff != "" {
-				t.Error(diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, tc.want, *pkg.PackageSpec())
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func zipped(data []byte) string {
@@ -28,9 +29,7 @@ func record(t *testing.T, name, namespace, manifest string) string {
 		"name": name, "namespace": namespace, "version": 3, "info": map[string]any{"status": "deployed"}, "manifest": manifest,
 		"config": map[string]any{"password": "secret"}, "hooks": []any{map[string]any{"manifest": "secret"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return zipped(data)
 }
 

@@ -3,13 +3,13 @@ package migrate
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func objectOf(apiVersion, group, kind, namespace, name string) object {
@@ -28,9 +28,7 @@ func TestPatches(t *testing.T) {
 	other := corev1alpha1.PackagePatch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n"}
 	spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{other}}
 	for range 2 { // the second time there is one
-		if err := addPatch(spec, web, "shop"); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, addPatch(spec, web, "shop"))
 	}
 	const want = "$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\n"
 	if len(spec.Patches) != 2 || spec.Patches[1].Patch != want {
@@ -57,9 +55,7 @@ func TestPatches(t *testing.T) {
 	if !dropPatches(spec, []object{web}) {
 		t.Error("the patch stays")
 	}
-	if diff := cmp.Diff([]corev1alpha1.PackagePatch{other}, spec.Patches); diff != "" {
-		t.Errorf("other patches (-want +got):\n%s", diff)
-	}
+	require.Equal(t, []corev1alpha1.PackagePatch{other}, spec.Patches, "other patches")
 }
 
 func TestPatchesAreLimited(t *testing.T) {
@@ -88,9 +84,7 @@ func FuzzPatches(f *testing.F) {
 		}
 		spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{{Patch: text}}}
 		known := dropPatches(spec.DeepCopy(), []object{web})
-		if err := addPatch(spec, web, namespace); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, addPatch(spec, web, namespace))
 		if (len(spec.Patches) == 1) != known {
 			t.Fatalf("known %t, and then %d patches", known, len(spec.Patches))
 		}

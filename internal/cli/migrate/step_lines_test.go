@@ -4,10 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A long refusal or note of one object does not widen the columns of the others.
@@ -34,7 +33,5 @@ func TestStepLines(t *testing.T) {
 	for i := range got {
 		got[i] = strings.TrimRight(got[i], " ")
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got, "")
 }

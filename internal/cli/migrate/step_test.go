@@ -3,13 +3,13 @@ package migrate
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func changed(action dryrun.Action) dryrun.Change {
@@ -84,9 +84,7 @@ func TestAdopt(t *testing.T) {
 		{reason: "it is being deleted", given: terminating(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Refusal: "it is being deleted"}},
 	} {
 		got := adoptSteps([]object{tc.given}, "deployment", tc.phases, tc.plan)[0]
-		if diff := cmp.Diff(tc.want, want{got.Phase, got.Refusal, got.Managers, got.Done}); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-		}
+		require.Equal(t, tc.want, want{got.Phase, got.Refusal, got.Managers, got.Done}, tc.reason)
 	}
 }
 
@@ -117,8 +115,6 @@ func TestRelease(t *testing.T) {
 		if steps[0].Refusal != tc.refusal {
 			t.Errorf("%s: got %q", tc.reason, steps[0].Refusal)
 		}
-		if diff := cmp.Diff(tc.others, removedBesides(steps, plan)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-		}
+		require.Equal(t, tc.others, removedBesides(steps, plan), tc.reason)
 	}
 }

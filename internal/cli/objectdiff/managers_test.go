@@ -3,11 +3,11 @@ package objectdiff_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestManagers is about who has a field.
@@ -47,8 +47,6 @@ func TestManagers(t *testing.T) {
 		"spec[":                                             nil,
 		`spec["["]`:                                         nil,
 	} {
-		if diff := cmp.Diff(want, m.Of(path)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
+		require.Equal(t, want, m.Of(path), path)
 	}
 }

@@ -11,14 +11,13 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 )
 
 func object(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
-	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, yaml.Unmarshal([]byte(text), &out))
 	return out
 }
 
@@ -70,9 +69,7 @@ func TestFields(t *testing.T) {
 		},
 	} {
 		got := objectdiff.Fields(object(t, tc.before), object(t, tc.after), nil)
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
-		}
+		require.Equal(t, tc.want, got, tc.reason)
 	}
 }
 
@@ -116,9 +113,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	other := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}")
 	for _, pair := range [][2]map[string]any{{secret, nil}, {nil, secret}, {secret, bare}, {bare, secret}, {secret, other}, {other, secret}} {
 		encoded, err := json.Marshal(objectdiff.Fields(pair[0], pair[1], nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if strings.Contains(string(encoded), value) || !strings.Contains(string(encoded), objectdiff.Hidden) {
 			t.Errorf("got %s", encoded)
 		}
@@ -148,9 +143,7 @@ func TestSets(t *testing.T) {
 		{Kind: objectdiff.Added, Key: key("new"), Phase: "b"},
 		{Kind: objectdiff.Removed, Key: key("gone"), Phase: "a"},
 	}
-	if diff := cmp.Diff(want, objectdiff.Sets(before, after)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, objectdiff.Sets(before, after))
 }
 
 // Equal values differ in nothing, different ones in something, and both ways
@@ -207,7 +200,5 @@ func TestLargeNumbers(t *testing.T) {
 	t.Parallel()
 	before, after := map[string]any{"n": int64(9007199254740992)}, map[string]any{"n": int64(9007199254740993)}
 	want := []objectdiff.Change{{Path: "n", Before: int64(9007199254740992), After: int64(9007199254740993)}}
-	if diff := cmp.Diff(want, objectdiff.Fields(before, after, nil)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, objectdiff.Fields(before, after, nil), "")
 }

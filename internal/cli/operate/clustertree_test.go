@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func liveObject(t *testing.T, text string) *unstructured.Unstructured {
@@ -29,9 +29,7 @@ func liveObject(t *testing.T, text string) *unstructured.Unstructured {
 	if err == nil {
 		err = json.Unmarshal(data, &u.Object) // with whole numbers, as a client reads them
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return u
 }
 
@@ -41,9 +39,7 @@ func TestClusterTree(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
 	r, err := c.Rollout(t.Context(), cluster.Name{Name: "web"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set := r.Current()
 	set.ObjectSetSpec().Phases = append(set.ObjectSetSpec().Phases,
 		clustertest.PhaseOf("late", `{"apiVersion":"v1","kind":"Service","metadata":{"name":"gone\u001b"}}`, `{"apiVersion":"x.example.com/v1","kind":"Odd","metadata":{"name":"odd"}}`,
@@ -89,9 +85,7 @@ Package shop/web  revision 2
     (objects with sensitive values are not shown)
 `
 	got := tree.draw(terminal.Plain())
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 	if strings.Contains(got, clustertest.SecretValue) {
 		t.Error("the value of a Secret is shown")
 	}

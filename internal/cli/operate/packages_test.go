@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // installedWith makes an available package, generated if its name has a dot, with dependencies by their names: each is the
@@ -88,13 +89,9 @@ func TestDeleteRequired(t *testing.T) {
 	}
 	c = clustertest.FakeCluster(t, packages()...)
 	kept, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	kept.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
-	if err := c.Update(t.Context(), kept.(client.Object)); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Update(t.Context(), kept.(client.Object)))
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--force-required", "--wait=false"); got.Code != 0 || !strings.Contains(got.Err, "they lose it") {
 		t.Errorf("%+v", got)
 	}

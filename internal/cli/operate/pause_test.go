@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // pausing is the status of a package that is not available, paused as its spec says.
@@ -35,9 +36,7 @@ func TestPause(t *testing.T) {
 	clustertest.Manager(t, c, c.Target(corev1alpha1.ScopeNamespaced, "web"), pausing)
 	read := func() corev1alpha1.GenericPackage {
 		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return pkg
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "pause", "package/web", "-m", "not today"); got != (clitest.Result{Code: 0, Out: "package shop/web is paused\n", Err: ""}) {

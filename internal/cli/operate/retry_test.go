@@ -8,6 +8,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // An installation that changes nothing retries a package that fails, and leaves others
@@ -44,9 +45,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 			now, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeCluster, "web"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if value := now.GetAnnotations()[corev1alpha1.RetryAnnotation]; (value != "") != tc.tried {
 				t.Errorf("the annotation is %q", value)
 			}

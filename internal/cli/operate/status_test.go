@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestStatus(t *testing.T) {
@@ -28,9 +29,7 @@ func TestStatus(t *testing.T) {
 	}
 	var report progress.Report
 	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "clpkg/web", "-o", "json")
-	if err := json.Unmarshal([]byte(got.Out), &report); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal([]byte(got.Out), &report))
 	if report.Summary != progress.SummaryProgressing || report.Blocking[0].Message != "no replicas" || report.Kind != "ClusterPackage" {
 		t.Errorf("got %+v", report)
 	}

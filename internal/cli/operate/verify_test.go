@@ -14,15 +14,14 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
 func writeFile(t *testing.T, name string, data []byte) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, data, 0o600))
 	return file
 }
 
@@ -63,9 +62,7 @@ func TestVerifyKeyless(t *testing.T) {
 	digest := clitest.PushRandom(t, ref)
 	virtual := signed.NewSigstore(t)
 	parsed, err := name.ParseReference(ref, name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	signed.Attach(t, parsed.Context(), digest, virtual.Bundle(digest, imagepolicy.PredicateType, signed.Subject, nil))
 	root := writeFile(t, "trusted_root.json", virtual.Root())
 	verify := func(subject string, more ...string) clitest.Result {

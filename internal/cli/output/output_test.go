@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 // flags parses a command line.
@@ -15,9 +16,7 @@ func flags(t *testing.T, args ...string) *Flags {
 	f := &Flags{}
 	cmd := &cobra.Command{}
 	f.Add(cmd, Names)
-	if err := cmd.ParseFlags(args); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cmd.ParseFlags(args))
 	return f
 }
 
@@ -54,9 +53,7 @@ func TestPrint(t *testing.T) {
 		if err := f.Print(&out, test.value); err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 		}
-		if diff := cmp.Diff(test.want, out.String()); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", test.reason, diff)
-		}
+		require.Equal(t, test.want, out.String(), test.reason)
 		if !f.Wanted() {
 			t.Errorf("%s: output is not wanted", test.reason)
 		}

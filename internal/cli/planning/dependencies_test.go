@@ -10,6 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A missing package makes a plan refused, one that would be installed makes it one with changes.
@@ -69,13 +70,9 @@ func TestPlanChoosesByNeeds(t *testing.T) {
 		choose := desired.ChooserFor(cl, "shop")
 		request := versions.Request{Selection: pkg.Spec.PackageRef.VersionSelection, Installed: test.installed}
 		found, err := choose.MustChoose(t.Context(), "shop.example.com", request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		resolution, err := choose.Resolution(t.Context(), cl.RESTMapper())
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		why, err := resolution.ChooseByNeeds(found, pkg, request)
 		if err != nil || found.Version().Version.Version != test.want || !strings.Contains(why, test.why) || (test.why == "") != (why == "") {
 			t.Errorf("%+v: %s, %q, %v", test, found.Version().Version.Version, why, err)

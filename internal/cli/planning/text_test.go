@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A plan shows what a cluster and a package say, and nothing that draws on a
@@ -63,7 +62,5 @@ warning: careful\u001b[2J
 
 Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged
 `
-	if diff := cmp.Diff(want, Text(p, terminal.Plain())); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, Text(p, terminal.Plain()), "")
 }

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestLine(t *testing.T) {
@@ -90,9 +91,7 @@ func TestWriteYAML(t *testing.T) {
 		A []string `json:"a"`
 		N int      `json:"count"`
 	}{"two\nlines", []string{"x", "\u202ey", "1", "yes"}, 3}
-	if err := terminal.WriteYAML(&b, value); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, terminal.WriteYAML(&b, value))
 	want := "b: |-\n  two\n  lines\na:\n  - x\n  - \"\\u202ey\"\n  - \"1\"\n  - \"yes\"\ncount: 3\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestTruncate(t *testing.T) {
@@ -30,9 +29,7 @@ func TestTruncate(t *testing.T) {
 func TestTable(t *testing.T) {
 	t.Parallel()
 	got := terminal.Table([][]string{{"A", "LONG"}, {"bbb", "c"}, {"d"}})
-	if diff := cmp.Diff([]string{"A    LONG", "bbb  c", "d"}, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"A    LONG", "bbb  c", "d"}, got)
 }
 
 func TestStylesForPipe(t *testing.T) {

@@ -69,18 +69,14 @@ func TestLinesOfJSONObjects(t *testing.T) {
 	Each("f.yaml", []byte("# two\n---\n{\"a\": 1}\n\n{\"b\":\n 2}\n"), func(d *Document) {
 		lines = append(lines, d.Line("a"), d.Line("b"))
 	})
-	if diff := cmp.Diff([]int{3, 3, 5, 5}, lines); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []int{3, 3, 5, 5}, lines)
 }
 
 func TestEachTrimmed(t *testing.T) {
 	t.Parallel()
 	var texts []any
 	EachTrimmed("f.yaml", []byte("a: |\n  x\n\n---\na: |\n  y\n"), func(d *Document) { texts = append(texts, d.Value.(map[string]any)["a"]) })
-	if diff := cmp.Diff([]any{"x", "y"}, texts); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []any{"x", "y"}, texts)
 }
 
 // What a file means is what Kubernetes' own YAML library makes of it.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/ui/guard"
+	"lockstep.run/lockstep/test/require"
 )
 
 const secret = "what is inside"
@@ -75,9 +76,7 @@ func (s *site) inside(path string, header ...string) *http.Request {
 func body(t *testing.T, w *http.Response) string {
 	t.Helper()
 	b, err := io.ReadAll(w.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(b)
 }
 

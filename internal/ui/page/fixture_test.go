@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/ui/page"
+	"lockstep.run/lockstep/test/require"
 )
 
 var now = time.Date(2026, 11, 26, 14, 0, 0, 0, time.UTC)
@@ -179,9 +179,7 @@ func many(n int) []corev1alpha1.GenericPackage {
 func text(t *testing.T, p *page.Page) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := p.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, p.Write(&b))
 	return b.String()
 }
 
@@ -190,15 +188,9 @@ func golden(t *testing.T, name string, p *page.Page) {
 	t.Helper()
 	file, got := filepath.Join("testdata", name+".html"), text(t, p)
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s:\n%s", name, diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, name)
 }

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/ui/page"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // gated is a cluster whose deployments are read when a function lets them be, as each search for a cause does.
@@ -49,9 +50,7 @@ func gatedDetails(t *testing.T, gate func(context.Context) error) (*Details, *cl
 func open(t *testing.T, d *Details) *Detail {
 	t.Helper()
 	one, err := d.Open(progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}, "web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return one
 }
 
@@ -120,13 +119,9 @@ func TestChangeDuringSearch(t *testing.T) {
 	one := open(t, d)
 	<-begun
 	pkg := &corev1alpha1.Package{}
-	if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg))
 	pkg.Status.Conditions[0].Message = "config.replicas is negative"
-	if err := cl.Status().Update(t.Context(), pkg); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, cl.Status().Update(t.Context(), pkg))
 	observed(t, one, func(o page.Observed) bool { return strings.Contains(o.Report.Message, "config.replicas is negative") })
 	close(proceed)
 	observed(t, one, because("config.replicas is negative"))

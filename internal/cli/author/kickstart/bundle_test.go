@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 const csv = `
@@ -59,25 +58,19 @@ func TestBundle(t *testing.T) {
 	t.Parallel()
 	manifests := loader.Files{"csv.yaml": []byte(csv), "crd.yaml": []byte(bundleCRD), "README.md": []byte("no object")}
 	b, err := kickstart.ReadBundle(manifests, annotations("  operators.operatorframework.io.bundle.mediatype.v1: registry+v1\n"), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if b.Name != "cache-operator" || b.Namespace != "cache-system" || len(b.Notes) != 1 || !strings.Contains(b.Notes[0], "the bundle has 1 webhooks") {
 		t.Errorf("got %+v", b)
 	}
 	result, err := kickstart.Make(b.Inputs, kickstart.Options{Name: b.Name, Namespace: b.Namespace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	objects := objectsOf(t, load(t, result))
 	want := []string{
 		"crds/CustomResourceDefinition caches.cache.example.com", "deploy/Deployment cache-operator", "namespaces/Namespace cache-system",
 		"rbac/ClusterRole cache-operator-cache-operator", "rbac/ClusterRoleBinding cache-operator-cache-operator",
 		"rbac/Role cache-operator-cache-operator", "rbac/RoleBinding cache-operator-cache-operator", "rbac/ServiceAccount cache-operator",
 	}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objects))); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, slices.Sorted(maps.Keys(objects)))
 	deployment := objects["deploy/Deployment cache-operator"]
 	if dig(deployment, "metadata", "namespace") != "cache-system" || dig(deployment, "spec", "template", "metadata", "annotations", "olm.targetNamespaces") != "" {
 		t.Errorf("got %v", deployment)

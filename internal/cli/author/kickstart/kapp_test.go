@@ -3,9 +3,8 @@ package kickstart_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Labels that kapp needs to find its objects are removed, and those that selectors name stay.
@@ -51,8 +50,6 @@ spec: {containers: [{name: web, image: example.com/web:1.0}]}
 		{"the notes", result.Notes, []string{"the namespace store has to exist; none was added, because of --add-namespaces=false"}},
 		{"the objects", len(all), 2},
 	} {
-		if diff := cmp.Diff(c.want, c.got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.what, diff)
-		}
+		require.Equal(t, c.want, c.got, c.what)
 	}
 }

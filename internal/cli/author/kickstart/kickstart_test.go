@@ -14,14 +14,13 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 func read(t testing.TB, file string) string {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return string(data)
 }
 
@@ -44,9 +43,7 @@ func made(t testing.TB, opts kickstart.Options, texts ...string) *kickstart.Resu
 		opts.Name = "shop"
 	}
 	result, err := kickstart.Make(inputs(texts...), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return result
 }
 
@@ -67,9 +64,7 @@ func load(t testing.TB, result *kickstart.Result) *loader.Package {
 		t.Fatalf("not valid: %v\n%s", err, result.Files["manifest.yaml"])
 	}
 	pkg, _, err := loader.Preview(context.Background(), files, loader.PreviewOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return pkg
 }
 
@@ -80,9 +75,7 @@ func objectsOf(t testing.TB, pkg *loader.Package) map[string]map[string]any {
 	for _, phase := range pkg.Phases {
 		for _, o := range phase.Objects {
 			var value map[string]any
-			if err := json.Unmarshal(o.Object.Raw, &value); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, json.Unmarshal(o.Object.Raw, &value))
 			out[phase.Name+"/"+value["kind"].(string)+" "+value["metadata"].(map[string]any)["name"].(string)] = value
 		}
 	}
@@ -109,16 +102,12 @@ func TestChart(t *testing.T) {
 		"namespaces/Namespace store", "policies/PodDisruptionBudget main-shop", "pre-install/Job main-shop-migrate",
 		"publish/Ingress main-shop", "rbac/ClusterRole main-shop", "rbac/ClusterRoleBinding main-shop", "rbac/ServiceAccount main-shop", "resources/Coupon welcome",
 	}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objects))); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, slices.Sorted(maps.Keys(objects)))
 	var phases []string
 	for _, p := range pkg.Phases {
 		phases = append(phases, p.Name)
 	}
-	if diff := cmp.Diff([]string{"crds", "namespaces", "policies", "rbac", "pre-install", "deploy", "resources", "publish"}, phases); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"crds", "namespaces", "policies", "rbac", "pre-install", "deploy", "resources", "publish"}, phases)
 	if pkg.Manifest.Spec.Version != "1.4.0" || !slices.Equal(result.Unprobed, []string{"Coupon.shop.example.com"}) || !result.Cluster {
 		t.Errorf("version %q, without probes %v", pkg.Manifest.Spec.Version, result.Unprobed)
 	}
@@ -151,9 +140,7 @@ func TestChart(t *testing.T) {
 		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation, and again when it changes",
 		"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",
 	}
-	if diff := cmp.Diff(wantNotes, result.Notes); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, wantNotes, result.Notes)
 }
 
 // With every field a parameter, the defaults render to the same objects.
@@ -162,9 +149,7 @@ func TestParametersKeepTheirMeaning(t *testing.T) {
 	plain := objectsOf(t, load(t, made(t, kickstart.Options{}, chart(t))))
 	for _, p := range append([]kickstart.Parameter{"all"}, kickstart.Parameters...) {
 		parameters, err := kickstart.ParseParameters([]string{string(p)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		result := made(t, kickstart.Options{Parameters: parameters}, chart(t))
 		got := objectsOf(t, load(t, result))
 		for name, object := range got {
@@ -179,9 +164,7 @@ func TestParametersKeepTheirMeaning(t *testing.T) {
 			strip(object)
 			strip(plain[name])
 		}
-		if diff := cmp.Diff(plain, got); diff != "" {
-			t.Errorf("%s: %s", p, diff)
-		}
+		require.Equal(t, plain, got, p)
 	}
 }
 
@@ -226,9 +209,7 @@ func strip(object map[string]any) {
 func TestParameters(t *testing.T) {
 	t.Parallel()
 	parameters, err := kickstart.ParseParameters([]string{"all"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	result := made(t, kickstart.Options{Parameters: parameters}, chart(t))
 	pkg := load(t, result)
 	var images []string
@@ -236,18 +217,14 @@ func TestParameters(t *testing.T) {
 		images = append(images, i.Name+"="+i.Image)
 	}
 	slices.Sort(images)
-	if diff := cmp.Diff([]string{"agent=registry.example.com/shop/agent:v0.9.0", "redis=docker.io/library/redis:7.4", "web=registry.example.com/shop/web:2.3.1"}, images); diff != "" {
-		t.Errorf("images: %s", diff)
-	}
+	require.Equal(t, []string{"agent=registry.example.com/shop/agent:v0.9.0", "redis=docker.io/library/redis:7.4", "web=registry.example.com/shop/web:2.3.1"}, images, "images")
 	files := maps.Clone(result.Files)
 	files["manifest.lock.yaml"] = result.ProvisionalLock
 	changed, _, err := loader.Preview(t.Context(), files, loader.PreviewOptions{Config: []byte(`{
 		"namespaces": {"store": "other"},
 		"statefulSets": {"mainShopCache": {"replicas": 5, "tolerations": [{"operator": "Exists"}], "containers": {"redis": {"resources": {"limits": {"memory": "1Gi"}}}}}},
 		"deployments": {"mainShop": {"nodeSelector": {"disk": "ssd"}, "containers": {"web": {"env": {"CACHE": "elsewhere: {{ x }}"}}}}}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	objects := objectsOf(t, changed)
 	cache, web := objects["deploy/StatefulSet main-shop-cache"], objects["deploy/Deployment main-shop"]
 	got := []any{
@@ -260,9 +237,7 @@ func TestParameters(t *testing.T) {
 		"other", "other", 5.0, []any{map[string]any{"operator": "Exists"}}, map[string]any{"limits": map[string]any{"memory": "1Gi"}},
 		map[string]any{"disk": "ssd"}, "elsewhere: {{ x }}", "other",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, got)
 	if !slices.ContainsFunc(result.Notes, func(n string) bool { return strings.HasPrefix(n, "texts with the namespace store in them (2)") }) {
 		t.Errorf("notes: %q", result.Notes)
 	}
@@ -399,9 +374,7 @@ func TestHooksByWeight(t *testing.T) {
 	want := []string{
 		"post-install/Job last", "pre-install-1/ConfigMap data", "pre-install-1/Job first", "pre-install-2/Job second", "rbac/ServiceAccount runner",
 	}
-	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(objectsOf(t, load(t, result))))); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, slices.Sorted(maps.Keys(objectsOf(t, load(t, result)))))
 }
 
 func TestRefused(t *testing.T) {

@@ -3,10 +3,9 @@ package kickstart_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Workloads get the recipes, which wait for the end of a rollout.
@@ -23,9 +22,7 @@ func TestProbesOfWorkloads(t *testing.T) {
 		for _, entry := range load(t, made(t, kickstart.Options{}, text)).Manifest.Spec.AvailabilityProbes {
 			if entry.Selector.Kind.Kind == kind {
 				found = true
-				if diff := cmp.Diff(want, entry); diff != "" {
-					t.Errorf("%s: %s", kind, diff)
-				}
+				require.Equal(t, want, entry, kind)
 			}
 		}
 		if !found {

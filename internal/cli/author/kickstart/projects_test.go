@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/cli/author/lint"
+	"lockstep.run/lockstep/test/require"
 )
 
 func project(t testing.TB, names ...string) string {
@@ -157,9 +156,7 @@ func TestProjects(t *testing.T) {
 				}
 				checkAnnotations(t, called, object)
 			}
-			if diff := cmp.Diff(tc.phases, got); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, tc.phases, got)
 			var probed []string
 			for _, p := range pkg.Manifest.Spec.AvailabilityProbes {
 				kind := p.Selector.Kind.Kind
@@ -169,12 +166,8 @@ func TestProjects(t *testing.T) {
 				probed = append(probed, kind)
 			}
 			slices.Sort(probed)
-			if diff := cmp.Diff(tc.probed, probed); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(tc.notes, result.Notes); diff != "" {
-				t.Error(diff)
-			}
+			require.Equal(t, tc.probed, probed)
+			require.Equal(t, tc.notes, result.Notes)
 			if pkg.Manifest.Spec.Version != "1.2.0" {
 				t.Errorf("version %q", pkg.Manifest.Spec.Version)
 			}
@@ -299,12 +292,8 @@ func TestScope(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tc.objects, slices.Sorted(maps.Keys(objectsOf(t, load(t, result))))); diff != "" {
-				t.Error(diff)
-			}
+			require.NoError(t, err)
+			require.Equal(t, tc.objects, slices.Sorted(maps.Keys(objectsOf(t, load(t, result)))))
 		})
 	}
 }

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 // files reads "-- path" lines before their content.
@@ -285,18 +284,14 @@ func TestUnusedImage(t *testing.T) {
 	const locked = "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}, {name: helper, image: \"example.com/helper:v1\", digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]"
 	bad := edit{"images: [{name: shop, image: \"example.com/shop:v1\"}]", second, "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]", locked}
 	want := []string{`info manifest.yaml spec.images[1] no template names the image "helper"`}
-	if diff := cmp.Diff(want, found(t, bad.apply(t), Options{Only: []string{"unused-image"}})); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, found(t, bad.apply(t), Options{Only: []string{"unused-image"}}))
 }
 
 // found returns findings in short.
 func found(t *testing.T, files loader.Files, opts Options) []string {
 	t.Helper()
 	findings, err := Run(context.Background(), files, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var lines []string
 	for _, f := range findings {
 		place := f.Path
@@ -318,9 +313,7 @@ func TestGoodPackageHasNoFindings(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	bad := edit{"  version: 1.0.0\n", "", ", maintainers: [{name: Us}]", ""}.apply(t)
-	if diff := cmp.Diff([]string{"warning manifest.yaml spec.version there is no version", "info manifest.yaml spec.display it has no maintainers"}, found(t, bad, Options{})); diff != "" {
-		t.Errorf("sorted by level, each once: %s", diff)
-	}
+	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", "info manifest.yaml spec.display it has no maintainers"}, found(t, bad, Options{}), "sorted by level, each once")
 	if got := found(t, bad, Options{Disable: []string{"no-version", "no-display"}}); len(got) > 0 {
 		t.Errorf("disabled: %q", got)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/require"
 )
 
 // probed returns a package of one workload, with one entry of probes for it.
@@ -109,9 +110,7 @@ func TestRecipesNoticeFailedRollouts(t *testing.T) {
 	}
 	for _, folder := range []string{"operator/cluster", "operator/namespaced", "format"} {
 		files, err := loader.ReadFolder("../../../../examples/" + folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if got := found(t, files, Options{Only: []string{"probe-misses-failed-rollout"}}); len(got) > 0 {
 			t.Errorf("%s: %q", folder, got)
 		}

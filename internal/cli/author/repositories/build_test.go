@@ -8,6 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // built writes and pushes the package web, and returns its folder below a new one.
@@ -35,9 +36,7 @@ func TestRepositoryBuild(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	file := filepath.Join(out, "till.yml")
-	if err := os.WriteFile(file, []byte(clitest.CarvelDocuments), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(file, []byte(clitest.CarvelDocuments), 0o600))
 	args := []string{"repository", "build", packages, list, file, "--images", host + "/pkg", "--name", "all"}
 	first := clitest.Invoke(t, "", append(args, "-o", filepath.Join(out, "all.yaml"), "--push", host+"/repo:one")...)
 	if first.Code != 0 || !strings.HasPrefix(first.Out, "Repository all: 2 packages, 3 versions\n") {
@@ -49,9 +48,7 @@ func TestRepositoryBuild(t *testing.T) {
 		t.Errorf("the digest differs:\n%s\n%s", first.Out, second.Out)
 	}
 	one, err := os.ReadFile(filepath.Join(out, "all.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	two, err := os.ReadFile(filepath.Join(out, "again.yaml"))
 	if err != nil || string(one) != string(two) {
 		t.Errorf("the files differ: %v", err)
@@ -101,9 +98,7 @@ func TestRepositoryBuildPushesPackages(t *testing.T) {
 	root := clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "-- ", "-- web/"))
 	clitest.Fixed(t, filepath.Join(root, "web"))
 	input := filepath.Join(root, "till.yaml")
-	if err := os.WriteFile(input, []byte(clitest.CarvelDocuments+unusable), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(input, []byte(clitest.CarvelDocuments+unusable), 0o600))
 	out := filepath.Join(t.TempDir(), "all.yaml")
 	args := []string{"repository", "build", root, "--images", host + "/pkg", "-o", out, "--push", host + "/repo:one"}
 	first := clitest.Invoke(t, "", args...)
@@ -115,9 +110,7 @@ func TestRepositoryBuildPushesPackages(t *testing.T) {
 		t.Errorf("the package is not there: %+v", got)
 	}
 	data, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if content, err := repository.Read(map[string][]byte{"all.yaml": data}); err != nil || len(content.Problems) > 0 || len(content.Packages) != 2 {
 		t.Errorf("%v %+v", err, content)
 	}
@@ -139,9 +132,7 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 	dir := clitest.Folder(t, clitest.GoodPackage)
 	out := filepath.Join(t.TempDir(), "r.yaml")
 	other := filepath.Join(t.TempDir(), "cm.yaml")
-	if err := os.WriteFile(other, []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(other, []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600))
 	taken := clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "default: red", "default: green"))
 	if got := clitest.Invoke(t, "", "build", clitest.Fixed(t, taken), "--push", "-t", host+"/taken/web:v1.2.0"); got.Code != 0 {
 		t.Fatalf("%+v", got)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestRepository(t *testing.T) {
@@ -24,9 +25,7 @@ func TestRepository(t *testing.T) {
 	read := func(path string) string {
 		t.Helper()
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(data)
 	}
 	for _, v := range []string{"v1", "v2"} {
@@ -67,9 +66,7 @@ func TestRepository(t *testing.T) {
 
 	clitest.PushRandom(t, host+"/nothing:v1")
 	other := filepath.Join(t.TempDir(), "other.yaml")
-	if err := os.WriteFile(other, []byte("a: b\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(other, []byte("a: b\n"), 0o600))
 	for name, tc := range map[string]struct {
 		args []string
 		want string

@@ -10,6 +10,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/author/lint"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The loader, the linter and the editor find nothing in a new package.
@@ -17,9 +18,7 @@ func TestMake(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{Name: "shop"}, {Name: "shop", Cluster: true}, {Name: strings.Repeat("a", 63)}} {
 		files, err := Make(context.Background(), opts)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		visible := loader.Files{}
 		for p, data := range files {
 			if !strings.HasPrefix(p, ".") {
@@ -43,21 +42,13 @@ func TestMake(t *testing.T) {
 func fits(t *testing.T, schema, manifest []byte) {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(schema)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	c := jsonschema.NewCompiler()
-	if err := c.AddResource("mem:schema", doc); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.AddResource("mem:schema", doc))
 	raw, err := yaml.YAMLToJSON(manifest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if err := c.MustCompile("mem:schema").Validate(value); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -101,9 +102,7 @@ func TestCheck(t *testing.T) {
 			want: []string{`dta: unknown field Did you mean "data"?`}},
 	} {
 		checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{yamltest.Object(t, crd)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		obj := yamltest.Object(t, test.object)
 		findings, checked, err := checker.Check(context.Background(), obj)
 		if err != nil || checked == test.unchecked {
@@ -117,9 +116,7 @@ func TestCheck(t *testing.T) {
 			}
 			got = append(got, text)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: (-want +got):\n%s", test.reason, diff)
-		}
+		require.Equal(t, test.want, got, test.reason)
 		if diff := cmp.Diff(yamltest.Object(t, test.object).Object, obj.Object); diff != "" {
 			t.Errorf("%s: the object was changed: %s", test.reason, diff)
 		}
@@ -138,9 +135,7 @@ func manyRules() string {
 func TestHasField(t *testing.T) {
 	t.Parallel()
 	checker, err := NewSession(nil).Checker([]*unstructured.Unstructured{yamltest.Object(t, crd)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	gvk := schema.GroupVersionKind{Group: "cache.example.com", Version: "v1alpha1", Kind: "Cache"}
 	for path, want := range map[string]bool{
 		"status.ready": true, "status.raedy": false, "spec.free.anything.at.all": true, "spec.labels.any": true, "stat": false, "metadata.labels.a": true,

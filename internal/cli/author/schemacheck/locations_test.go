@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -59,16 +59,10 @@ func TestLocations(t *testing.T) {
 		"package/broken/widget.json": "password: x", "package/large/widget.json": `"` + strings.Repeat("x", limits.SchemaFileBytes) + `"`,
 		"package/leads/widget.json": `{"$ref": "file:///etc/passwd"}`,
 	} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(outside, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(outside, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(outside, name), []byte(text), 0o600))
 	}
-	if err := os.Symlink(filepath.Join(outside, "secret.json"), filepath.Join(dir, "link.json")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(outside, "secret.json"), filepath.Join(dir, "link.json")))
 	for _, test := range []struct {
 		reason, location, object string
 		found                    bool
@@ -89,9 +83,7 @@ func TestLocations(t *testing.T) {
 		{"a URL without leave", "https://127.0.0.1:1/{{ .ResourceKind }}.json", widget, false, nil, ""},
 	} {
 		l, err := NewLocations([]string{"default", test.location}, LocationOptions{Folder: dir, KubernetesVersion: "v1.36.0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		got, found, err := l.Check(context.Background(), yamltest.Object(t, test.object))
 		if (test.err == "") != (err == nil) || err != nil && (!strings.Contains(err.Error(), test.err) || strings.Contains(err.Error(), "password")) {
 			t.Errorf("%s: %v, want %q", test.reason, err, test.err)
@@ -99,9 +91,7 @@ func TestLocations(t *testing.T) {
 		if found != test.found {
 			t.Errorf("%s: found is %t", test.reason, found)
 		}
-		if diff := cmp.Diff(test.want, got); diff != "" {
-			t.Errorf("%s: %s", test.reason, diff)
-		}
+		require.Equal(t, test.want, got, test.reason)
 	}
 }
 
@@ -124,9 +114,7 @@ func TestDownload(t *testing.T) {
 	defer server.Close()
 	check := func(text string, patterns ...string) (bool, error) {
 		l, err := NewLocations(patterns, LocationOptions{Folder: t.TempDir(), Download: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		_, found, err := l.Check(context.Background(), yamltest.Object(t, text))
 		if err == nil {
 			_, found, err = l.Check(context.Background(), yamltest.Object(t, text))
@@ -145,9 +133,7 @@ func TestDownload(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	l, err := NewLocations([]string{server.URL + "/widget.json"}, LocationOptions{Download: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if _, _, err := l.Check(ended, yamltest.Object(t, widget)); !errors.Is(err, context.Canceled) {
 		t.Errorf("an interrupt: %v", err)
 	}

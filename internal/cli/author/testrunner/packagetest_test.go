@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/require"
 )
 
 const manifest = `
@@ -32,12 +33,8 @@ const want = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: 'shop', annotati
 func write(t *testing.T, dir, name, text string) {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestRun(t *testing.T) {
@@ -131,12 +128,8 @@ func texts(changes []Change) []string {
 func TestUpdateStaysInTheFolder(t *testing.T) {
 	t.Parallel()
 	outside, dir := t.TempDir(), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(dir, ".test-fixtures"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(dir, ".test-fixtures", "first")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".test-fixtures"), 0o755))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, ".test-fixtures", "first")))
 	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: true}); err == nil || !strings.Contains(err.Error(), "is no folder") {
 		t.Errorf("got %v", err)
 	}
@@ -150,9 +143,7 @@ func TestLinksAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "outside.yaml", want)
 	write(t, dir, ".test-fixtures/first/other.yaml", want)
-	if err := os.Symlink(filepath.Join(dir, "outside.yaml"), filepath.Join(dir, ".test-fixtures/first/link.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.Symlink(filepath.Join(dir, "outside.yaml"), filepath.Join(dir, ".test-fixtures/first/link.yaml")))
 	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir}); err == nil || !strings.Contains(err.Error(), "read the fixtures: ") {
 		t.Errorf("got %v", err)
 	}
@@ -169,9 +160,7 @@ func TestLinksOnTheWayAreRefused(t *testing.T) {
 			target = t.TempDir()
 			write(t, target, "first/notes.txt", "outside")
 		}
-		if err := os.Symlink(target, filepath.Join(dir, ".test-fixtures")); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, os.Symlink(target, filepath.Join(dir, ".test-fixtures")))
 		for _, update := range []bool{false, true} {
 			_, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: update})
 			if err == nil || !strings.Contains(err.Error(), "is no folder") {
@@ -191,12 +180,8 @@ func TestFixturesAreWhatUpdateWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixtures, err := Fixtures(context.Background(), packageFiles())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(loader.Files{".test-fixtures/first/folder/a.yaml": []byte(want)}, fixtures); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, loader.Files{".test-fixtures/first/folder/a.yaml": []byte(want)}, fixtures)
 	for p, data := range fixtures {
 		got, err := os.ReadFile(filepath.Join(dir, p))
 		if err != nil || string(got) != string(data) {

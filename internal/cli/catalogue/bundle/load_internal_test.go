@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/test/require"
 )
 
 // What load prints can be applied, and says of each image what the flag says.
@@ -23,9 +24,7 @@ func TestImageConfigs(t *testing.T) {
 	var policies []imagepolicy.Policy
 	for text := range strings.SplitSeq(imageConfigs(overrides), "---\n") {
 		config := corev1alpha1.ImageConfig{}
-		if err := yaml.UnmarshalStrict([]byte(text), &config); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(text), &config))
 		if problems := validation.IsDNS1123Subdomain(config.Name); len(problems) > 0 || config.Kind != "ImageConfig" {
 			t.Errorf("%s %s: %v", config.Kind, config.Name, problems)
 		}

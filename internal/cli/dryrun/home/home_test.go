@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/dryrun/home"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Sets are written in memory alone. Of writes to other objects, later reads see deletions.
@@ -21,9 +22,7 @@ func TestWritesStayInMemory(t *testing.T) {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "live"}}
 	live := fake.NewClientBuilder().WithObjects(secret.DeepCopy()).Build()
 	in, err := home.New(live, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
 	if err := in.Create(ctx, set); err != nil || set.UID != home.NewUID {
 		t.Errorf("UID %q, %v", set.UID, err)

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -44,9 +44,7 @@ func TestUncovered(t *testing.T) {
 		{"one more name", []rbacv1.PolicyRule{rule("", "secrets", "get", "web")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "web", "db")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "db")}},
 		{"one more group", []rbacv1.PolicyRule{rule("apps", "*", "get")}, []rbacv1.PolicyRule{rule("apps,batch", "*", "get")}, []rbacv1.PolicyRule{rule("batch", "*", "get")}},
 	} {
-		if diff := cmp.Diff(tc.want, uncovered(tc.held, tc.wanted)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-		}
+		require.Equal(t, tc.want, uncovered(tc.held, tc.wanted), tc.reason)
 	}
 }
 
@@ -64,7 +62,5 @@ func TestAggregate(t *testing.T) {
 	g.aggregate()
 	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
 	want[0].ResourceNames = nil
-	if diff := cmp.Diff(want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules, "")
 }

@@ -10,15 +10,14 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/dryrun/stored"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A template has the objects of slices in their phases; one of a slice that is absent is none.
 func TestTemplate(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
 	slice := &corev1alpha1.ObjectSlice{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"},
 		Objects:    []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(`{"kind":"ConfigMap"}`)}}},

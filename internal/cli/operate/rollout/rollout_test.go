@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestRolloutHistory(t *testing.T) {
@@ -111,12 +112,8 @@ func TestRolloutUndo(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(corev1alpha1.PackageSpec{Image: "example.com/web@" + clustertest.DigestOne, Config: clustertest.Raw(`{"color":"blue"}`)}, *pkg.PackageSpec()); diff != "" {
-		t.Error(diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, corev1alpha1.PackageSpec{Image: "example.com/web@" + clustertest.DigestOne, Config: clustertest.Raw(`{"color":"blue"}`)}, *pkg.PackageSpec())
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--to-revision", "1", "--wait=false"); got.Out != "package shop/web is as wanted already (revision 1)\n" {
 		t.Errorf("got %+v", got)
 	}
@@ -246,9 +243,7 @@ func TestRolloutUndoDeployment(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	dep := &corev1alpha1.ObjectDeployment{}
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, dep); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, dep))
 	if diff := cmp.Diff(objects[2].(*corev1alpha1.ObjectSet).Spec.ObjectSetTemplateSpec, dep.Spec.Template.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool { return desired.SameJSON(a.Raw, b.Raw) })); diff != "" {
 		t.Error(diff)
 	}
