@@ -115,7 +115,7 @@ func TestCatalogue(t *testing.T) {
 	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", ">=3"), "no version of shop.example.com can be installed with \">=3\"\n  2.0.0  is not within")
 	has(t, c.run(t, 1, "install", "shop.example.com", "shop", "--version", "1.0.0"), "title: Required value", "kubectl package available shop.example.com/1.0.0 --values")
 	values := filepath.Join(dir, "values.yaml")
-	example := c.run(t, 0, "available", "shop.example.com/1.0.0", "--values")
+	example := ok(t, env, "available", "shop.example.com/1.0.0", "--values", "-n", "catalogue").out
 	has(t, example, "# The title of the shop.", "# string; red, blue", "color: red")
 	if err := os.WriteFile(values, []byte(strings.Replace(example, `title: ""`, "title: Corner", 1)), 0o600); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package cli
 import (
 	"os"
 	"slices"
+	"strings"
 )
 
 // PackageOperatorNames gives a command line of Package Operator its form here where a name means something else: repo is about
@@ -40,3 +41,24 @@ func isOfRepositoryFile(args []string, verb int) bool {
 	}
 	return false
 }
+
+// nextWord returns the index of the first word from one on, -1 for none. Flags are taken to have a value, as cobra does
+// while it looks for the command.
+func nextWord(args []string, from int) int {
+	for i := from; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			return -1
+		case !strings.HasPrefix(arg, "-") || arg == "-":
+			return i
+		case slices.Contains(switches, arg) || strings.Contains(arg, "=") || !strings.HasPrefix(arg, "--") && len(arg) > 2:
+		default:
+			i++
+		}
+	}
+	return -1
+}
+
+// switches are flags without a value.
+var switches = []string{"-A", "--all-namespaces", "--cluster", "-h", "--help", "--insecure", "--pull", "--version", "-y", "--yes"}

@@ -51,11 +51,7 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	root := newRoot(streams, dial)
 	args = PackageOperatorNames(args)
 	root.SetArgs(desired.OverrideFlags(args))
-	err := unknownCommand(root, args)
-	if err == nil {
-		err = root.ExecuteContext(ctx)
-	}
-	return command.Exit(err, streams.ErrOut)
+	return command.Exit(root.ExecuteContext(ctx), streams.ErrOut)
 }
 
 // Tree returns all commands, for the reference: none of them can be run.
@@ -73,7 +69,6 @@ phase begins when everything in the phases before it works.`,
 		Version:       version.Get(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          command.NoArgs,
 		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprint(streams.Out, wayIn(cmd)) },
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl package"},
 	}
@@ -100,6 +95,7 @@ phase begins when everything in the phases before it works.`,
 		}
 	}
 	root.AddCommand(newVersion(streams))
+	command.Groups(root)
 	return root
 }
 

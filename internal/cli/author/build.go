@@ -35,8 +35,9 @@ type buildCommand struct {
 func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := buildCommand{streams: streams}
 	cmd := &cobra.Command{
-		Use:   "build SOURCE",
-		Short: "Make an image of a package",
+		Use:        "build SOURCE",
+		SuggestFor: []string{"push"},
+		Short:      "Make an image of a package",
 		Long: `Make an image of the package in a folder, after checking it as validate does. The same files always give
 the same digest. Names that begin with a dot are left out. --output writes a file for docker load, --push
 pushes with the credentials of the Docker configuration; both need --tag.`,

@@ -35,8 +35,9 @@ type initCommand struct {
 func newInit(streams genericiooptions.IOStreams) *cobra.Command {
 	c := initCommand{streams: streams}
 	cmd := &cobra.Command{
-		Use:   "init FOLDER",
-		Short: "Begin a package that works",
+		Use:        "init FOLDER",
+		SuggestFor: []string{"create"},
+		Short:      "Begin a package that works",
 		Long: `Make a package in a new or empty folder: a manifest with a JSON Schema for editors, templates of a
 ConfigMap, a Deployment and a Service in two phases, probes, a configuration schema, a locked image, test
 cases and a README. It validates, passes its tests and lint, and can be installed as it is.`,

@@ -26,8 +26,9 @@ func newRender(streams genericiooptions.IOStreams) *cobra.Command {
 	c := renderCommand{streams: streams}
 	c.preview.locked = true
 	cmd := command.OnSource(&cobra.Command{
-		Use:   "render SOURCE|IMAGE",
-		Short: "Print the final objects of a package, without a cluster",
+		Use:        "render SOURCE|IMAGE",
+		SuggestFor: []string{"template"},
+		Short:      "Print the final objects of a package, without a cluster",
 		Long: `Render a package and print its objects in the order of their rollout, without a cluster.
 
 It is rendered for its first test case, or the one that --config-testcase names, or else with its

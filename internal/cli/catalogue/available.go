@@ -27,8 +27,9 @@ type availableCommand struct {
 func newAvailable(on command.Command) *cobra.Command {
 	c := &availableCommand{Command: on}
 	cmd := &cobra.Command{
-		Use:   "available [NAME[/VERSION]]",
-		Short: "Show which packages can be installed, in which versions, with which values",
+		Use:        "available [NAME[/VERSION]]",
+		SuggestFor: []string{"search", "show"},
+		Short:      "Show which packages can be installed, in which versions, with which values",
 		Long: `List the packages that can be installed in the namespace, from its own repositories and the cluster's. The
 version is the one that is installed by default: the highest that works here and is not a prerelease.
 

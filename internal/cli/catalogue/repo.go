@@ -30,8 +30,6 @@ func newRepo(on command.Command) *cobra.Command {
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.
 What they offer is shown by kubectl package available. Files and images of repositories are
 made by kubectl package repository.`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRepoAdd(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on))
 	return cmd

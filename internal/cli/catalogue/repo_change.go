@@ -120,8 +120,9 @@ type repoUpdateCommand struct {
 func newRepoUpdate(on command.Command) *cobra.Command {
 	c := &repoUpdateCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
-		Use:   "update NAME",
-		Short: "Change a repository, or fetch it again at once, and wait until what it offers is known",
+		Use:        "update NAME",
+		SuggestFor: []string{"kick"},
+		Short:      "Change a repository, or fetch it again at once, and wait until what it offers is known",
 		Long: `Change what the flags name of a repository; the rest of it stays. If they change nothing, it is fetched
 again at once, instead of after its interval or the pause after a failure. With --paused nothing is fetched
 any more, and what was fetched stays offered.`,

@@ -58,12 +58,29 @@ func UsageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("arguments invalid: %w%s See: %s --help", err, end, cmd.CommandPath())
 }
 
-// NoArgs refuses arguments of commands that only have commands below them.
-func NoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return UsageError(cmd, fmt.Errorf("unknown command %q", args[0]))
+// Groups has commands that only have commands below them refuse other words, and name the command that is meant. Flags that stand
+// beside such a word are unknown there, so they are not looked at.
+func Groups(root *cobra.Command) {
+	for _, cmd := range append(root.Commands(), root) {
+		if !cmd.HasSubCommands() {
+			continue
+		}
+		cmd.Args, cmd.SuggestionsMinimumDistance, cmd.FParseErrWhitelist.UnknownFlags = noArgs, 2, true
+		if cmd.Run == nil {
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
 	}
-	return nil
+}
+
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := fmt.Sprintf("unknown command %q", args[0])
+	if meant := cmd.SuggestionsFor(args[0]); len(meant) > 0 {
+		text += ". Did you mean " + cmd.CommandPath() + " " + strings.Join(meant, " or ") + "?"
+	}
+	return UsageError(cmd, errors.New(text))
 }
 
 // Takes checks the number of arguments; the names of optional ones are in brackets.

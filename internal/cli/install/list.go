@@ -52,7 +52,8 @@ func newList(on command.Command) *cobra.Command {
 	c := &listCommand{Command: on}
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
-		Short: "List installed packages: version, state, and what each waits for",
+		SuggestFor: []string{"installed"},
+		Short:      "List installed packages: version, state, and what each waits for",
 		Long: `List the Packages of the namespace and the ClusterPackages, with version and state, and what each waits
 for. Those that need help are first. To follow changes: kubectl get packages -w.
 

@@ -22,8 +22,9 @@ type depsCommand struct {
 
 func newDeps(on command.Command) *cobra.Command {
 	return (&depsCommand{Command: on}).complete(&cobra.Command{
-		Use:   "deps [NAME]",
-		Short: "Show which installed packages depend on which, and why one is installed",
+		Use:        "deps [NAME]",
+		SuggestFor: []string{"dependency"},
+		Short:      "Show which installed packages depend on which, and why one is installed",
 		Long: `Show the packages of the namespace and their dependencies: which package is installed for which, whether
 it was generated, and its problems. "(above)" marks one that was shown before, "(cycle)" one that depends
 on itself.

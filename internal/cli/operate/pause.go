@@ -46,8 +46,9 @@ deployment/lockstep-manager --replicas=0.`,
 func newUnpause(on command.Command) *cobra.Command {
 	c := &pauseCommand{Command: on}
 	return c.complete(&cobra.Command{
-		Use:   "unpause NAME",
-		Short: "Let the engine go on with a package",
+		Use:        "unpause NAME",
+		SuggestFor: []string{"resume"},
+		Short:      "Let the engine go on with a package",
 		Long: `Let the engine continue with a paused package. The command returns when the engine has noticed; rollout
 status watches what follows.`,
 	})

@@ -43,8 +43,9 @@ type statusReport struct {
 func newStatus(on command.Command) *cobra.Command {
 	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
-		Use:   "status NAME",
-		Short: "Show how a package stands, what blocks it and why",
+		Use:        "status NAME",
+		SuggestFor: []string{"get", "describe"},
+		Short:      "Show how a package stands, what blocks it and why",
 		Long: `Show the state of a package: its phases, what blocks them and why, its image and revision. --objects adds
 the objects of the newest revision with their health in the cluster; explain says more of the cause.
 

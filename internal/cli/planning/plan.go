@@ -43,8 +43,9 @@ type Planner struct {
 func newPlan(on command.Command) *cobra.Command {
 	c := &Planner{Command: on}
 	cmd := &cobra.Command{
-		Use:   "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
-		Short: "Show what an install or an upgrade would do, without doing it",
+		Use:        "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
+		SuggestFor: []string{"diff"},
+		Short:      "Show what an install or an upgrade would do, without doing it",
 		Long: `Show what installing a package, or changing an installed one, would do to the objects in the cluster, which
 rights somebody gains, and which data may be lost. Every change is sent to the API server as a dry run,
 which needs the rights of the change. Arguments and flags are those of install.

@@ -41,8 +41,6 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 package names them in spec.repositories, and update chooses from them.
 
 The repositories of a cluster are kept by kubectl package repo.`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(newBuild(streams), pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull), newPush(streams))

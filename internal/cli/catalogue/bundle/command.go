@@ -23,8 +23,6 @@ func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
 		Short: "Carry packages, with all that they need, into a network without access to their registry",
-		Args:  command.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSave(on), newLoad(on))
 	return cmd

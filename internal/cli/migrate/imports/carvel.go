@@ -21,8 +21,6 @@ func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Make Lockstep objects of what other package managers have",
-		Args:  command.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newCarvel(on))
 	return cmd

@@ -27,14 +27,13 @@ import (
 // New returns the command with those below it.
 func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "rollout",
-		Short: "Look at the revisions of a package, compare them, and go back",
+		Use:        "rollout",
+		SuggestFor: []string{"history", "rollback", "undo"},
+		Short:      "Look at the revisions of a package, compare them, and go back",
 		Long: `Look at the revisions of a package or deployment, compare them, and go back to one.
 
 RESOURCE is NAME, or package/NAME, clusterpackage/NAME, objectdeployment/NAME or
 clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on))
 	return cmd
