@@ -21,18 +21,9 @@ import (
 
 // reportFailure reports the error of a step that failed.
 func (s *reconciliation) reportFailure(ctx context.Context, failed error) error {
-	blocked := apply.IsBlocked(failed)
-	if !s.state.failures.Note(s.now, failed, blocked) {
-		return nil
-	}
-	written, err := statuswriter.WriteError(ctx, s.Client, s.owner, &s.owner.Status.ObservedGeneration, failed, blocked)
-	if err != nil && !apply.IsAbsent(err) {
-		return fmt.Errorf("write the status: %w", err)
-	}
-	if written && err == nil {
-		s.Fresh.Put(s.owner)
-	}
-	return nil
+	return statuswriter.Failure[int32]{
+		Object: s.owner, Observed: &s.owner.Status.ObservedGeneration, Failures: &s.state.failures, At: s.now, Err: failed, Blocked: apply.IsBlocked(failed),
+	}.Report(ctx, s.Client, s.Fresh)
 }
 
 // report writes a changed status: at once where the queue or a condition changed, since no update may begin before it is in

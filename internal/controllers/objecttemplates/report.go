@@ -26,21 +26,9 @@ func (s *reconciliation) reportAll(ctx context.Context, failed error) error {
 
 // reportFailure puts the error of a step on the status.
 func (s *reconciliation) reportFailure(ctx context.Context, failed error) error {
-	blocked := apply.IsBlocked(failed)
-	if !s.failures.Note(s.Now(), failed, blocked) {
-		return nil
-	}
-	written, err := statuswriter.WriteError(ctx, s.Client, s.tmpl, &s.tmpl.ObjectTemplateStatus().ObservedGeneration, failed, blocked)
-	if apply.IsAbsent(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("write the status: %w", err)
-	}
-	if written {
-		s.Fresh.Put(s.tmpl)
-	}
-	return nil
+	return statuswriter.Failure[int64]{
+		Object: s.tmpl, Observed: &s.tmpl.ObjectTemplateStatus().ObservedGeneration, Failures: &s.failures, At: s.Now(), Err: failed, Blocked: apply.IsBlocked(failed),
+	}.Report(ctx, s.Client, s.Fresh)
 }
 
 // report writes a changed status: at once where a condition changed its value, else once in
