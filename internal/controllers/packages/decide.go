@@ -36,8 +36,7 @@ func decide(v view) (step, string) {
 		return stepGather, v.inputError
 	}
 	reuse := load.Compare(v.pkg, v.fingerprint)
-	if reuse == load.UnpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg) ||
-		rereads(v) || refusedBefore(v.pkg)) {
+	if reuse == load.UnpackedCurrent && rendersAgain(v) {
 		reuse = load.UnpackedElsewhere
 	}
 	switch {
@@ -49,6 +48,17 @@ func decide(v view) (step, string) {
 		return stepHold, ""
 	}
 	return byAttempt(v), ""
+}
+
+// rendersAgain reports whether content that was unpacked for the present spec is rendered once more.
+func rendersAgain(v view) bool {
+	switch {
+	case v.dep == nil, v.newDigest != "":
+		return true
+	case repairsSlices(v), repairsTemplate(v), ahead(v.dep, v.pkg):
+		return true
+	}
+	return rereads(v) || refusedBefore(v.pkg)
 }
 
 // ahead reports whether a deployment was given content that the status does not record, as after a crash in between.
