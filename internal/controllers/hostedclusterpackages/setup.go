@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -59,22 +61,25 @@ func (r *Reconciler) concerns(pkg client.Object) bool {
 	if ownerOf(pkg) != nil {
 		return true
 	}
-	// Before the caches are filled there may be none yet: each is reconciled when they are.
-	return r.Client.Get(context.Background(), requestFor(pkg).NamespacedName, &corev1alpha1.HostedClusterPackage{}) == nil
+	// Before the caches are filled there may be none yet: each is reconciled when they are. A failed read says nothing.
+	err := r.Client.Get(context.Background(), requestFor(pkg).NamespacedName, &corev1alpha1.HostedClusterPackage{})
+	return !apierrors.IsNotFound(err)
 }
 
 // HostedChanged is called when hosted clusters changed, or whether they are known. It does not block.
 func (r *Reconciler) HostedChanged() {
-	panics.Go(context.Background(), "enqueueing HostedClusterPackages", r.enqueueAll)
+	const doing = "enqueueing HostedClusterPackages"
+	panics.Go(context.Background(), doing, func() { queueing.Repeat(context.Background(), doing, r.enqueueAll) })
 }
 
 // enqueueAll enqueues all HostedClusterPackages.
-func (r *Reconciler) enqueueAll() {
+func (r *Reconciler) enqueueAll(ctx context.Context) error {
 	list := &corev1alpha1.HostedClusterPackageList{}
-	if err := r.Client.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-		return // the cache has stopped, and with it this process
+	if err := r.Client.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list HostedClusterPackages: %w", err)
 	}
 	for i := range list.Items {
 		r.queue.Enqueue(requestFor(&list.Items[i]))
 	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package objecttemplates
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,7 +23,11 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 
 // Collect reads the templates of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
-	for _, tmpl := range listTemplates(m.reader) {
+	all, err := listTemplates(context.Background(), m.reader)
+	if err != nil {
+		return // no series, rather than none of templates
+	}
+	for _, tmpl := range all {
 		if renders, known := m.memory.rendersOf(tmpl); known {
 			out <- metrics.TemplateRenders.Value(float64(renders), tmpl.GetName(), tmpl.GetNamespace())
 		}

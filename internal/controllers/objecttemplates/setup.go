@@ -2,6 +2,7 @@ package objecttemplates
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -109,22 +110,26 @@ func (r *Reconciler) KindChanged(gk schema.GroupKind) {
 
 // EnvironmentChanged enqueues all templates. Those that see another environment are rendered.
 func (r *Reconciler) EnvironmentChanged() {
-	for _, tmpl := range listTemplates(r.Client) {
-		r.enqueue(keyOf(tmpl))
-	}
+	queueing.Repeat(context.Background(), "enqueueing templates for another environment", func(ctx context.Context) error {
+		all, err := listTemplates(ctx, r.Client)
+		for _, tmpl := range all {
+			r.enqueue(keyOf(tmpl))
+		}
+		return err
+	})
 }
 
 // listTemplates returns all templates of both scopes from the cache, for reading only.
-func listTemplates(reader client.Reader) []corev1alpha1.GenericObjectTemplate {
+func listTemplates(ctx context.Context, reader client.Reader) ([]corev1alpha1.GenericObjectTemplate, error) {
 	var all []corev1alpha1.GenericObjectTemplate
 	for _, scope := range scopes {
 		list := scope.NewObjectTemplateList()
-		if err := reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-			continue // the cache has stopped, and with it this process
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list templates: %w", err)
 		}
 		all = append(all, list.GenericObjectTemplates()...)
 	}
-	return all
+	return all, nil
 }
 
 func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }

@@ -43,7 +43,10 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	for _, scope := range corev1alpha1.Scopes() {
 		// A deployment has the name of its Package, also one of another owner.
-		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(r.packageChanged)).
+		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(func(ctx context.Context, before, after client.Object) error {
+			r.packageChanged(ctx, before, after)
+			return nil
+		})).
 			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
 	return r, r.followers.Watch(build).Complete(r)
@@ -55,11 +58,11 @@ func requestFor(obj client.Object) reconcile.Request {
 
 // EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.
 func (r *Reconciler) EnvironmentChanged() {
-	packages, err := load.ListPackages(context.Background(), r.Client)
-	if err != nil {
-		log.Log.Error(err, "the packages are not reconciled for another environment")
-	}
-	for _, pkg := range packages {
-		r.enqueue(keyOf(pkg))
-	}
+	queueing.Repeat(context.Background(), "enqueueing packages for another environment", func(ctx context.Context) error {
+		packages, err := load.ListPackages(ctx, r.Client)
+		for _, pkg := range packages {
+			r.enqueue(keyOf(pkg))
+		}
+		return err
+	})
 }

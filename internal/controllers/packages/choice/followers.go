@@ -2,6 +2,7 @@ package choice
 
 import (
 	"context"
+	"fmt"
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -34,7 +35,7 @@ func (f *Followers) Watch(build *builder.Builder) *builder.Builder {
 }
 
 // OffersChanged enqueues the followers of a package whose choice may change.
-func (f *Followers) OffersChanged(ctx context.Context, before, after client.Object) {
+func (f *Followers) OffersChanged(ctx context.Context, before, after client.Object) error {
 	was, is := specOf(before), specOf(after)
 	f.Catalogue.changed(changedNamespace(before, after))
 	f.Offered(was, is)
@@ -42,39 +43,55 @@ func (f *Followers) OffersChanged(ctx context.Context, before, after client.Obje
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}
 	delete(names, "")
 	for name := range names {
-		for _, pkg := range f.followers(ctx, name, changedNamespace(before, after)) {
+		followers, err := f.followers(ctx, name, changedNamespace(before, after))
+		if err != nil {
+			return err
+		}
+		for _, pkg := range followers {
 			if mayMove(pkg, changed) {
 				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
-	if len(changed) > 0 {
-		f.providersChanged(ctx, was, is, changedNamespace(before, after))
+	if len(changed) == 0 {
+		return nil
 	}
+	return f.providersChanged(ctx, was, is, changedNamespace(before, after))
 }
 
 // providersChanged enqueues the Packages that name an API which a package provides from now on, no more, or to others, and those
 // without a version.
-func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.AvailablePackageSpec, namespace string) {
+func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.AvailablePackageSpec, namespace string) error {
 	before, after := providersIn(was), providersIn(is)
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	for api := range all {
 		same := maps.Equal(before[api], after[api])
-		for _, pkg := range f.followers(ctx, api, namespace) {
+		followers, err := f.followers(ctx, api, namespace)
+		if err != nil {
+			return err
+		}
+		for _, pkg := range followers {
 			if !same || unresolved(pkg) {
 				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
+	return nil
 }
 
 // changedNamespace returns the namespace of the states of an object, of which one may be nil.
 func changedNamespace(before, after client.Object) string {
+	return existing(before, after).GetNamespace()
+}
+
+func changedName(before, after client.Object) string { return existing(before, after).GetName() }
+
+func existing(before, after client.Object) client.Object {
 	if after == nil {
-		return before.GetNamespace()
+		return before
 	}
-	return after.GetNamespace()
+	return after
 }
 
 func specOf(obj client.Object) *corev1alpha1.AvailablePackageSpec {
@@ -111,48 +128,65 @@ func byVersion(spec *corev1alpha1.AvailablePackageSpec) map[string][]*corev1alph
 }
 
 // followers returns the Packages that follow a package or an API: of a namespace, or all of them, for reading only.
-func (f *Followers) followers(ctx context.Context, name, namespace string) []corev1alpha1.GenericPackage {
+func (f *Followers) followers(ctx context.Context, name, namespace string) ([]corev1alpha1.GenericPackage, error) {
+	return f.packages(ctx, namespace, client.MatchingFields{followerIndex: name})
+}
+
+// packages returns Packages of a namespace, or all of both scopes, for reading only.
+func (f *Followers) packages(ctx context.Context, namespace string, of ...client.ListOption) ([]corev1alpha1.GenericPackage, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range corev1alpha1.Scopes() {
 		if namespace != "" && scope == corev1alpha1.ScopeCluster {
 			continue
 		}
 		list := scope.NewPackageList()
-		err := f.Catalogue.Reader.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{followerIndex: name}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			continue // the cache has stopped, and with it this process
+		if err := f.Catalogue.Reader.List(ctx, list, append(of, client.InNamespace(namespace), client.UnsafeDisableDeepCopy)...); err != nil {
+			return nil, fmt.Errorf("list Packages: %w", err)
 		}
 		all = append(all, list.GenericPackages()...)
 	}
-	return all
+	return all, nil
 }
 
 // repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more,
 // and the Packages without a version where it was fetched for the first time.
-func (f *Followers) repositoryChanged(ctx context.Context, before, after client.Object) {
+func (f *Followers) repositoryChanged(ctx context.Context, before, after client.Object) error {
 	if isPending(before) != isPending(after) {
-		f.enqueueUnresolved(ctx, before, after)
+		if err := f.enqueueUnresolved(ctx, changedNamespace(before, after)); err != nil {
+			return err
+		}
 	}
 	was, _ := before.(*corev1alpha1.ClusterPackageRepository)
 	is, _ := after.(*corev1alpha1.ClusterPackageRepository)
 	if was == nil && is == nil || was != nil && is != nil && equality.Semantic.DeepEqual(was.Spec.NamespaceSelector, is.Spec.NamespaceSelector) {
-		return
+		return nil
+	}
+	names, err := f.offeredBy(ctx, changedName(before, after))
+	if err != nil {
+		return err
 	}
 	own := map[string]labels.Set{}
-	for name := range f.offeredBy(ctx, was, is) {
-		for _, pkg := range f.followers(ctx, name, "") {
+	for name := range names {
+		followers, err := f.followers(ctx, name, "")
+		if err != nil {
+			return err
+		}
+		for _, pkg := range followers {
 			ns := pkg.GetNamespace()
 			if ns == "" {
 				continue // ClusterPackages see all repositories
 			}
 			if _, known := own[ns]; !known {
-				own[ns], _ = f.Catalogue.namespaceLabels(ctx, ns)
+				if own[ns], err = f.Catalogue.namespaceLabels(ctx, ns); err != nil {
+					return err
+				}
 			}
 			if selects(was, own[ns]) != selects(is, own[ns]) {
 				f.Enqueue(client.ObjectKeyFromObject(pkg))
 			}
 		}
 	}
+	return nil
 }
 
 func isPending(obj client.Object) bool {
@@ -160,23 +194,15 @@ func isPending(obj client.Object) bool {
 	return ok && offers.Pending(repository)
 }
 
-// enqueueUnresolved enqueues the Packages in the scope of a repository that have no version.
-func (f *Followers) enqueueUnresolved(ctx context.Context, before, after client.Object) {
-	namespace := changedNamespace(before, after)
-	for _, scope := range corev1alpha1.Scopes() {
-		if namespace != "" && scope == corev1alpha1.ScopeCluster {
-			continue
-		}
-		list := scope.NewPackageList()
-		if err := f.Catalogue.Reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-			return // the cache has stopped, and with it this process
-		}
-		for _, pkg := range list.GenericPackages() {
-			if pkg.PackageSpec().PackageRef != nil && unresolved(pkg) {
-				f.Enqueue(client.ObjectKeyFromObject(pkg))
-			}
+// enqueueUnresolved enqueues the Packages of a namespace, or all, that have no version.
+func (f *Followers) enqueueUnresolved(ctx context.Context, namespace string) error {
+	packages, err := f.packages(ctx, namespace)
+	for _, pkg := range packages {
+		if pkg.PackageSpec().PackageRef != nil && unresolved(pkg) {
+			f.Enqueue(client.ObjectKeyFromObject(pkg))
 		}
 	}
+	return err
 }
 
 // selects reports whether a repository exists and is for the namespaces with some labels.
@@ -184,18 +210,13 @@ func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) 
 	return repository != nil && offers.Visible(&repository.Spec, own)
 }
 
-// offeredBy returns the names of packages of which a repository offers a version, and the APIs that these provide.
-func (f *Followers) offeredBy(ctx context.Context, states ...*corev1alpha1.ClusterPackageRepository) map[string]bool {
-	repository, names := "", map[string]bool{}
-	for _, state := range states {
-		if state != nil {
-			repository = state.Name
-		}
-	}
+// offeredBy returns the names of packages of which a repository of the cluster offers a version, and the APIs that these provide.
+func (f *Followers) offeredBy(ctx context.Context, repository string) (map[string]bool, error) {
 	list := &corev1alpha1.ClusterAvailablePackageList{}
 	if err := f.Catalogue.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-		return names // the cache has stopped, and with it this process
+		return nil, fmt.Errorf("read the offers of %s: %w", repository, err)
 	}
+	names := map[string]bool{}
 	for i := range list.Items {
 		spec := &list.Items[i].Spec
 		for j := range spec.Versions {
@@ -207,27 +228,28 @@ func (f *Followers) offeredBy(ctx context.Context, states ...*corev1alpha1.Clust
 			}
 		}
 	}
-	return names
+	return names, nil
 }
 
 // namespaceChanged enqueues the followers in a namespace whose labels changed what they see.
-func (f *Followers) namespaceChanged(ctx context.Context, before, after client.Object) {
+func (f *Followers) namespaceChanged(ctx context.Context, before, after client.Object) error {
 	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
-		return
+		return nil
 	}
 	repositories := &corev1alpha1.ClusterPackageRepositoryList{}
-	if err := f.Catalogue.Reader.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil || !seesOthers(repositories.Items, before, after) {
-		return
+	if err := f.Catalogue.Reader.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("read repositories: %w", err)
 	}
-	list := &corev1alpha1.PackageList{}
-	if err := f.Catalogue.Reader.List(ctx, list, client.InNamespace(after.GetName()), client.UnsafeDisableDeepCopy); err != nil {
-		return // the cache has stopped, and with it this process
+	if !seesOthers(repositories.Items, before, after) {
+		return nil
 	}
-	for i := range list.Items {
-		if list.Items[i].Spec.PackageRef != nil {
-			f.Enqueue(client.ObjectKeyFromObject(&list.Items[i]))
+	packages, err := f.packages(ctx, after.GetName())
+	for _, pkg := range packages {
+		if pkg.PackageSpec().PackageRef != nil {
+			f.Enqueue(client.ObjectKeyFromObject(pkg))
 		}
 	}
+	return err
 }
 
 // seesOthers reports whether a change of labels shows or hides a repository.
