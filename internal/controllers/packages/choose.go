@@ -49,14 +49,14 @@ func (s *reconciliation) choose(ctx context.Context) error {
 // there are several that fit. The installed version stays where there is none.
 func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	all, installed := s.choice.Candidates, s.pkg.PackageStatus().Resolved
-	s.state.awaited = nil
+	s.state.chosenBy = nil
 	switch {
 	case len(all) < 2 || len(all[0].Version.Dependencies) == 0 || remote(s.pkg):
 		return nil
 	case installed != nil && installed.Version == all[0].Version.Version:
 		return nil // it is there already
 	}
-	k, err := s.survey(ctx, s.pkg.GetNamespace())
+	k, err := s.ledger.Survey(ctx, s.pkg.GetNamespace())
 	if err != nil {
 		return err
 	}
@@ -65,19 +65,16 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	if root.Versions = dependencies.VersionsOf(s.pkg, all); root.UserManaged {
 		return nil
 	}
-	s.attend(keyOf(s.pkg))
+	s.ledger.Open(keyOf(s.pkg))
 	var own, alone resolver.Result
-	var awaited []string
 	err = s.withInput(ctx, root, k, served, func(in dependencies.Input) (err error) {
-		own, alone, awaited, err = dependencies.DecideVersion(in)
+		own, alone, s.state.chosenBy, err = dependencies.DecideVersion(in)
 		return err
 	})
+	s.ledger.Note(keyOf(s.pkg), s.state.chosenBy)
 	if err != nil {
-		s.await(keyOf(s.pkg), nil)
 		return err
 	}
-	s.state.awaited = awaited
-	s.await(keyOf(s.pkg), awaited)
 	at := slices.IndexFunc(all, func(o offers.Offered) bool { return o.Version.Version == own.Version })
 	if own.Failed() {
 		at = slices.IndexFunc(all, func(o offers.Offered) bool { return installed != nil && o.Version.Version == installed.Version })

@@ -381,7 +381,7 @@ func (c *cluster) generate(name string, dependents ...string) {
 
 func (c *cluster) surveyOf(namespace string) dependencies.Known {
 	c.t.Helper()
-	k, err := c.survey(c.t.Context(), namespace)
+	k, err := c.ledger.Survey(c.t.Context(), namespace)
 	c.must(err)
 	return k
 }

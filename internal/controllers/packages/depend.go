@@ -27,26 +27,30 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	required, known := s.requirements()
 	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
 		if known {
-			s.await(keyOf(s.pkg), s.state.awaited)
+			s.ledger.Note(keyOf(s.pkg), s.state.chosenBy)
 		}
 		return s.step, s.why, nil
 	}
 	undeployed := s.step == stepDeploy && s.attempt.Out.Deployed.IsZero()
-	end, admitted := s.beginResolution(ctx, undeployed, required)
+	var end func()
+	ok := !s.waitsForOthers(ctx, undeployed && len(required) > 0)
+	if ok {
+		end, ok = s.take(&s.resolutions)
+	}
 	switch {
-	case !admitted && s.step == stepDeploy:
+	case !ok && s.step == stepDeploy:
 		return stepGather, "", nil // also once it is deployed: the status must record the loaded content before that is dropped
-	case !admitted:
+	case !ok:
 		return s.step, s.why, nil
 	}
 	defer end()
-	now, done, err := s.resolveDependencies(ctx, required)
+	committed, err := s.resolveDependencies(ctx, required)
 	if err != nil {
 		return s.step, "", err
 	}
-	defer done()
+	defer committed.Done()
 	d := s.required
-	if d.Err = s.perform(ctx, d, now); queueing.Raced(d.Err) {
+	if d.Err = s.perform(ctx, d, committed.Now); queueing.Raced(d.Err) {
 		return s.step, "", d.Err
 	}
 	switch {
@@ -71,56 +75,47 @@ func (s *reconciliation) record(ctx context.Context) error {
 	return nil
 }
 
-// beginResolution reports whether it is the turn of the Package, as begin does; first it may pause where it is new.
-func (s *reconciliation) beginResolution(ctx context.Context, undeployed bool, required []corev1alpha1.Dependency) (end func(), admitted bool) {
-	if undeployed && len(required) > 0 {
-		if left := s.pause(ctx); left > 0 {
-			s.Requeue(left)
-			return nil, false
-		}
-	}
-	return s.begin(&s.resolving.resolutions)
-}
-
-// resolveDependencies makes the plan for the requirements, without a lock, and again where the
-// survey changed meanwhile. Its decision counts for others until done is called.
-func (s *reconciliation) resolveDependencies(
-	ctx context.Context, required []corev1alpha1.Dependency,
-) (now dependencies.Known, done func(), err error) {
+// resolveDependencies makes the plan for the requirements, without a lock, and again where the Packages changed meanwhile.
+func (s *reconciliation) resolveDependencies(ctx context.Context, required []corev1alpha1.Dependency) (c dependencies.Committed, err error) {
 	root, served := dependencies.RootOf(s.pkg, required), dependencies.Once(s.servedAPI())
 	if s.step == stepDeploy {
 		loaded := s.attempt.Out.Content.Resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
-	s.attend(keyOf(s.pkg))
-	was, err := s.survey(ctx, s.pkg.GetNamespace())
-	if err != nil {
-		s.await(keyOf(s.pkg), s.state.awaited)
-		return now, nil, err
-	}
+	s.ledger.Open(keyOf(s.pkg))
+	was, err := s.ledger.Survey(ctx, s.pkg.GetNamespace())
 	for attempt := 1; ; attempt++ {
 		var plan *dependencies.Plan
-		err := s.withInput(ctx, root, was, served, func(in dependencies.Input) (err error) {
-			plan, err = dependencies.Decide(in)
-			return err
-		})
+		if err == nil {
+			err = s.withInput(ctx, root, was, served, func(in dependencies.Input) (err error) {
+				plan, err = dependencies.Decide(in)
+				return err
+			})
+		}
 		if err != nil {
-			s.await(keyOf(s.pkg), s.state.awaited)
-			return now, nil, err
+			s.ledger.Note(keyOf(s.pkg), s.state.chosenBy)
+			return c, err
 		}
-		s.await(keyOf(s.pkg), slices.Concat(plan.Awaited, s.state.awaited))
-		last := attempt >= limits.ResolutionAttempts
-		switch was, done, err = s.commit(ctx, plan, was, last); {
-		case err == nil:
+		s.ledger.Note(keyOf(s.pkg), slices.Concat(plan.Awaited, s.state.chosenBy))
+		last := attempt == limits.ConflictAttempts
+		switch c, err = s.ledger.Commit(ctx, snapshot.InstanceOf(s.pkg), plan, was, last); {
+		case err != nil:
+			return c, err
+		case c.Done != nil:
+			if c.Outdated {
+				s.Requeue(limits.ConflictRetry)
+			}
 			s.required = plan
-			return was, done, nil
-		case !errors.Is(err, errOutdated):
-			return now, nil, err
+			return c, nil
 		case last:
-			return now, nil, apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), s.pkg.GetName(), err)
+			return c, apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), s.pkg.GetName(), errOutdated)
 		}
+		was = c.Now
 	}
 }
+
+// errOutdated means that the Packages that a resolution read have changed since.
+var errOutdated = errors.New("what it depends on is being deleted")
 
 // withInput calls decide, in the turn of the namespace on the processors, with what a decision for the Package is made from.
 func (s *reconciliation) withInput(
@@ -194,21 +189,32 @@ func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	return nil, false
 }
 
-// pause returns how long a new Package of a user waits before its dependencies are resolved, so that those that are applied together are
-// resolved together: until no other of its scope is as new, and the requirements of these are known. It is bounded.
-func (s *reconciliation) pause(ctx context.Context) time.Duration {
+// waitsForOthers reports whether a new Package waits for others that are applied together with it.
+func (s *reconciliation) waitsForOthers(ctx context.Context, isNew bool) bool {
+	if !isNew {
+		return false
+	}
+	left := s.untilOthersAreKnown(ctx)
+	if left > 0 {
+		s.Requeue(left)
+	}
+	return left > 0
+}
+
+// untilOthersAreKnown returns how long a new Package of a user waits before its dependencies are resolved, so that those that are applied
+// together are resolved together: until no other of its scope is as new, and the requirements of these are known. It is bounded.
+func (s *reconciliation) untilOthersAreKnown(ctx context.Context) time.Duration {
 	if dependencies.Generated(s.pkg) || remote(s.pkg) || s.pkg.PackageStatus().Resolved != nil || len(s.pkg.PackageStatus().Dependencies) > 0 {
 		return 0
 	}
 	short, long := s.Pace.Of(limits.ResolutionPause), s.Pace.Of(limits.ResolutionPauseMax)
 	left := s.since(s.pkg, short)
-	others, err := s.packagesIn(ctx, s.pkg.GetNamespace())
+	others, err := latest{s.Reconciler}.In(ctx, s.pkg.GetNamespace())
 	if err != nil {
-		return 0 // so is the survey that follows
+		return 0 // the survey that follows returns it
 	}
-	for _, cached := range others {
-		other, ok := s.Fresh.Latest(cached).(corev1alpha1.GenericPackage)
-		if !ok || other.GetName() == s.pkg.GetName() || !s.takesPart(other) || other.PackageStatus().Resolved != nil {
+	for _, other := range others {
+		if other.GetName() == s.pkg.GetName() || !s.takesPart(other) || other.PackageStatus().Resolved != nil {
 			continue
 		}
 		left = max(left, s.since(other, short))

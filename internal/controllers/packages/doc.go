@@ -6,8 +6,8 @@
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
 //	load       pull and render in the background (package load)
-//	depend     what it depends on is decided (package dependencies, pure) in its turn (turns.go), and installed and awaited:
-//	           survey.go, choice ─► decision ─► perform.go, release.go; wake.go enqueues for another
+//	depend     in its turn (turns.go), what it depends on is surveyed and decided (package dependencies), and installed and
+//	           released (perform.go, release.go); the Ledger of dependencies has who waits for what
 //	deploy     slices (slices.go) and the deployment (template.go), or its settings alone
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted; after those that depend on it (hold.go)

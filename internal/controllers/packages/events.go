@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -9,9 +10,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // Reasons of events that are no reasons of conditions.
@@ -109,4 +112,30 @@ func (s *reconciliation) recordEvents(before, after *corev1alpha1.PackageStatus)
 		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
 		s.Events.Eventf(s.pkg, nil, e.kind, e.reason, e.action, "%s", note)
 	}
+}
+
+// warnUpgraded names in an event those that depend on a package and do not accept the version that is rolled out.
+func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1alpha1.PackageStatus) {
+	if before.Resolved == nil || after.Resolved == nil || before.Resolved.Version == after.Resolved.Version {
+		return
+	}
+	own := snapshot.InstanceOf(s.pkg)
+	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // an event is no decision
+	if names := dependencies.Refusing(dependents, own, after.Resolved.Version); len(names) > 0 {
+		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+dependencies.FirstOf(names)+". Change these.")
+	}
+}
+
+// warnDeleted names in an event those that depend on a package that is being deleted, and
+// do not hold it.
+func (s *reconciliation) warnDeleted(ctx context.Context) {
+	own := snapshot.InstanceOf(s.pkg)
+	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // an event is no decision
+	if names := dependencies.Refusing(dependents, own, ""); len(names) > 0 {
+		s.warn("Delete", "It is deleted, and these depend on it: "+dependencies.FirstOf(names)+".")
+	}
+}
+
+func (s *reconciliation) warn(action, note string) {
+	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventDependents, action, "%s", conditions.Cut(conditions.Message(note), limits.EventNote))
 }

@@ -22,7 +22,7 @@ func (s *reconciliation) hold(ctx context.Context) error {
 	if s.wroteNothing(ctx) {
 		return nil
 	}
-	k, err := s.survey(ctx, s.pkg.GetNamespace())
+	k, err := s.ledger.Survey(ctx, s.pkg.GetNamespace())
 	s.heldBy = dependencies.Holders(k.Installed, snapshot.InstanceOf(s.pkg))
 	return err
 }

@@ -30,10 +30,9 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Lock()
 	st := r.memory.states[key]
-	delete(r.memory.awaited, key)
-	delete(r.memory.missed, key)
 	delete(r.memory.states, key)
 	r.memory.Unlock()
+	r.ledger.Drop(key)
 	if st == nil {
 		return
 	}

@@ -3,7 +3,6 @@ package packages
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,63 +38,24 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 		return nil
 	}
 	own, at := snapshot.InstanceOf(s.pkg), resolver.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
-	pkg, others, done, err := s.decideRelease(ctx, entry.Name, at)
-	if err != nil || pkg == nil {
+	r, err := s.ledger.Release(ctx, s.pkg, entry.Name, at, s.leaves())
+	if err != nil || r.Package == nil {
 		return err
 	}
-	if done == nil {
-		if names := dependencies.Elsewhere(own, others); len(names) > 0 && dependencies.Deletes(s.pkg, entry.Name, pkg) {
+	pkg := r.Package
+	if r.Done == nil {
+		if names := dependencies.Elsewhere(own, r.Others); len(names) > 0 && dependencies.Deletes(s.pkg, entry.Name, pkg) {
 			s.warn("Release", fmt.Sprintf("%s stays, since %s depend on it. Delete it where nobody needs it.", at, dependencies.FirstOf(names)))
 		}
-		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own, others) })
+		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own, r.Others) })
 	}
-	defer done()
+	defer r.Done()
 	err = s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
-		s.wake(func(name string) bool { return name == offers.NameOf(pkg) })
+		s.ledger.Changed(func(name string) bool { return name == offers.NameOf(pkg) }) // it stays
 		return fmt.Errorf("delete %s: %w", at, err)
 	}
 	return nil
-}
-
-// decideRelease returns the package to release, nil for none, and the others that depend
-// on it. Where it is to be deleted, that counts for others until done is called.
-func (s *reconciliation) decideRelease(
-	ctx context.Context, dependency string, at resolver.Instance,
-) (pkg corev1alpha1.GenericPackage, others []resolver.Instance, done func(), err error) {
-	own := snapshot.InstanceOf(s.pkg)
-	s.resolving.mu.Lock()
-	defer s.resolving.mu.Unlock()
-	k, err := s.surveyed(ctx, own.Namespace)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	if pkg = k.Packages[at]; pkg == nil || pkg.GetDeletionTimestamp() != nil || !dependencies.Marked(own, pkg) {
-		return nil, nil, nil, nil
-	}
-	if others, err = s.others(ctx, k, own, at); err != nil {
-		return nil, nil, nil, err
-	}
-	if len(others) == 0 && dependencies.Deletes(s.pkg, dependency, pkg) && !s.leaves() {
-		decided := s.resolving.decided[own]
-		decided.Deletes = at
-		done = s.note(ctx, own, decided)
-	}
-	return pkg, others, done, nil
-}
-
-// others returns what but a Package records an instance, as is known, and of all namespaces.
-func (r *Reconciler) others(ctx context.Context, k dependencies.Known, own, at resolver.Instance) ([]resolver.Instance, error) {
-	found := map[resolver.Instance]bool{}
-	for _, i := range dependencies.DependentsBy(k.Installed)[at] {
-		found[i] = true
-	}
-	dependents, err := r.dependentsOf(ctx, at)
-	for _, pkg := range dependents {
-		found[snapshot.InstanceOf(pkg)] = true
-	}
-	delete(found, own)
-	return slices.SortedFunc(maps.Keys(found), resolver.Instance.Compare), err
 }
 
 // releaseAll releases what a deleted Package depended on, after its own objects are gone. It reports false where it is not its
@@ -105,8 +65,8 @@ func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	if len(recorded) == 0 || !slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
 		return true, nil
 	}
-	end, admitted := s.begin(&s.resolving.releases)
-	if !admitted {
+	end, ok := s.take(&s.releases)
+	if !ok {
 		return false, nil
 	}
 	defer end()

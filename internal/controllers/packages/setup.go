@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,10 +44,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	for _, scope := range corev1alpha1.Scopes() {
 		// A deployment has the name of its Package, also one of another owner.
-		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(func(ctx context.Context, before, after client.Object) error {
-			r.packageChanged(ctx, before, after)
-			return nil
-		})).
+		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(r.packageChanged)).
 			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
 	return r, r.followers.Watch(build).Complete(r)
@@ -54,6 +52,18 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 
 func requestFor(obj client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: keyOf(obj)}
+}
+
+// packageChanged enqueues the Packages that depend on one, or that it depended on.
+func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Object) error {
+	was, _ := before.(corev1alpha1.GenericPackage)
+	is, _ := after.(corev1alpha1.GenericPackage)
+	return r.ledger.PackageChanged(ctx, was, is)
+}
+
+// KindChanged enqueues the Packages that depend on a kind, which is served in another way, and reports whether there are any.
+func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
+	return r != nil && r.ledger.KindChanged(gk)
 }
 
 // EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.

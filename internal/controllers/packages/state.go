@@ -44,9 +44,11 @@ type Reconciler struct {
 	// identity is that of this process in records of loads.
 	identity  string
 	loads     *load.Loads
-	resolving resolving
 	catalogue *choice.Catalogue
 	followers *choice.Followers
+	ledger    *dependencies.Ledger
+	// resolutions and releases are made in turns: one of each namespace at a time, and of all ClusterPackages.
+	resolutions, releases turns
 }
 
 type reconciliation struct {
@@ -54,8 +56,8 @@ type reconciliation struct {
 	state *state
 	view
 	queueing.Outcome
-	// waits are the turns in one of which it is reconciled again; nil for none.
-	waits *turns
+	// turns are those in one of which it is reconciled again; nil for none.
+	turns *turns
 }
 
 // view is the snapshot of one Package in one reconcile: the input of its decision and status.
@@ -201,10 +203,6 @@ type Options struct {
 type memory struct {
 	sync.Mutex
 	states map[types.NamespacedName]*state
-	// awaited is what the dependencies of Packages were resolved by.
-	awaited map[types.NamespacedName][]string
-	// missed is what arrived while the dependencies of a Package are being resolved.
-	missed map[types.NamespacedName][]func(string) bool
 }
 
 // state is the memory of one Package, for its reconcile alone.
@@ -218,8 +216,8 @@ type state struct {
 	template templateVersion
 	drifted  bool
 	hashKey  []byte
-	// awaited is what the choice of a version was resolved by.
-	awaited  []string
+	// chosenBy are the names that the choice of a version was resolved by.
+	chosenBy []string
 	failures queueing.Failures
 	load     *load.Package
 	choice   choice.Memory
@@ -230,18 +228,6 @@ type templateVersion struct {
 	uid        types.UID
 	generation int64
 	recorded   string
-}
-
-// resolving is the state of the resolutions of this process. Packages of one scope, a
-// namespace or all ClusterPackages, are resolved one after the other, so that two of them
-// do not install a third one each. No lock is held while a resolution is computed or
-// written: a decision is noted, and counts for others as if it was written.
-type resolving struct {
-	resolutions, releases turns
-
-	mu sync.Mutex
-	// decided is what Packages are about to record and to delete, by these.
-	decided dependencies.Decisions
 }
 
 // turns are those of the namespaces, and that of ClusterPackages, which waits for no namespace.

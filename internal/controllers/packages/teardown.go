@@ -19,7 +19,7 @@ import (
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	s.connect()
-	s.await(keyOf(s.pkg), nil)
+	s.ledger.Drop(keyOf(s.pkg))
 	finalizer := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if !s.controls() && finalizer && s.state.terminating.IsZero() {
 		// The cache may be behind: a deployment that outlives the Package that controls it is torn down without the deletion policy.

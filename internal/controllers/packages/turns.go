@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
@@ -32,25 +33,26 @@ func (r *Reconciler) connect(reader client.Reader) {
 		},
 	})
 	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered}
-	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.offersWake}
-	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolving.resolutions, limits.ReleasesAtOnce: &r.resolving.releases} {
+	r.ledger = &dependencies.Ledger{Packages: latest{r}, Enqueue: enqueue}
+	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.ledger.OfferChanged}
+	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolutions, limits.ReleasesAtOnce: &r.releases} {
 		t.namespaces.Most, t.namespaces.Enqueue, t.cluster.Enqueue = most, enqueue, enqueue
 	}
 }
 
-// begin reports whether it is the turn of a Package; if so, end has to be called. Else it is reconciled again in its turn.
-func (s *reconciliation) begin(t *turns) (end func(), admitted bool) {
+// take reports whether it is the turn of a Package; if so, end has to be called. Else it is reconciled again in its turn.
+func (s *reconciliation) take(t *turns) (end func(), ok bool) {
 	key := keyOf(s.pkg)
-	if end, admitted = t.of(key.Namespace).Begin(key.Namespace, key); !admitted {
-		s.waits = t
+	if end, ok = t.of(key.Namespace).Begin(key.Namespace, key); !ok {
+		s.turns = t
 	}
-	return end, admitted
+	return end, ok
 }
 
-// leave removes a Package from all queues but the one that its last reconcile entered.
-func (r *Reconciler) leave(req reconcile.Request, s *reconciliation) {
-	for _, t := range []*turns{&r.resolving.resolutions, &r.resolving.releases} {
-		if s == nil || s.waits != t {
+// leaveTurns removes a Package from all queues but the one that its last reconcile entered.
+func (r *Reconciler) leaveTurns(req reconcile.Request, s *reconciliation) {
+	for _, t := range []*turns{&r.resolutions, &r.releases} {
+		if s == nil || s.turns != t {
 			t.of(req.Namespace).Leave(req.Namespace, req.NamespacedName)
 		}
 	}

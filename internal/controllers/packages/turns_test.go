@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // requiresShops is a Package that was loaded and requires an API, of which the schema is read.
@@ -93,10 +94,10 @@ func TestUnreadPackages(t *testing.T) {
 	if err := db.hold(t.Context()); !errors.Is(err, stopped) {
 		t.Errorf("held by %v: %v", db.heldBy, err)
 	}
-	if _, _, err := c.of(c.get("shop")).resolveDependencies(t.Context(), nil); !errors.Is(err, stopped) {
+	if _, err := c.of(c.get("shop")).resolveDependencies(t.Context(), nil); !errors.Is(err, stopped) {
 		t.Error("resolved:", err)
 	}
-	if _, _, _, err := c.of(c.get("shop")).decideRelease(t.Context(), "db", in("shop.db")); !errors.Is(err, stopped) {
+	if _, err := c.ledger.Release(t.Context(), c.get("shop"), "db", in("shop.db"), false); !errors.Is(err, stopped) {
 		t.Error("released:", err)
 	}
 	c.Client = working
@@ -117,38 +118,38 @@ func TestDecisionsCount(t *testing.T) {
 		c.must(s.hold(t.Context()))
 		return s.heldBy
 	}
-	s := c.of(blog)
+	own := snapshot.InstanceOf(blog)
 	d := &dependencies.Plan{Entries: []corev1alpha1.DependencyStatus{entry("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}}
 	d.Result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}
 	was := c.surveyOf("team")
-	_, done, err := s.commit(t.Context(), d, was, false)
-	if err != nil || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
+	blogs, err := c.ledger.Commit(t.Context(), own, d, was, false)
+	if err != nil || blogs.Outdated || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
 		t.Errorf("committed %v, held by %v", err, held())
 	}
-	if done(); fmt.Sprint(held()) != "[Package team/shop]" {
+	if blogs.Done(); fmt.Sprint(held()) != "[Package team/shop]" {
 		t.Errorf("held by %v", held())
 	}
 	// A deletion that is decided on is one for others.
 	shop := c.get("shop")
 	shop.Spec.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
-	pkg, others, done, err := c.of(shop).decideRelease(t.Context(), "db", db)
-	if err != nil || pkg == nil || len(others) > 0 || done == nil {
-		t.Fatalf("%v, others %v", pkg, others)
+	shops, err := c.ledger.Release(t.Context(), shop, "db", db, false)
+	if err != nil || shops.Package == nil || len(shops.Others) > 0 || shops.Done == nil {
+		t.Fatalf("%+v, %v", shops, err)
 	}
 	for _, last := range []bool{false, true} {
-		if _, _, err := s.commit(t.Context(), d, was, last); !errors.Is(err, errOutdated) {
+		if blogs, err := c.ledger.Commit(t.Context(), own, d, was, last); err != nil || blogs.Done != nil {
 			t.Errorf("a package that is being deleted is used (last attempt: %t)", last)
 		}
 	}
-	done()
-	if _, done, err = s.commit(t.Context(), d, was, false); err != nil {
-		t.Error("it stays, and is used")
+	shops.Done()
+	if blogs, err = c.ledger.Commit(t.Context(), own, d, was, false); err != nil || blogs.Done == nil {
+		t.Fatal("it stays, and is used")
 	}
 	// And the other way round: a used package stays.
-	if _, others, deletion, _ := c.of(shop).decideRelease(t.Context(), "db", db); deletion != nil || fmt.Sprint(others) != "[Package team/blog]" {
-		t.Errorf("deleted beside %v", others)
+	if shops, _ = c.ledger.Release(t.Context(), shop, "db", db, false); shops.Done != nil || fmt.Sprint(shops.Others) != "[Package team/blog]" {
+		t.Errorf("deleted beside %v", shops.Others)
 	}
-	done()
+	blogs.Done()
 }
 
 // A resolution that is overtaken is made again; in the last attempt it is given up only
@@ -171,7 +172,7 @@ func TestOvertakenResolution(t *testing.T) {
 	entry.Name, entry.API = "shops", &corev1alpha1.DependencyAPI{APIVersion: "example.com/v1", Kind: "Shop"}
 	s := c.of(newPackage(recording(entry)))
 	s.step = stepSync
-	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.Result.Ready || reads < limits.ResolutionAttempts {
+	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.Result.Ready || reads < limits.ConflictAttempts {
 		t.Errorf("%+v after %d reads", s.required, reads)
 	}
 }
@@ -194,7 +195,7 @@ func TestTurns(t *testing.T) {
 	}
 	var ends []func()
 	for k := range limits.ResolutionsAtOnce {
-		end, admitted := of(fmt.Sprintf("ns-%d", k), "x").begin(&c.resolving.resolutions)
+		end, admitted := of(fmt.Sprintf("ns-%d", k), "x").take(&c.resolutions)
 		if !admitted {
 			t.Fatalf("namespace %d waits", k)
 		}
@@ -203,11 +204,11 @@ func TestTurns(t *testing.T) {
 	deployed := of("ns-new", "x")
 	deployed.attempt.Out.Deployed = start
 	for _, s := range []*reconciliation{of("ns-0", "second"), deployed} {
-		if err := s.next(s.depend)(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
+		if err := s.next(s.depend)(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.turns != &c.resolutions {
 			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)
 		}
 	}
-	if end, admitted := of("", "platform").begin(&c.resolving.resolutions); !admitted {
+	if end, admitted := of("", "platform").take(&c.resolutions); !admitted {
 		t.Error("a ClusterPackage waits for namespaces")
 	} else {
 		end()
@@ -217,7 +218,7 @@ func TestTurns(t *testing.T) {
 		t.Errorf("%s is next", next)
 	}
 	// One that needs its turn no more lets the next one in.
-	c.leave(requestFor(of("ns-0", "second").pkg), nil)
+	c.leaveTurns(requestFor(of("ns-0", "second").pkg), nil)
 	if next := <-enqueued; next.Namespace != "ns-new" {
 		t.Errorf("%s is next", next)
 	}
@@ -242,12 +243,12 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	go func() {
 		at := in("shop.db")
 		s := c.of(c.get("blog"))
-		end, _ := s.begin(&s.resolving.resolutions)
+		end, _ := s.take(&s.resolutions)
 		defer end()
 		d := &dependencies.Plan{Result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
-		now, done, _ := s.commit(t.Context(), d, c.surveyOf("team"), true)
-		defer done()
-		slow <- s.perform(t.Context(), d, now)
+		committed, _ := c.ledger.Commit(t.Context(), snapshot.InstanceOf(s.pkg), d, c.surveyOf("team"), true)
+		defer committed.Done()
+		slow <- s.perform(t.Context(), d, committed.Now)
 	}()
 	<-entered
 	other := requiresShops(c)
@@ -264,32 +265,6 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	close(leaves)
 	if err := <-slow; err != nil && !queueing.Raced(err) {
 		t.Error(err)
-	}
-}
-
-// An arrival during the resolution of a Package enqueues that Package again, if it awaits
-// the arrival.
-func TestArrivalsDuringAResolution(t *testing.T) {
-	t.Parallel()
-	r, enqueued := newReconciler(t)
-	own := types.NamespacedName{Namespace: "team", Name: "shop"}
-	arrive := func(name string) { r.wake(func(awaited string) bool { return awaited == name }) }
-	for _, tc := range []struct {
-		arrives string
-		want    int
-	}{{"db", 1}, {"other", 0}} {
-		r.attend(own)
-		arrive(tc.arrives)
-		r.await(own, []string{"api", "db"})
-		if len(enqueued) != tc.want {
-			t.Errorf("%s arrives: %d are enqueued", tc.arrives, len(enqueued))
-		}
-		for len(enqueued) > 0 {
-			<-enqueued
-		}
-	}
-	if arrive("db"); len(enqueued) != 1 || len(r.memory.missed) > 0 {
-		t.Errorf("afterwards: %d are enqueued, %v", len(enqueued), r.memory.missed)
 	}
 }
 

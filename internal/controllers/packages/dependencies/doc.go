@@ -5,8 +5,20 @@
 //	        ▲                                    │
 //	        └── Decisions: what others are about to write counts as written
 //
-// It writes nothing. What a decision reads beside Known, as offers and versions, it reads by functions of its Input.
+// It writes nothing. Packages are read through an interface of its Ledger, and what a decision reads beside Known, as offers and versions,
+// by functions of its Input.
 //
+// The Ledger has all of who waits for what, in the order of one resolution:
+//
+//	Open     changes are kept from now on
+//	Survey   the Packages at one moment, with the decisions of others
+//	Note     the names that it was resolved by; a change of one of them, since Open or later, enqueues the Package
+//	Commit   the decision counts for others, until it is written
+//	Changed  a package, an offer or a kind is another one now (changes.go)
+//	Drop     the Package is deleted
+//
+//	ledger.go     these
+//	changes.go    which names a change of a Package, an offer or a kind is about
 //	decide.go     one Package together with those whose dependencies are open, or may move
 //	known.go      the Packages that matter, and whether a plan still fits them
 //	plan.go       a plan, and how the status shows it

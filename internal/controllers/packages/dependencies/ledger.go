@@ -1,0 +1,227 @@
+package dependencies
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+// Packages reads Packages in their latest known states, for reading only.
+type Packages interface {
+	// In returns those of a namespace, or without one ClusterPackages.
+	In(ctx context.Context, namespace string) ([]corev1alpha1.GenericPackage, error)
+	// DependentsOf returns those that record an instance as what satisfies a dependency.
+	DependentsOf(ctx context.Context, i resolver.Instance) ([]corev1alpha1.GenericPackage, error)
+	// Deleting reports whether an instance is being deleted.
+	Deleting(ctx context.Context, i resolver.Instance) bool
+}
+
+// Ledger records which Packages wait for what, and which decisions about dependencies are not written yet. It is safe for concurrent use.
+//
+// A resolution is opened, and closed by a note of the names that it was resolved by. A change of a name enqueues the Packages that have a
+// note of it, also one that came while the resolution was open. No lock is held while a resolution is computed or written: its decision is
+// committed, and counts for others as if it was written.
+type Ledger struct {
+	Packages Packages
+	Enqueue  func(types.NamespacedName)
+
+	mu sync.Mutex
+	// notes are the names that the dependencies of Packages were resolved by: of packages, and of APIs.
+	notes map[types.NamespacedName][]string
+	// open are the changes since the resolution of a Package was opened.
+	open map[types.NamespacedName][]func(string) bool
+
+	// deciding is held from a survey to the decision that follows from it.
+	deciding sync.Mutex
+	decided  Decisions
+}
+
+// Open opens a resolution: changes are kept from now on, until it is known which of them matter.
+func (l *Ledger) Open(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = map[types.NamespacedName][]func(string) bool{}
+	}
+	l.open[key] = nil
+}
+
+// Note closes a resolution with the names that it was resolved by.
+func (l *Ledger) Note(key types.NamespacedName, names []string) {
+	l.mu.Lock()
+	changes := l.open[key]
+	delete(l.open, key)
+	if l.notes == nil {
+		l.notes = map[types.NamespacedName][]string{}
+	}
+	if l.notes[key] = names; len(names) == 0 {
+		delete(l.notes, key)
+	}
+	l.mu.Unlock()
+	if slices.ContainsFunc(changes, func(changed func(string) bool) bool { return slices.ContainsFunc(names, changed) }) {
+		l.Enqueue(key)
+	}
+}
+
+// Drop forgets a Package.
+func (l *Ledger) Drop(key types.NamespacedName) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.notes, key)
+	delete(l.open, key)
+}
+
+// Changed enqueues the Packages that have a note of a name that changed, and reports whether there are any.
+func (l *Ledger) Changed(changed func(string) bool) bool {
+	var waiting []types.NamespacedName
+	l.mu.Lock()
+	for key, names := range l.notes {
+		if slices.ContainsFunc(names, changed) {
+			waiting = append(waiting, key)
+		}
+	}
+	for key, changes := range l.open {
+		l.open[key] = append(changes, changed)
+	}
+	l.mu.Unlock()
+	for _, key := range waiting {
+		l.Enqueue(key)
+	}
+	return len(waiting) > 0
+}
+
+// Survey returns the Packages that matter to those of a namespace, or to ClusterPackages: these, ClusterPackages, and dependents of
+// ClusterPackages that heed all, with the decisions that are not written yet.
+func (l *Ledger) Survey(ctx context.Context, namespace string) (Known, error) {
+	l.deciding.Lock()
+	defer l.deciding.Unlock()
+	return l.survey(ctx, namespace)
+}
+
+// survey is Survey with the lock held.
+func (l *Ledger) survey(ctx context.Context, namespace string) (Known, error) {
+	todo, err := l.Packages.In(ctx, "")
+	if err != nil {
+		return Known{}, err
+	}
+	if namespace != "" {
+		own, err := l.Packages.In(ctx, namespace)
+		if err != nil {
+			return Known{}, err
+		}
+		todo = slices.Concat(todo, own)
+	}
+	packages := map[resolver.Instance]corev1alpha1.GenericPackage{}
+	for len(todo) > 0 {
+		pkg := todo[0]
+		todo = todo[1:]
+		i := snapshot.InstanceOf(pkg)
+		if _, again := packages[i]; !again && heedsAll(pkg) {
+			dependents, err := l.Packages.DependentsOf(ctx, i)
+			if err != nil {
+				return Known{}, err
+			}
+			todo = append(todo, dependents...)
+		}
+		packages[i] = pkg
+	}
+	return NewKnown(packages, l.decided), nil
+}
+
+func heedsAll(pkg corev1alpha1.GenericPackage) bool {
+	policy := pkg.PackageSpec().UpgradePolicy
+	return pkg.GetNamespace() == "" && policy != nil && policy.Dependents == corev1alpha1.DependentsAll
+}
+
+// Committed is a decision that counts for others until Done is called, which has to be once it is written, or given up.
+type Committed struct {
+	// Now are the Packages at that moment, and Outdated means that they changed since the resolution read them.
+	Now      Known
+	Outdated bool
+	Done     func()
+}
+
+// Commit commits the plan of a Package, if the resolution would come out as before, or in its last attempt if no package that it uses is
+// being removed. Else Done is nil: it has to be made again.
+func (l *Ledger) Commit(ctx context.Context, own resolver.Instance, plan *Plan, was Known, last bool) (c Committed, err error) {
+	l.deciding.Lock()
+	defer l.deciding.Unlock()
+	if c.Now, err = l.survey(ctx, own.Namespace); err != nil {
+		return c, err
+	}
+	c.Outdated = !Same(was, c.Now, own, plan.Awaited)
+	if !c.Outdated || last && plan.Remains(c.Now) {
+		c.Done = l.decide(ctx, own, plan.Decision())
+	}
+	return c, nil
+}
+
+// decide has a decision count for others, with the lock held, until done is called. Packages whose deletion it held are reconciled then.
+func (l *Ledger) decide(ctx context.Context, own resolver.Instance, d Decision) (done func()) {
+	if l.decided == nil {
+		l.decided = Decisions{}
+	}
+	l.decided[own] = d
+	return func() {
+		l.deciding.Lock()
+		delete(l.decided, own)
+		l.deciding.Unlock()
+		for _, record := range d.Records {
+			if l.Packages.Deleting(ctx, *record.Satisfier) {
+				l.Enqueue(types.NamespacedName(*record.Satisfier))
+			}
+		}
+	}
+}
+
+// Release is what becomes of a package that another one depended on.
+type Release struct {
+	// Package is nil where there is none to release, and Others depend on it, too.
+	Package corev1alpha1.GenericPackage
+	Others  []resolver.Instance
+	// Done means that it is to be deleted, which counts for others until Done is called; else it is nil.
+	Done func()
+}
+
+// Release decides whether a package that satisfied a dependency is deleted with it. The objects of one that leaves them stay in use.
+func (l *Ledger) Release(ctx context.Context, pkg corev1alpha1.GenericPackage, dependency string, at resolver.Instance, leaves bool) (r Release, err error) {
+	own := snapshot.InstanceOf(pkg)
+	l.deciding.Lock()
+	defer l.deciding.Unlock()
+	k, err := l.survey(ctx, own.Namespace)
+	if err != nil {
+		return Release{}, err
+	}
+	released := k.Packages[at]
+	if released == nil || released.GetDeletionTimestamp() != nil || !Marked(own, released) {
+		return Release{}, nil
+	}
+	r.Package = released
+	if r.Others, err = l.others(ctx, k, own, at); err != nil {
+		return Release{}, err
+	}
+	if len(r.Others) == 0 && Deletes(pkg, dependency, released) && !leaves {
+		d := l.decided[own]
+		d.Deletes = at
+		r.Done = l.decide(ctx, own, d)
+	}
+	return r, nil
+}
+
+// others returns the Packages but one that record an instance, as is known, and of all namespaces.
+func (l *Ledger) others(ctx context.Context, k Known, own, at resolver.Instance) ([]resolver.Instance, error) {
+	found := slices.Clone(DependentsBy(k.Installed)[at])
+	dependents, err := l.Packages.DependentsOf(ctx, at)
+	for _, pkg := range dependents {
+		found = append(found, snapshot.InstanceOf(pkg))
+	}
+	found = slices.DeleteFunc(found, func(i resolver.Instance) bool { return i == own })
+	slices.SortFunc(found, resolver.Instance.Compare)
+	return slices.Compact(found), err
+}
