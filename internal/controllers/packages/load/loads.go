@@ -331,9 +331,12 @@ func (l *Loads) repeat(ctx context.Context, in Request, p *Package, a *Attempt) 
 // isLarge decides whether a load is recorded: it acquires memory, or is in the last of the levels.
 func isLarge(in Request, last int) bool { return in.Size > 0 || last > 0 && in.Level >= last }
 
+// admissionPoll is the time between looks at how much is underway.
+const admissionPoll = 5 * time.Millisecond
+
 // awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.
 func (l *Loads) awaitAdmission(ctx context.Context, namespace string) bool {
-	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(ctx, admissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
 		return admitted(l.Underway(namespace)), nil
 	})
 	return true

@@ -321,7 +321,7 @@ func TestLoadsAwaitAdmission(t *testing.T) {
 		time.Sleep(limits.AdmissionWait / 2)
 		want("there is none", "first")
 		underway.Add(-1)
-		time.Sleep(limits.AdmissionPoll)
+		time.Sleep(admissionPoll)
 		want("there is some again", "first", "second")
 		underway.Add(1)
 		begin("third")
