@@ -32,7 +32,7 @@ func TestTransitionTimes(t *testing.T) {
 		Count: 1, Manager: Quantiles{8, 8, 8, 8}, Watcher: Quantiles{3, 3, 3, 3}, Write: Quantiles{4, 4, 4, 4},
 	}
 	got := transitionTimes(entries, seen)
-	require.Equal(t, want, got, "")
+	require.Equal(t, want, got)
 	if ratio := got.Ratio(); ratio < 2.66 || ratio > 2.67 {
 		t.Errorf("the ratio is %v, want 8 by 3", ratio)
 	}

@@ -60,7 +60,7 @@ func TestDifferences(t *testing.T) {
 	for _, f := range fields {
 		paths = append(paths, f.Path)
 	}
-	require.Equal(t, []string{"data.password", "metadata.annotations", "metadata.labels"}, paths, "")
+	require.Equal(t, []string{"data.password", "metadata.annotations", "metadata.labels"}, paths)
 	raw, err := json.Marshal(fields)
 	require.NoError(t, err)
 	for _, secret := range []string{"hunter", "aHVudGVy"} {
@@ -85,7 +85,7 @@ func TestDifferencesByKeysOfTheSchema(t *testing.T) {
 		{Path: "spec.routes[id=y].port", Before: 81.0, After: 90.0, Managers: []string{"editor"}},
 		{Path: "spec.routes[id=z]", After: map[string]any{"id": "z", "port": 80.0}},
 	}
-	require.Equal(t, want, Differences(before, after), "")
+	require.Equal(t, want, Differences(before, after))
 }
 
 // TestOverlay lays a template over live values where no dry run is possible.
@@ -94,7 +94,7 @@ func TestOverlay(t *testing.T) {
 	live := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"1","pull":"Always"},{"name":"gone"}],"args":["x"],"ports":[{"port":80,"protocol":"TCP"}]}}`)
 	overlay(live, decode(t, `{"spec":{"containers":[{"name":"a","image":"2"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"targetPort":1}]}}`))
 	want := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"2","pull":"Always"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"protocol":"TCP","targetPort":1}]}}`)
-	require.Equal(t, want, live, "")
+	require.Equal(t, want, live)
 }
 
 // TestOverlayByName is about lists whose elements are not all identified.

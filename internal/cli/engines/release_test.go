@@ -109,7 +109,7 @@ func TestRelease(t *testing.T) {
 		"slice": {"finalizers": []any{}},
 		"app":   {"labels": selects, "annotations": map[string]any{"note": "kept"}, "finalizers": []any{"other"}},
 	}
-	require.Equal(t, want, patches(t, all), "")
+	require.Equal(t, want, patches(t, all))
 	if last := all[len(all)-1].Of.GetName(); last != "app" {
 		t.Errorf("the deployment, which says that all is done, comes before %s", last)
 	}
@@ -182,7 +182,7 @@ func TestDisown(t *testing.T) {
 		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}},
 		"labels":          map[string]any{"package-operator.run/package": "app", "mine": "kept"},
 	}
-	require.Equal(t, want, patches(t, []engines.Patch{*p})["x"], "")
+	require.Equal(t, want, patches(t, []engines.Patch{*p})["x"])
 	if p, err := engines.Disown(live("ObjectDeployment", "deployment", 1), sets.New[types.UID]("elsewhere")); p != nil || err != nil {
 		t.Errorf("an object without any of the owners: %v, %v", p, err)
 	}

@@ -33,5 +33,5 @@ func TestStepLines(t *testing.T) {
 	for i := range got {
 		got[i] = strings.TrimRight(got[i], " ")
 	}
-	require.Equal(t, want, got, "")
+	require.Equal(t, want, got)
 }

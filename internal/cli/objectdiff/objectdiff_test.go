@@ -200,5 +200,5 @@ func TestLargeNumbers(t *testing.T) {
 	t.Parallel()
 	before, after := map[string]any{"n": int64(9007199254740992)}, map[string]any{"n": int64(9007199254740993)}
 	want := []objectdiff.Change{{Path: "n", Before: int64(9007199254740992), After: int64(9007199254740993)}}
-	require.Equal(t, want, objectdiff.Fields(before, after, nil), "")
+	require.Equal(t, want, objectdiff.Fields(before, after, nil))
 }

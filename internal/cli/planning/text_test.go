@@ -62,5 +62,5 @@ warning: careful\u001b[2J
 
 Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged
 `
-	require.Equal(t, want, Text(p, terminal.Plain()), "")
+	require.Equal(t, want, Text(p, terminal.Plain()))
 }

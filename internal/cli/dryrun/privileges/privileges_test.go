@@ -62,5 +62,5 @@ func TestAggregate(t *testing.T) {
 	g.aggregate()
 	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
 	want[0].ResourceNames = nil
-	require.Equal(t, want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules, "")
+	require.Equal(t, want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules)
 }
