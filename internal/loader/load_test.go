@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"testing"
 
@@ -254,5 +256,69 @@ func TestObjectsKeepNoDocuments(t *testing.T) {
 	})
 	if grown > 100<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
+	}
+}
+
+// The examples of the repository are valid, and are rolled out as their
+// READMEs have.
+func TestExamples(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		folder  string
+		opts    PreviewOptions
+		warning string
+		want    map[string]int
+	}{
+		{"format", PreviewOptions{}, "as a ClusterPackage", map[string]int{"phase-1": 4, "phase-2": 2, "phase-3": 3}},
+		{"operator/cluster", PreviewOptions{}, "", map[string]int{"crds": 2, "rbac": 3, "deploy": 3, "config": 1}},
+		{"operator/namespaced", PreviewOptions{}, "", map[string]int{"rbac": 3, "deploy": 3}},
+		{"operator/namespaced", PreviewOptions{TestCase: "with-cache"}, "", map[string]int{"rbac": 3, "deploy": 3, "config": 1}},
+	} {
+		files, err := ReadFolder("../../examples/" + test.folder)
+		require.NoError(t, err)
+		warnings, err := Validate(context.Background(), files)
+		if err != nil {
+			t.Errorf("%s: %v", test.folder, err)
+		}
+		for _, w := range warnings {
+			if test.warning == "" || !strings.Contains(w.String(), test.warning) {
+				t.Errorf("%s: %s", test.folder, w)
+			}
+		}
+		p, _, err := Preview(context.Background(), files, test.opts)
+		if err != nil {
+			t.Errorf("%s: %v", test.folder, err)
+			continue
+		}
+		got := map[string]int{}
+		for _, phase := range p.Phases {
+			got[phase.Name] = len(phase.Objects)
+		}
+		require.Equal(t, test.want, got, test.folder)
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// What the example is rendered to is in the repository: a change of it is a
+// change for every package that is installed.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	files, err := ReadFolder("../../examples/operator/cluster")
+	require.NoError(t, err)
+	p, _, err := Preview(context.Background(), files, PreviewOptions{TestCase: "one-replica"})
+	require.NoError(t, err)
+	var got bytes.Buffer
+	encoder := json.NewEncoder(&got)
+	encoder.SetIndent("", "  ")
+	require.NoError(t, encoder.Encode(map[string]any{"labels": p.Labels, "config": p.Config, "template": p.Template()}))
+	const golden = "testdata/operator-cluster.json"
+	if *update {
+		require.NoError(t, os.WriteFile(golden, got.Bytes(), 0o600))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("%s\nWhere the change is wanted, run: go test ./internal/loader -run TestGolden -update", diff)
 	}
 }

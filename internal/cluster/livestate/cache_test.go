@@ -1,15 +1,22 @@
 package livestate
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"strings"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -56,4 +63,71 @@ func unserved(t *testing.T) *discovery.Discovery {
 	d, err := discovery.New(&rest.Config{Host: "http://unused.test"}, http.DefaultClient, discovery.Options{})
 	require.NoError(t, err)
 	return d
+}
+
+// An object that Observe panics over is known by its metadata, and named in the log
+// without what the panic quotes of it (invariant 8).
+func TestPanicOverALiveObject(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	c := &Cache{options: Options{
+		Names: apinames.Default,
+		Log:   funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{}),
+		Observe: func(_ objects.Key, live *unstructured.Unstructured) *objects.Observed {
+			panic(live.Object["data"])
+		},
+	}}
+	live := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"generation": int64(7)}, "data": "hunter2"}}
+	if obs := c.observe(objects.Key{Kind: "Secret", Namespace: "n", Name: "a"}, live); obs == nil || obs.Generation != 7 {
+		t.Errorf("it is known as %+v", obs)
+	}
+	if text := logged.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, "Secret n/a") {
+		t.Errorf("the log says %s", text)
+	}
+}
+
+// The memory of records is that of those that are there, whatever came before.
+func TestWeight(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		k := newKind(schema.GroupKind{Kind: "ConfigMap"})
+		var held int64
+		for i := range 200 {
+			n := name{Namespace: "default", Name: fmt.Sprint("object-", random.IntN(10))}
+			obs := &objects.Observed{
+				UID: types.UID(fmt.Sprint("u", random.IntN(20))), ResourceVersion: fmt.Sprint(random.IntN(i + 1)), Held: fmt.Sprint(random.Uint64() >> random.IntN(64)),
+				Owners: make([]objects.Reference, random.IntN(3)),
+			}
+			for j := range obs.Owners {
+				obs.Owners[j].OwnerReference = metav1.OwnerReference{Name: n.Name, UID: obs.UID}
+			}
+			switch random.IntN(6) {
+			case 0:
+				k.records.Remove(n, obs.UID, obs.ResourceVersion)
+			case 1:
+				k.records.Remember(n, obs)
+			case 2:
+				k.records.Gone(n, obs.UID)
+			case 3:
+				k.records.Replace([]Change{{Name: n, Observed: obs}}, obs.ResourceVersion)
+			case 4:
+				k.records.confirm(n, obs.UID, obs.ResourceVersion)
+			default:
+				k.records.Put(n, obs)
+			}
+			held += k.change()
+			var want int64
+			for n, obs := range k.records.byName {
+				want += weigh(n, obs)
+			}
+			if k.records.weight != want || held != want {
+				t.Fatalf("seed %d, step %d: weight %d, held %d, want %d", seed, i, k.records.weight, held, want)
+			}
+		}
+		k.follow(nil, false)
+		if held += k.change(); held != 0 {
+			t.Fatalf("seed %d: %d bytes are held of nothing", seed, held)
+		}
+	}
 }

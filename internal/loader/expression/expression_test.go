@@ -49,3 +49,40 @@ func TestBool(t *testing.T) {
 		t.Error("the context is ignored")
 	}
 }
+
+// CEL counts what a call costs once it has run, and does not know the size of the
+// elements of a list. None of these would end.
+func TestExpressionsThatGrow(t *testing.T) {
+	t.Parallel()
+	double := "[[0]]" + strings.Repeat(".map(y, y + y)", 15) + "[0]"
+	nest := "[0]" + strings.Repeat(".map(y, [y, y, y])", 15)
+	maps := "[{'a': 0}]" + strings.Repeat(".map(y, {'a': y, 'b': y})", 16)
+	copies := "[[0]]" + strings.Repeat(".map(y, [1, 2, 3, 4, 5, 6, 7, 8].map(z, y))", 8)
+	for _, text := range []string{
+		"1 in " + double, double + " == " + double, "dyn([1]) in dyn(" + nest + ")", nest + " == " + nest, maps + " == " + maps, copies + " == " + copies,
+		"dyn(" + double + ").exists(x, x == 1)", "{'a': " + nest + "} != {'a': " + nest + "}",
+	} {
+		_, err := New(nil).Bool(context.Background(), text)
+		if want := fmt.Sprintf("more than %d values", limits.ExpressionValues); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.80s: %v", text, err)
+		}
+	}
+	for _, text := range []string{
+		"[0]" + strings.Repeat(".map(y, [y])", 100) + " == []", "[" + strings.Repeat("[", 200) + "0" + strings.Repeat("]", 200) + "] == []",
+		"{'a': " + strings.Repeat("{'a': ", 100) + "0" + strings.Repeat("}", 100) + "} == {}",
+	} {
+		if _, err := New(nil).Bool(context.Background(), text); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d macros", limits.ExpressionMacros)) && !strings.Contains(err.Error(), fmt.Sprintf("deeper than %d levels", limits.ExpressionNesting)) {
+			t.Errorf("%.80s: %v", text, err)
+		}
+	}
+	// Many small ones.
+	e := New(map[string]any{"config": map[string]any{"list": make([]any, 10_000)}})
+	_, err := e.Bool(context.Background(), "config.list.all(x, [config.list, x].size() == 2)")
+	if want := fmt.Sprintf("more than %d values", limits.ExpressionWork); err == nil || !strings.Contains(err.Error(), want) {
+		t.Error(err)
+	}
+	ordinary := New(map[string]any{"config": map[string]any{"list": make([]any, 1000)}})
+	if got, err := ordinary.Bool(context.Background(), "config.list.map(x, {'a': [x, 1]}).filter(x, x.a[1] == 1).size() == 1000 && [config.list] == [config.list]"); !got || err != nil {
+		t.Error(got, err)
+	}
+}
