@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
@@ -61,4 +64,20 @@ func TestVersion(t *testing.T) {
 	if got := clitest.Invoke(t, "", "version", "--bogus"); got.Code != 1 || !strings.Contains(got.Err, "unknown flag: --bogus") {
 		t.Errorf("got %+v", got)
 	}
+}
+
+// Details belong in docs/.
+func TestHelpIsShort(t *testing.T) {
+	t.Parallel()
+	const most = 120
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if n := len(strings.Fields(cmd.Long)); n > most {
+			t.Errorf("the help of %s has %d words, more than %d", cmd.CommandPath(), n, most)
+		}
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+	}
+	visit(cli.Tree())
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -275,5 +276,34 @@ func TestUninstallDeletes(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.Following(">=1", "1.2.0"))
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "uninstall", "web", "--wait=false", "--yes", "-n", "shop"); got.Code != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Without a terminal, --yes is needed.
+func TestInstallOfAnotherPackage(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))
+	args := []string{"install", "docker.io/web", "--cluster", "--wait=false"}
+	want := clitest.Result{Code: 1, Out: "", Err: "clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest\nError: nothing was changed: confirm it by --yes\n"}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", args...); got != want {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append(args, "--yes")...); got != (clitest.Result{Code: 0, Out: "clusterpackage web changed: image example.com/web:v1 → docker.io/web\n", Err: ""}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// Values of others are not overwritten, and values written for a package that is refused
+// are deleted again.
+func TestValuesOfOthersStay(t *testing.T) {
+	t.Parallel()
+	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-values"}, Data: map[string]string{"values.yaml": "mine"}}
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), mine)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "web", "--values", clitest.ValuesFile(t, "title: a"))
+	if got.Code != 1 || !strings.Contains(got.Err, "ConfigMap shop/web-values exists and holds no values of kubectl package") {
+		t.Errorf("%+v", got)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil || mine.Data["values.yaml"] != "mine" {
+		t.Errorf("%v %v", err, mine.Data)
 	}
 }

@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
 )
 
 func TestExplainArguments(t *testing.T) {
@@ -18,4 +22,18 @@ func TestExplainArguments(t *testing.T) {
 			t.Errorf("%q: %+v, want %q", args, got, want)
 		}
 	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	needed := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("", "certs"))
+	for name, args := range map[string][]string{"deps": {"front"}, "deps-lock": {"-A", "--lock"}} {
+		golden.JSON(t, name, clitest.InvokeOn(t, clustertest.DialTo(needed), "", append([]string{"deps", "-o", "json"}, args...)...).Out)
+	}
+	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
+	golden.JSON(t, "status", clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "json").Out)
+	golden.JSON(t, "explain", diagnose.Diagnosis{
+		Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled, Phase: "deploy", Object: "Deployment shop/web", Reason: diagnose.ReasonQuota,
+		Cause: "a quota", Remedy: "raise it", Chain: []diagnose.Link{{Object: "Deployment shop/web", State: "waits", Message: "no replicas", Depth: 1}},
+	})
 }
