@@ -38,7 +38,7 @@ made by kubectl package repository.`,
 // named completes a command whose argument is the name of a repository, empty where it may be left out and is.
 func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.RepositoryName) error, checks ...func() error) *cobra.Command {
 	cmd.Args = command.Takes("NAME")
-	cmd.ValidArgsFunction = c.completeRepositories
+	cmd.ValidArgsFunction = c.Completes((*cluster.Cluster).CompleteRepositories)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var n cluster.RepositoryName
 		var err error
@@ -66,17 +66,6 @@ func (c *repoCommand) parse(arg string) (cluster.RepositoryName, error) {
 		n.Scope = corev1alpha1.ScopeCluster
 	}
 	return n, err
-}
-
-func (c *repoCommand) completeRepositories(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	cl, err := c.Connect()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return cl.CompleteRepositories(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
 }
 
 func (c *repoCommand) find(ctx context.Context, n cluster.RepositoryName) (*cluster.Cluster, corev1alpha1.GenericPackageRepository, error) {

@@ -14,7 +14,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -28,13 +27,11 @@ const (
 
 // awaitRepository waits until a repository is fetched as its spec says, and after the retry where one was requested.
 func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, retry string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
-	begin, name := time.Now(), cluster.RepositoryText(r)
+	begin, name, see := time.Now(), cluster.RepositoryText(r), "\nSee: kubectl package repo get "+cluster.RepositoryFlags(r)
 	lines := progressLines{out: c.Streams.ErrOut, begin: begin}
 	uid, last := r.GetUID(), ""
 	var failing time.Time
-	err := cl.Await(ctx, "cannot watch "+name, r, func() (bool, error) {
+	err := c.Await(ctx, cl, r, name, "is not ready", func() string { return last + see }, func() (bool, error) {
 		if r.GetUID() != uid {
 			return false, fmt.Errorf("%s was deleted meanwhile", name)
 		}
@@ -50,16 +47,11 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 		}
 		lines.show(word)
 		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
-			return false, fmt.Errorf("%s is not ready: %s\nSee: kubectl package repo get %s", name, failure, cluster.RepositoryFlags(r))
+			return false, fmt.Errorf("%s is not ready: %s%s", name, failure, see)
 		}
 		return done, nil
 	})
-	switch {
-	case errors.Is(err, command.ErrTimeout):
-		return fmt.Errorf("%s is not ready after %s: %s\nSee: kubectl package repo get %s", name, progress.Elapsed(time.Since(begin)), last, cluster.RepositoryFlags(r))
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it\nSee: kubectl package repo get %s", name, cluster.RepositoryFlags(r))
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	status := r.RepositoryStatus()
@@ -109,12 +101,13 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 
 // awaitGone waits until a repository does not exist.
 func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
-	name, uid := cluster.RepositoryText(r), r.GetUID()
+	uid := r.GetUID()
 	lines := progressLines{out: c.Streams.ErrOut, begin: time.Now()}
 	gone := errors.New("gone")
-	err := cl.Await(ctx, "", r, func() (bool, error) {
+	held := func() string {
+		return "it is held by the finalizers " + strings.Join(r.GetFinalizers(), ", ") + ". Is lockstep-manager running?"
+	}
+	err := c.Await(ctx, cl, r, cluster.RepositoryText(r), "is not gone", held, func() (bool, error) {
 		if r.GetUID() != uid {
 			return false, gone
 		}
@@ -122,13 +115,8 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 		return false, nil
 	})
 	var status apierrors.APIStatus
-	switch {
-	case errors.Is(err, gone), errors.As(err, &status) && apierrors.IsNotFound(err):
+	if errors.Is(err, gone) || errors.As(err, &status) && apierrors.IsNotFound(err) {
 		return nil
-	case errors.Is(err, command.ErrTimeout):
-		return fmt.Errorf("%s is not gone after %s: it is held by the finalizers %s. Is lockstep-manager running?", name, c.Timeout, strings.Join(r.GetFinalizers(), ", "))
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it", name)
 	}
 	return err
 }

@@ -162,14 +162,29 @@ func (c *Command) CompleteSource(most int) cobra.CompletionFunc {
 
 // CompleteNames completes the name of an installed package.
 func (c *Command) CompleteNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	return c.Completes((*cluster.Cluster).Complete)(cmd, args, begin)
+}
+
+// CompleteAvailable completes the name of a package that repositories offer.
+func (c *Command) CompleteAvailable(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	return c.Completes(func(cl *cluster.Cluster, ctx context.Context, begin string) []string {
+		names, _ := cl.Catalogue(cl.Namespace).Names(ctx)
+		return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, begin) })
+	})(cmd, args, begin)
+}
+
+// Completes completes the first argument by names of a cluster that begin like it.
+func (c *Command) Completes(names func(cl *cluster.Cluster, ctx context.Context, begin string) []string) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		cl, err := c.Connect()
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		return names(cl, cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
 	}
-	cl, err := c.Connect()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return cl.Complete(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
 }
 
 var (
@@ -206,19 +221,3 @@ func readAnswer(in io.Reader) error {
 
 // FieldManager is the name under which this program writes.
 const FieldManager = "kubectl-package"
-
-// CompleteAvailable completes the name of a package that repositories offer.
-func (c *Command) CompleteAvailable(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	cl, err := c.Connect()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	names, err := cl.Catalogue(cl.Namespace).Names(cmd.Context())
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, begin) }), cobra.ShellCompDirectiveNoFileComp
-}

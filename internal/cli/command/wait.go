@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -144,4 +145,18 @@ func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Dur
 		}
 	}
 	v.last = progress.Remember(v.last, shown)
+}
+
+// Await polls an object until done, and says what did not happen in time, such as "is not rolled out", with its cause.
+func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Object, name, failing string, cause func() string, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, ErrTimeout)
+	defer cancel()
+	err := cl.Await(ctx, "cannot watch "+name, obj, done)
+	switch {
+	case errors.Is(err, ErrTimeout):
+		return fmt.Errorf("%s %s after %s: %s", name, failing, progress.Elapsed(c.Timeout), cause())
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it", name)
+	}
+	return err
 }

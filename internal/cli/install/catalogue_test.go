@@ -39,7 +39,6 @@ func TestInstallChecksBeforeItWrites(t *testing.T) {
 		"an API and a package":          {[]string{"--api", "example.com/v1/Shop", "shop.example.com", "web"}, `the only argument is NAME, and "web" is one too many`},
 		"an API without a name":         {[]string{"--api", "example.com/v1/Shop"}, "arguments invalid: NAME is missing"},
 		"values for the package of API": {[]string{"--api", "example.com/v1/Shop", "web"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value"},
-		"two names":                     {[]string{"shop.example.com", "a", "--name", "b"}, "contradict each other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

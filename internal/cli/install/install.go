@@ -38,7 +38,6 @@ type installCommand struct {
 	needs    desired.DependencyFlags
 	target   desired.TargetFlags
 	secrets  desired.PullSecretFlags
-	name     string
 	account  string
 	yes      bool
 	// follows is the name of the package that packageRef leads to, once it was looked for.
@@ -82,7 +81,6 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 	c.choice.AddAPI(cmd)
 	c.values.Add(cmd)
 	c.needs.Add(cmd)
-	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
 	cmd.Flags().StringVar(&c.account, "service-account", "", "the `name` of the ServiceAccount that creates and changes the objects of the package")
 	c.target.Add(cmd)
 	c.secrets.Add(cmd)
@@ -113,12 +111,6 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 		args = []string{"", args[0]}
 	} else if err := c.source(args[0], &w); err != nil {
 		return w, err
-	}
-	if c.name != "" {
-		if len(args) > 1 && args[1] != c.name {
-			return w, fmt.Errorf("%s and --name %s contradict each other", args[1], c.name)
-		}
-		args = []string{args[0], c.name}
 	}
 	if len(args) > 1 {
 		if w.Name, err = cluster.ParseName(args[1]); err != nil {

@@ -61,10 +61,8 @@ func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
 
 // await waits until the revision has taken over, or was put back.
 func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
 	last := ""
-	err := cl.Await(ctx, "cannot watch "+r.String(), set, func() (bool, error) {
+	err := c.Await(ctx, cl, set, r.String(), "is not rolled out", func() string { return terminal.Text(last) }, func() (bool, error) {
 		conds, spec := *set.StatusConditions(), set.ObjectSetSpec()
 		if c := meta.FindStatusCondition(conds, corev1alpha1.ConditionAwaitingActivation); c != nil && c.Status == metav1.ConditionFalse &&
 			spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
@@ -75,12 +73,7 @@ func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *clu
 		}
 		return objectsets.Owns(set) && !objectsets.Renumbered(set) && meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded), nil
 	})
-	switch {
-	case errors.Is(err, command.ErrTimeout):
-		return fmt.Errorf("%s is not rolled out after %s: %s", r, c.Timeout, terminal.Text(last))
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it", r)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	return rolledOut(&c.Command, r.String(), set.ObjectSetSpec().Revision)

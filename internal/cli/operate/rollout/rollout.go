@@ -299,11 +299,8 @@ func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 
 // awaitRollout waits for a deployment without a package.
 func awaitRollout(ctx context.Context, c *command.Command, cl *cluster.Cluster, r *cluster.Rollout) error {
-	begin := time.Now()
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
-	last := ""
-	err := cl.Await(ctx, "cannot watch "+r.String(), r.Deployment, func() (bool, error) {
+	begin, last := time.Now(), ""
+	err := c.Await(ctx, cl, r.Deployment, r.String(), "is not rolled out", func() string { return terminal.Text(last) }, func() (bool, error) {
 		done, why := deploymentReady(r.Deployment)
 		if why != "" && why != last {
 			fmt.Fprintf(c.Streams.ErrOut, "%7s  %s\n", progress.Elapsed(time.Since(begin)), terminal.Line(why))
@@ -314,12 +311,7 @@ func awaitRollout(ctx context.Context, c *command.Command, cl *cluster.Cluster, 
 		}
 		return done, nil
 	})
-	switch {
-	case errors.Is(err, command.ErrTimeout):
-		return fmt.Errorf("%s is not rolled out after %s: %s", r, progress.Elapsed(time.Since(begin)), terminal.Text(last))
-	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it", r)
-	case err != nil:
+	if err != nil {
 		return err
 	}
 	return rolledOut(c, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
