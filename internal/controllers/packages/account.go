@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -76,6 +77,12 @@ func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 		return clusterAccountRequired
 	}
 	return accountRequired
+}
+
+// copySettings copies the settings of a Package to its deployment. One that lacks a required account keeps that of before.
+func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+	account, allowed := a.of(pkg)
+	deployment.CopySettings(dep, pkg, account, allowed)
 }
 
 // ownAccountRefused is why a Package is refused that is to be installed as the account of the manager, whose rights a required account is to

@@ -128,17 +128,3 @@ func TestRequiredAccount(t *testing.T) {
 		t.Errorf("the account is %q where none is required", got)
 	}
 }
-
-// Another account is a setting: the template means the same.
-func TestAccountIsNoContent(t *testing.T) {
-	t.Parallel()
-	spec := corev1alpha1.ObjectSetTemplateSpec{SuccessDelaySeconds: 7}
-	without, err := templateDigest(&spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	spec.ServiceAccountName = "deployer"
-	if with, err := templateDigest(&spec); err != nil || with != without {
-		t.Errorf("%s, want %s: %v", with, without, err)
-	}
-}

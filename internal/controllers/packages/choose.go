@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
@@ -94,7 +95,7 @@ func (s *reconciliation) endDowngrade(ctx context.Context) error {
 		return nil
 	}
 	before := copyOf(s.pkg)
-	annotate(s.pkg, map[string]string{corev1alpha1.DowngradeFromAnnotation: ""})
+	deployment.Annotate(s.pkg, map[string]string{corev1alpha1.DowngradeFromAnnotation: ""})
 	if err := s.patch(ctx, before, s.pkg); err != nil {
 		return fmt.Errorf("take off the annotation %s: %w", corev1alpha1.DowngradeFromAnnotation, err)
 	}

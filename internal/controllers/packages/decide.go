@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
@@ -22,10 +23,10 @@ func (s *reconciliation) decide(context.Context) (step, string, error) {
 // decide returns the next step, and why where something prevents the others.
 func decide(v view) (step, string) {
 	if v.dep != nil {
-		switch ownership, why := ownershipOf(v.pkg, v.dep); ownership {
-		case ownershipForeign:
+		switch ownership, why := deployment.OwnershipOf(v.pkg, v.dep); ownership {
+		case deployment.Foreign:
 			return stepYield, why
-		case ownershipTerminating:
+		case deployment.Terminating:
 			return stepAwait, why
 		}
 	}
@@ -81,7 +82,7 @@ func rereads(v view) bool {
 
 func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
 
-func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
+func repairsSlices(v view) bool { return deployment.LacksSlices(v.dep) && mayRepair(v) }
 
 func mayRepair(v view) bool {
 	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= v.pace.Of(limits.RepairInterval)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
@@ -21,7 +22,7 @@ import (
 
 // deploy writes the loaded content, once, and else the settings that need no rendering.
 func (s *reconciliation) deploy(ctx context.Context) error {
-	if lacksSlices(s.dep) || s.drifted {
+	if deployment.LacksSlices(s.dep) || s.drifted {
 		s.Requeue(s.Pace.Of(limits.RepairInterval))
 	}
 	var err error
@@ -83,23 +84,27 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *load.Content)
 	})
 }
 
+func (s *reconciliation) slices() deployment.Slices {
+	return deployment.Slices{Client: s.Client, Reader: s.Reader, Written: s.Slices, Namespace: s.Namespace}
+}
+
 // install creates the deployment: without a template where there are slices, which need it as their owner.
 func (s *reconciliation) install(
 	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
-	dep := newDeployment(s.pkg)
+	dep := deployment.New(s.pkg)
 	if s.target != nil {
-		annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
+		deployment.Annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
 	}
 	s.Accounts.copySettings(dep, s.pkg)
-	if err := fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
+	if err := deployment.Fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
 		return err
 	}
-	setGeneration(dep, s.pkg)
+	deployment.SetGeneration(dep, s.pkg)
 	unpacked := dep.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation]
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{TargetRef: template.TargetRef}
-		annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // with it the template counts as complete
+		deployment.Annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // with it the template counts as complete
 	}
 	if err := s.Client.Create(ctx, dep); err != nil {
 		return fmt.Errorf("create %s: %w", s.depName(), err)
@@ -107,14 +112,14 @@ func (s *reconciliation) install(
 	s.Fresh.PutCreated(string(s.pkg.GetUID()), dep)
 	s.dep = dep
 	if len(made) > 0 {
-		if err := s.createSlices(ctx, made, nil); err != nil {
+		if err := s.slices().Create(ctx, s.dep, made, nil); err != nil {
 			return err
 		}
 		if err := s.writeTemplate(ctx, template, unpacked); err != nil {
 			return err
 		}
 	}
-	s.state.wroteTemplate(s.dep)
+	s.state.template.Wrote(s.dep)
 	return nil
 }
 
@@ -141,13 +146,13 @@ func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha
 // markSliced notes on a deployment without slices that it is about to have some, by which its controller looks for them: the
 // template that names them may never be written.
 func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.ObjectSetTemplatePhase) error {
-	marks := slicedAnnotations(phases)
+	marks := deployment.SlicedAnnotations(phases)
 	maps.DeleteFunc(marks, func(key, value string) bool { return s.dep.GetAnnotations()[key] == value })
 	if len(marks) == 0 {
 		return nil
 	}
 	before := copyOf(s.dep)
-	annotate(s.dep, marks)
+	deployment.Annotate(s.dep, marks)
 	if err := s.patch(ctx, before, s.dep); err != nil {
 		return fmt.Errorf("change %s: %w", s.depName(), err)
 	}
@@ -158,9 +163,9 @@ func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.O
 func (s *reconciliation) upgrade(
 	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
-	before, lacks := copyOf(s.dep), lacksSlices(s.dep)
+	before, lacks := copyOf(s.dep), deployment.LacksSlices(s.dep)
 	s.Accounts.copySettings(s.dep, s.pkg)
-	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
+	if err := deployment.Fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
 		return err
 	}
 	changed := !equality.Semantic.DeepEqual(before, s.dep)
@@ -171,7 +176,7 @@ func (s *reconciliation) upgrade(
 	if !lacks {
 		exist = sliceNames(before)
 	}
-	if err := s.createSlices(ctx, made, exist); err != nil {
+	if err := s.slices().Create(ctx, s.dep, made, exist); err != nil {
 		return err
 	}
 	if lacks || s.drifted {
@@ -182,7 +187,7 @@ func (s *reconciliation) upgrade(
 	}
 	err := s.patchDeployment(ctx, before)
 	if err == nil {
-		s.state.wroteTemplate(s.dep)
+		s.state.template.Wrote(s.dep)
 	}
 	return err
 }
@@ -221,7 +226,7 @@ func (s *reconciliation) patchDeployment(ctx context.Context, before client.Obje
 			return err
 		}
 	}
-	setGeneration(s.dep, s.pkg)
+	deployment.SetGeneration(s.dep, s.pkg)
 	if err := s.patch(ctx, before, s.dep); err != nil {
 		return fmt.Errorf("change %s: %w", s.depName(), err)
 	}

@@ -7,59 +7,17 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-type ownership int
-
-const (
-	ownershipOwn         ownership = iota // the Package controls it
-	ownershipLeft                         // without controller since an orphaning deletion of the Package, or a restore from backup
-	ownershipForeign                      // of another owner
-	ownershipTerminating                  // it is being deleted
-)
-
-// ownershipOf returns how a deployment relates to the Package of its name, and why it cannot be written.
-func ownershipOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (ownership, string) {
-	kind := corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment")
-	controller := metav1.GetControllerOf(dep)
-	switch {
-	case dep.GetDeletionTimestamp() != nil:
-		return ownershipTerminating, fmt.Sprintf("Waiting for the former %s %s to be torn down.", kind, dep.GetName())
-	case controller == nil && (dep.GetLabels()[corev1alpha1.PackageInstanceLabel] == pkg.GetName() ||
-		dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] != ""):
-		return ownershipLeft, ""
-	case controller == nil:
-		return ownershipForeign, fmt.Sprintf(
-			"%s %s exists and was not made for a package. Delete or rename it, or give this package another name.", kind, dep.GetName())
-	case controller.UID == pkg.GetUID():
-		return ownershipOwn, ""
-	case sameName(controller, pkg):
-		return ownershipLeft, "" // names are unique, so the object of the other UID was deleted
-	}
-	return ownershipForeign, fmt.Sprintf("%s %s is controlled by %s %s. Delete it there, or give this package another name.",
-		kind, dep.GetName(), controller.Kind, controller.Name)
-}
-
-// sameName reports whether a reference names the Package, with any UID.
-func sameName(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool {
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && gv.Group == corev1alpha1.GroupName && ref.Name == pkg.GetName() &&
-		ref.Kind == corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package")
-}
 
 func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
 
 func (s *reconciliation) depName() string {
 	return corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment") + " " + s.pkg.GetName()
-}
-
-func current(dep corev1alpha1.GenericObjectDeployment) bool {
-	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
 // errPackageChanged means that the Package is not in the state that is known: another read of the deployment does not help.
@@ -84,7 +42,7 @@ func (s *reconciliation) readOwn(ctx context.Context) error {
 		return err
 	}
 	if s.dep != nil {
-		if ownership, _ := ownershipOf(s.pkg, s.dep); ownership == ownershipOwn || ownership == ownershipLeft {
+		if ownership, _ := deployment.OwnershipOf(s.pkg, s.dep); ownership == deployment.Own || ownership == deployment.Left {
 			return nil
 		}
 	}

@@ -8,7 +8,7 @@
 //	load       pull and render in the background (package load)
 //	depend     in its turn (turns.go), what it depends on is surveyed and decided (package dependencies), and installed and
 //	           released (perform.go, release.go); the Ledger of dependencies has who waits for what
-//	deploy     slices (slices.go) and the deployment (template.go), or its settings alone
+//	deploy     the deployment and its slices (package deployment), or its settings alone
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted; after those that depend on it (hold.go)
 //

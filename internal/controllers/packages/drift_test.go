@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
+	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -43,15 +45,15 @@ func TestEdited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			pkg := unpackedPackage()
-			dep := shaped(t, newDeployment(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
-			memory := &state{}
+			dep := shaped(t, deployment.New(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
+			memory := &deployment.Template{}
 			dep.UID, dep.Generation = "dep-uid", 1
-			if known, err := memory.templateDrift(dep); known || err != nil {
+			if known, err := memory.Drifted(dep); known || err != nil {
 				t.Fatalf("the deployment just made is edited: %t, %v", known, err)
 			}
 			tc.change(dep)
 			dep.Generation++
-			got, err := memory.templateDrift(dep)
+			got, err := memory.Drifted(dep)
 			if err != nil || got != tc.want {
 				t.Errorf("edited = %t, %v: %s", got, err, tc.reason)
 			}
@@ -65,7 +67,7 @@ func TestEdited(t *testing.T) {
 		})
 	}
 	pkg := unpackedPackage()
-	dep := shaped(t, newDeployment(pkg), pkg, newContent())
+	dep := shaped(t, deployment.New(pkg), pkg, newContent())
 	for name, tc := range map[string]struct {
 		v    view
 		want step
@@ -79,4 +81,15 @@ func TestEdited(t *testing.T) {
 			t.Errorf("%s: step %d, want %d", name, got, tc.want)
 		}
 	}
+}
+
+// shaped is a deployment as a Package has it.
+func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1alpha1.Package, content *load.Content) corev1alpha1.GenericObjectDeployment {
+	t.Helper()
+	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
+	Accounts{}.copySettings(dep, pkg)
+	if err := deployment.Fill(dep, pkg, printOf(pkg), content, content.Template, nil); err != nil {
+		t.Fatal(err)
+	}
+	return dep
 }

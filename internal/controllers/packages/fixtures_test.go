@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"maps"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -73,7 +75,7 @@ func printOf(pkg corev1alpha1.GenericPackage) load.Fingerprint {
 
 // newOwned returns the deployment of a Package as its controller left it.
 func newOwned(change ...func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.ObjectDeployment {
-	dep := newDeployment(newPackage()).(*corev1alpha1.ObjectDeployment)
+	dep := deployment.New(newPackage()).(*corev1alpha1.ObjectDeployment)
 	Accounts{}.copySettings(dep, newPackage())
 	dep.UID, dep.Generation, dep.ResourceVersion = "dep-uid", 7, "9"
 	dep.Status.ObservedGeneration = 7
@@ -110,7 +112,9 @@ func described(dep *corev1alpha1.ObjectDeployment) {
 	if err != nil {
 		panic(err)
 	}
-	dep.Labels = cloned(dep.Labels)
+	if dep.Labels = maps.Clone(dep.Labels); dep.Labels == nil {
+		dep.Labels = map[string]string{}
+	}
 	dep.Status.TemplateHash = revisions.TemplateHash(digest, revisions.WellKnown(dep))
 }
 

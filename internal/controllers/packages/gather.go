@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -38,10 +39,10 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	if s.dep, err = r.deployment(ctx, key, pkg.GetUID()); err != nil {
 		return nil, err
 	}
-	if s.drifted, err = s.state.templateDrift(s.dep); err != nil {
+	if s.drifted, err = s.state.template.Drifted(s.dep); err != nil {
 		return nil, err
 	}
-	if outdated(pkg, s.dep) || takingBack(pkg) && pkg.GetDeletionTimestamp() == nil {
+	if deployment.Outdated(pkg, s.dep) || takingBack(pkg) && pkg.GetDeletionTimestamp() == nil {
 		if pkg, err = r.readPackage(ctx, pkg); err != nil || pkg == nil {
 			return nil, err
 		}

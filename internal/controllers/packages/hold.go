@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
@@ -34,7 +35,7 @@ func (s *reconciliation) wroteNothing(ctx context.Context) bool {
 	if s.dep == nil {
 		return true
 	}
-	if ownership, _ := ownershipOf(s.pkg, s.dep); ownership != ownershipOwn && ownership != ownershipLeft {
+	if ownership, _ := deployment.OwnershipOf(s.pkg, s.dep); ownership != deployment.Own && ownership != deployment.Left {
 		return true
 	}
 	list := corev1alpha1.ScopeOf(s.dep.GetNamespace()).NewObjectSetList()

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 )
 
 const (
@@ -77,7 +78,7 @@ func (r *Reconciler) hashKeySecret(pkg corev1alpha1.GenericPackage, key []byte) 
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: r.namespaceOf(pkg), Name: name,
-			OwnerReferences: []metav1.OwnerReference{controllerReference("Package", pkg)},
+			OwnerReferences: []metav1.OwnerReference{deployment.ControllerReference("Package", pkg)},
 		},
 		Type: corev1alpha1.HashKeyType, Immutable: ptr.To(true), Data: map[string][]byte{keyData: key},
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
@@ -38,7 +39,7 @@ func TestOutdated(t *testing.T) {
 			if tc.dep != nil {
 				dep = tc.dep
 			}
-			if got := outdated(newPackage(), dep); got != tc.want {
+			if got := deployment.Outdated(newPackage(), dep); got != tc.want {
 				t.Errorf("outdated = %t: %s", got, tc.reason)
 			}
 		})
@@ -77,7 +78,7 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 
 	wrong := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "9"))
 	Accounts{}.copySettings(wrong, newPackage())
-	if outdated(newPackage(), wrong) {
+	if deployment.Outdated(newPackage(), wrong) {
 		t.Errorf("the record stays wrong: %v", wrong.Annotations)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/choice"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
@@ -48,6 +50,25 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
 	return r, r.followers.Watch(build).Complete(r)
+}
+
+// connect makes the parts that share what the Reconciler remembers.
+func (r *Reconciler) connect(reader client.Reader) {
+	enqueue := func(key types.NamespacedName) { r.enqueue(key) }
+	r.loads = load.New(load.Setting{
+		Pipeline: r.Pipeline, Cache: reader, Now: func() time.Time { return r.Now() }, Enqueue: enqueue, Loaded: r.Loaded,
+		Underway: func(namespace string) (all, own int) {
+			all, own = r.Underway(namespace)
+			packages, ownPackages := r.queue.Depth(namespace)
+			return all + packages, own + ownPackages
+		},
+	})
+	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered}
+	r.ledger = &dependencies.Ledger{Packages: latest{r}, Enqueue: enqueue}
+	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.ledger.OfferChanged}
+	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolutions, limits.ReleasesAtOnce: &r.releases} {
+		t.namespaces.Most, t.namespaces.Enqueue, t.cluster.Enqueue = most, enqueue, enqueue
+	}
 }
 
 func requestFor(obj client.Object) reconcile.Request {

@@ -2,11 +2,9 @@ package packages
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -17,6 +15,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
@@ -212,27 +211,13 @@ type state struct {
 	seen time.Time
 	// When the status was written, the deployment repaired, and last observed to be deleted.
 	reported, repaired, terminating time.Time
-	// drifted reports whether the version of the template was edited.
-	template templateVersion
-	drifted  bool
-	hashKey  []byte
+	template                        deployment.Template
+	hashKey                         []byte
 	// chosenBy are the names that the choice of a version was resolved by.
 	chosenBy []string
 	failures queueing.Failures
 	load     *load.Package
 	choice   choice.Memory
-}
-
-// templateVersion identifies a template and the digest that was recorded of it.
-type templateVersion struct {
-	uid        types.UID
-	generation int64
-	recorded   string
-}
-
-// turns are those of the namespaces, and that of ClusterPackages, which waits for no namespace.
-type turns struct {
-	namespaces, cluster queueing.Requests[types.NamespacedName]
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.
@@ -251,10 +236,3 @@ func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
 
 func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }
-
-// finalizers of this engine; an earlier one may have put either on any object.
-var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
-
-func foreignFinalizers(obj metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
-}

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/background"
@@ -193,7 +194,7 @@ func problems(err error) string {
 
 // observed reports whether the deployment's status reflects the spec of the Package.
 func observed(v view) bool {
-	return current(v.dep) && (v.step == stepSync &&
+	return deployment.Current(v.dep) && (v.step == stepSync &&
 		conditions.IsTrueFor(v.pkg.PackageStatus().Conditions, corev1alpha1.ConditionReady, v.pkg.GetGeneration()) ||
 		revisions.Describes(v.dep))
 }
@@ -361,7 +362,7 @@ func deploymentState(dep corev1alpha1.GenericObjectDeployment) conditions.State 
 
 func teardownState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	state := conditions.State{Reason: corev1alpha1.ReasonTearingDown, Message: "Objects are being removed in reverse order."}
-	if dep != nil && dep.GetDeletionTimestamp() != nil && current(dep) {
+	if dep != nil && dep.GetDeletionTimestamp() != nil && deployment.Current(dep) {
 		if below := deploymentState(dep); !below.Ready && below.Message != "" {
 			state.Stalled, state.Message = below.Stalled, below.Message
 			if below.Reason == corev1alpha1.ReasonApplyError {

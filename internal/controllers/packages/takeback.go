@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -29,8 +30,8 @@ func (s *reconciliation) leaves() bool {
 	if s.pkg.GetDeletionTimestamp() == nil || s.dep == nil {
 		return false
 	}
-	ownership, _ := ownershipOf(s.pkg, s.dep)
-	return s.orphaned() || ownership == ownershipLeft
+	ownership, _ := deployment.OwnershipOf(s.pkg, s.dep)
+	return s.orphaned() || ownership == deployment.Left
 }
 
 // beginTakeBack marks the Package, in the state in which it is known not to be deleted.
@@ -51,7 +52,7 @@ func (s *reconciliation) endTakeBack(ctx context.Context) error {
 
 func (s *reconciliation) markPackage(ctx context.Context, value string) error {
 	before := copyOf(s.pkg)
-	annotate(s.pkg, map[string]string{corev1alpha1.OrphanedAnnotation: value})
+	deployment.Annotate(s.pkg, map[string]string{corev1alpha1.OrphanedAnnotation: value})
 	if err := s.patch(ctx, before, s.pkg); err != nil {
 		s.pkg = before // it is not known to have the mark
 		return fmt.Errorf("take %s back: %w: %w", s.depName(), errPackageChanged, err)

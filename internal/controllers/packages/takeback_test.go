@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	fakecluster "lockstep.run/lockstep/test/memory"
@@ -144,7 +145,7 @@ func newWorld(t *testing.T, c *choices, isLeft bool) *world {
 	pkg := &corev1alpha1.Package{}
 	w.create(packageKey, unpackedPackage(func(pkg *corev1alpha1.Package) { pkg.Generation = 1 }), pkg)
 	dep := newOwned(described)
-	dep.Finalizers, dep.Labels = []string{corev1alpha1.CachedFinalizer}, selection(pkg)
+	dep.Finalizers, dep.Labels = []string{corev1alpha1.CachedFinalizer}, deployment.Selection(pkg)
 	if dep.OwnerReferences[0].UID = pkg.UID; isLeft {
 		dep.OwnerReferences = nil
 	}

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 )
 
 // tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the background and
@@ -20,7 +21,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	s.connect()
 	s.ledger.Drop(keyOf(s.pkg))
-	finalizer := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
+	finalizer := len(deployment.ForeignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if !s.controls() && finalizer && s.state.terminating.IsZero() {
 		// The cache may be behind: a deployment that outlives the Package that controls it is torn down without the deletion policy.
 		if err := s.readDeployment(ctx); err != nil {
@@ -56,7 +57,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 		return s.finalize(ctx)
 	}
 	before := copyOf(s.dep)
-	retried, released, abandoned := copyRetry(s.dep, s.pkg), copyOrphan(s.dep, s.pkg), copyAbandon(s.dep, s.pkg)
+	retried, released, abandoned := deployment.CopyRetry(s.dep, s.pkg), copyOrphan(s.dep, s.pkg), copyAbandon(s.dep, s.pkg)
 	if retried || released || abandoned {
 		if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("change %s: %w", s.depName(), err)
@@ -90,7 +91,7 @@ func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gener
 		slices.Contains(dep.GetFinalizers(), metav1.FinalizerOrphanDependents) || dep.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
 		return false
 	}
-	annotate(dep, map[string]string{corev1alpha1.OrphanedAnnotation: "true"})
+	deployment.Annotate(dep, map[string]string{corev1alpha1.OrphanedAnnotation: "true"})
 	return true
 }
 
@@ -100,7 +101,7 @@ func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gene
 	if !remote(pkg) || pkg.GetAnnotations()[key] != "true" || dep.GetAnnotations()[key] == "true" {
 		return false
 	}
-	annotate(dep, map[string]string{key: "true"})
+	deployment.Annotate(dep, map[string]string{key: "true"})
 	return true
 }
 
@@ -122,7 +123,7 @@ func (s *reconciliation) annotateSets(ctx context.Context) error {
 			continue
 		}
 		before := copyOf(set)
-		annotate(set, map[string]string{key: string(s.dep.GetUID())})
+		deployment.Annotate(set, map[string]string{key: string(s.dep.GetUID())})
 		if err := s.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("change %s: %w", set.GetName(), err)
 		}
@@ -159,7 +160,7 @@ func (s *reconciliation) markDeployment(ctx context.Context) error {
 		return nil
 	}
 	before := copyOf(s.dep)
-	annotate(s.dep, map[string]string{key: value})
+	deployment.Annotate(s.dep, map[string]string{key: value})
 	if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("change %s: %w", s.depName(), err)
 	}
@@ -178,7 +179,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	if released, err := s.releaseAll(ctx); err != nil || !released {
 		return err
 	}
-	rest := foreignFinalizers(s.pkg)
+	rest := deployment.ForeignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
 		before := copyOf(s.pkg)
 		s.pkg.SetFinalizers(rest)

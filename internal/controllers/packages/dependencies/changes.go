@@ -45,12 +45,12 @@ func (n names) add(all []corev1alpha1.ProvidedAPI) {
 	}
 }
 
-// PackageChanged enqueues the dependents of a Package where it changed for them, and its dependencies where it needs
-// something else of them. One of its states is nil where it was created or deleted.
+// PackageChanged enqueues the dependents of a Package if it changed for them, and its dependencies if it needs
+// something else of them. One of the states is nil if it was created or deleted.
 func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.GenericPackage) error {
 	was, is := factsOf(before), factsOf(after)
 	same := was != nil && is != nil && equality.Semantic.DeepEqual(was, is)
-	// Packages that only change together may have been resolved before either had a status.
+	// Packages that only change together can have been resolved before either had a status.
 	if after != nil && Unsatisfied(after) && (before == nil || !Unsatisfied(before) || !same) {
 		l.Changed(func(string) bool { return true })
 	}

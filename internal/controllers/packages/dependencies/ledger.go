@@ -182,7 +182,7 @@ func (l *Ledger) decide(ctx context.Context, own resolver.Instance, d Decision) 
 
 // Release is what becomes of a package that another one depended on.
 type Release struct {
-	// Package is nil where there is none to release, and Others depend on it, too.
+	// Package is nil if there is none to release; Others depend on it, too.
 	Package corev1alpha1.GenericPackage
 	Others  []resolver.Instance
 	// Done means that it is to be deleted, which counts for others until Done is called; else it is nil.

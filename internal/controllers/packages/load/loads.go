@@ -59,7 +59,7 @@ type Loads struct {
 // Package is one that is loaded.
 type Package struct {
 	uid types.UID
-	// pace is that of the loads of a generation.
+	// pace limits the loads of a generation.
 	pace      *rate.Limiter
 	pacedFrom int64
 	// Change is the last one of the spec.
@@ -75,16 +75,16 @@ type Package struct {
 	installation
 }
 
-// Attempt is the last load of a Package. Its input is compared with that of the next one.
+// Attempt is the last load of a Package. Its input is compared with the next one.
 type Attempt = background.Attempt[Input, Out]
 
 type Input struct {
 	Fingerprint Fingerprint
-	// NewDigest is that of a tag that has moved, where that is loaded.
+	// NewDigest is the digest of a tag that has moved, if it is loaded.
 	NewDigest string
-	// RetryNumber is that of the Package at the start.
+	// RetryNumber is the number of retries of the Package at the start.
 	RetryNumber int
-	// since is the generation that asks for it first, and by are the annotations that say who made that; nil where that is not known.
+	// since is the generation that asks for it first, and by are the annotations that say who made that; nil if unknown.
 	since int64
 	By    map[string]string
 }
@@ -155,7 +155,7 @@ func (l *Loads) Last(p *Package) (a *Attempt, retryNumber int) {
 // Drop ends the attempt of a Package, and forgets it.
 func (l *Loads) Drop(p *Package) { l.attempts.Set(&p.attempt, nil) }
 
-// Fail puts an attempt that has failed in the place of that of a Package.
+// Fail replaces the attempt of a Package by a failed one.
 func (l *Loads) Fail(p *Package, a *Attempt) { l.attempts.Set(&p.attempt, a) }
 
 // Update changes an attempt.
@@ -219,7 +219,7 @@ func (l *Loads) EnqueueLoaded(of func(*Content) bool) {
 	}
 }
 
-// Delay returns how long a load waits, and counts it where it does not: a Package that writes a source of its own is
+// Delay returns how long a load waits, and counts it if it does not: a Package that writes a source of its own is
 // loaded again and again, while one whose spec is changed is loaded at once.
 func (p *Package) Delay(generation int64, now time.Time) time.Duration {
 	if p.pace == nil || p.pacedFrom != generation {
@@ -342,8 +342,8 @@ func (l *Loads) awaitAdmission(ctx context.Context, namespace string) bool {
 	return true
 }
 
-// admitted decides whether a load may begin beside those underway, in all and in its own
-// namespace: where others have more than is allowed, a namespace with little does not wait.
+// admitted decides whether a load starts while others are underway, in all and in its own
+// namespace: if others have more than is allowed, a namespace with little does not wait.
 func admitted(all, own int) bool {
 	return all < limits.PackagesUnderway || own < limits.PackagesUnderwayOwn && all-own >= limits.PackagesUnderway
 }

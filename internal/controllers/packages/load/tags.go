@@ -22,7 +22,7 @@ type Tag struct {
 	// unpacked is the digest when the resolution began: its response must not revert
 	// content that was unpacked since.
 	unpacked string
-	// retryValue is that of the retry annotation at the last reconcile.
+	// retryValue is the retry annotation at the last reconcile.
 	retryValue string
 }
 
@@ -30,7 +30,7 @@ type Tag struct {
 type Question struct {
 	Image    string
 	Interval time.Duration
-	// RetryValue is that of the retry annotation, and Unpacked the digest that was unpacked last.
+	// RetryValue is the retry annotation, and Unpacked the digest that was unpacked last.
 	RetryValue, Unpacked string
 	// Request is what the registry is requested by.
 	Request func() Request

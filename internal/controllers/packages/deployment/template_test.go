@@ -1,4 +1,4 @@
-package packages
+package deployment
 
 import (
 	"encoding/json"
@@ -38,8 +38,8 @@ func wire(t *testing.T, dep corev1alpha1.GenericObjectDeployment) *corev1alpha1.
 func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1alpha1.Package, content *load.Content) corev1alpha1.GenericObjectDeployment {
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
-	Accounts{}.copySettings(dep, pkg)
-	if err := fill(dep, pkg, printOf(pkg), content, content.Template, nil); err != nil {
+	CopySettings(dep, pkg, "", true)
+	if err := Fill(dep, pkg, printOf(pkg), content, content.Template, nil); err != nil {
 		t.Fatal(err)
 	}
 	return dep
@@ -52,7 +52,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 		p.Spec.Component = "server"
 		p.Spec.ProgressDeadlineSeconds = ptr.To[int32](30)
 	})
-	dep := shaped(t, newDeployment(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
+	dep := shaped(t, New(pkg), pkg, newContent()).(*corev1alpha1.ObjectDeployment)
 	identity := map[string]string{corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop"}
 	want := &corev1alpha1.ObjectDeployment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -94,7 +94,7 @@ func TestShapeIsStable(t *testing.T) {
 		"limits": func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = ptr.To[int32](0) },
 	} {
 		pkg := newPackage(change)
-		stored := wire(t, shaped(t, newDeployment(pkg), pkg, newContent()))
+		stored := wire(t, shaped(t, New(pkg), pkg, newContent()))
 		stored.Labels["foreign"], stored.Annotations["foreign"] = "kept", "kept"
 		if again := shaped(t, stored, pkg, newContent()); !equality.Semantic.DeepEqual(stored, again) {
 			t.Errorf("%s: %s", name, cmp.Diff(stored, again))
@@ -104,7 +104,7 @@ func TestShapeIsStable(t *testing.T) {
 
 func TestShapeOfAChange(t *testing.T) {
 	t.Parallel()
-	base := wire(t, shaped(t, newDeployment(newPackage()), newPackage(), newContent()))
+	base := wire(t, shaped(t, New(newPackage()), newPackage(), newContent()))
 	for name, tc := range map[string]struct {
 		reason  string
 		pkg     func(*corev1alpha1.Package)

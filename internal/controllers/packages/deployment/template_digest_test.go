@@ -1,4 +1,4 @@
-package packages
+package deployment
 
 import (
 	"testing"
@@ -40,5 +40,19 @@ func TestTemplateDigestStays(t *testing.T) {
 		if got, err := templateDigest(spec); err == nil {
 			t.Errorf("%s has the digest %s", object, got)
 		}
+	}
+}
+
+// Another account is a setting: the template means the same.
+func TestAccountIsNoContent(t *testing.T) {
+	t.Parallel()
+	spec := corev1alpha1.ObjectSetTemplateSpec{SuccessDelaySeconds: 7}
+	without, err := templateDigest(&spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.ServiceAccountName = "deployer"
+	if with, err := templateDigest(&spec); err != nil || with != without {
+		t.Errorf("%s, want %s: %v", with, without, err)
 	}
 }

@@ -1,4 +1,4 @@
-package packages
+package deployment
 
 import (
 	"cmp"
@@ -19,40 +19,40 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-func newDeployment(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
+func New(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
 	dep.SetNamespace(pkg.GetNamespace())
 	dep.SetName(pkg.GetName())
 	dep.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
 	spec := dep.ObjectDeploymentSpec()
-	spec.Selector.MatchLabels = selection(pkg)
-	spec.Template.Metadata.Labels = selection(pkg)
+	spec.Selector.MatchLabels = Selection(pkg)
+	spec.Template.Metadata.Labels = Selection(pkg)
 	return dep
 }
 
-func selection(pkg corev1alpha1.GenericPackage) map[string]string {
+func Selection(pkg corev1alpha1.GenericPackage) map[string]string {
 	return map[string]string{
 		corev1alpha1.PackageLabel:         pkg.GetName(),
 		corev1alpha1.PackageInstanceLabel: pkg.GetName(),
 	}
 }
 
-// controllerReference does not block the deletion of the owner: the manager orders teardown.
-func controllerReference(namespacedKind string, owner client.Object) metav1.OwnerReference {
+// ControllerReference does not block the deletion of the owner: the manager orders teardown.
+func ControllerReference(namespacedKind string, owner client.Object) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: corev1alpha1.ScopeOf(owner.GetNamespace()).Kind(namespacedKind),
 		Name: owner.GetName(), UID: owner.GetUID(), Controller: ptr.To(true),
 	}
 }
 
-// copySettings copies what the Package states apart from its content: controller, account, pause, limits, retries. One that
-// lacks a required account keeps that of before.
-func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
-	if outdated(pkg, dep) {
-		setGeneration(dep, pkg) // another client changed it: the Package was read again
+// CopySettings copies what the Package states apart from its content: controller, account, pause, limits, retries. Without change,
+// the account stays the one of before.
+func CopySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, account string, change bool) {
+	if Outdated(pkg, dep) {
+		SetGeneration(dep, pkg) // another client changed it: the Package was read again
 	}
-	copyRetry(dep, pkg)
-	controller := controllerReference("Package", pkg)
+	CopyRetry(dep, pkg)
+	controller := ControllerReference("Package", pkg)
 	if metav1.IsControlledBy(dep, pkg) {
 		controller = *metav1.GetControllerOf(dep) // as an earlier engine wrote it
 	}
@@ -61,9 +61,9 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	})
 	dep.SetOwnerReferences(append([]metav1.OwnerReference{controller}, refs...))
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
-	if account, allowed := a.of(pkg); allowed && account != spec.Template.Spec.ServiceAccountName {
+	if change && account != spec.Template.Spec.ServiceAccountName {
 		spec.Template.Spec.ServiceAccountName = account
-		annotate(dep, load.Unnamed()) // a revision is made of it, for another change than the last one
+		Annotate(dep, load.Unnamed()) // a revision is made of it, for another change than the last one
 	}
 	spec.Paused, spec.DriftPolicy, spec.ArchivalPolicy = from.Paused, from.DriftPolicy, from.ArchivalPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
@@ -71,23 +71,23 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
 }
 
-// copyRetry copies the retry annotation, and reports whether that changed the deployment.
-func copyRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+// CopyRetry copies the retry annotation, and reports whether that changed the deployment.
+func CopyRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	value := background.RetryValue(pkg)
 	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
 		return false
 	}
-	annotate(dep, map[string]string{corev1alpha1.RetryAnnotation: value})
+	Annotate(dep, map[string]string{corev1alpha1.RetryAnnotation: value})
 	return true
 }
 
-// setGeneration records for which generation of the Package the deployment is written.
-func setGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
-	annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
+// SetGeneration records for which generation of the Package the deployment is written.
+func SetGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
+	Annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
 }
 
-// outdated reports whether a deployment was written for a later generation: lists may be from a stale cache.
-func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
+// Outdated reports whether a deployment was written for a later generation: lists may be from a stale cache.
+func Outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
 	if dep == nil || !metav1.IsControlledBy(dep, pkg) {
 		return false // another Package has generations of its own
 	}
@@ -95,7 +95,7 @@ func outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDep
 	return err == nil && written > pkg.GetGeneration()
 }
 
-func annotate(obj client.Object, values map[string]string) {
+func Annotate(obj client.Object, values map[string]string) {
 	annotations := cloned(obj.GetAnnotations())
 	maps.Copy(annotations, values)
 	maps.DeleteFunc(annotations, func(key, value string) bool { _, set := values[key]; return set && value == "" })
@@ -109,8 +109,8 @@ func cloned(m map[string]string) map[string]string {
 	return maps.Clone(m)
 }
 
-// fill gives the deployment the content of the package, and keeps a template that means the same. by is the user who changed the spec for it.
-func fill(
+// Fill gives the deployment the content of the package, and keeps a template that means the same. by is the user who changed the spec for it.
+func Fill(
 	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked load.Fingerprint,
 	loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,
 ) error {
@@ -148,20 +148,20 @@ func fill(
 		maps.Copy(annotations, load.Unnamed())
 		maps.Copy(annotations, by)
 	}
-	maps.Copy(annotations, slicedAnnotations(stored))
-	annotate(dep, annotations)
+	maps.Copy(annotations, SlicedAnnotations(stored))
+	Annotate(dep, annotations)
 	labels := cloned(dep.GetLabels())
 	for label := range apinames.Default.Inherited(labels) {
 		delete(labels, label)
 	}
 	maps.Copy(labels, loaded.Labels)
-	maps.Copy(labels, selection(pkg))
+	maps.Copy(labels, Selection(pkg))
 	dep.SetLabels(labels)
 	return nil
 }
 
-// slicedAnnotations are those of a deployment with these phases.
-func slicedAnnotations(phases []corev1alpha1.ObjectSetTemplatePhase) map[string]string {
+// SlicedAnnotations are those of a deployment with these phases.
+func SlicedAnnotations(phases []corev1alpha1.ObjectSetTemplatePhase) map[string]string {
 	annotations := map[string]string{}
 	for _, phase := range phases {
 		if len(phase.Slices) > 0 {

@@ -1,9 +1,12 @@
-package packages
+package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,15 +21,26 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// createSlices creates the slices that do not exist, owned by the deployment, whose controller deletes them.
-func (s *reconciliation) createSlices(ctx context.Context, made []objectslices.Slice, exist sets.Set[string]) error {
+// Slices writes the slices of deployments.
+type Slices struct {
+	Client client.Client
+	// Reader reads from the API server.
+	Reader client.Reader
+	// Written keeps them for the controller of deployments.
+	Written *mutationcache.Store
+	// Namespace of the manager has the Secrets of ClusterPackages.
+	Namespace string
+}
+
+// Create creates the slices that do not exist, owned by the deployment, whose controller deletes them.
+func (s Slices) Create(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, made []objectslices.Slice, exist sets.Set[string]) error {
 	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "creating slices")
 	for _, slice := range made {
 		if exist.Has(slice.Name) {
 			continue
 		}
 		group.Go(func() error {
-			if err := s.createSlice(ctx, slice); err != nil {
+			if err := s.create(ctx, dep, slice); err != nil {
 				return fmt.Errorf("create slice %s: %w", slice.Name, err)
 			}
 			return nil
@@ -35,17 +49,17 @@ func (s *reconciliation) createSlices(ctx context.Context, made []objectslices.S
 	return group.Wait()
 }
 
-func (s *reconciliation) createSlice(ctx context.Context, made objectslices.Slice) error {
-	slice, err := s.newSlice(made)
+func (s Slices) create(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, made objectslices.Slice) error {
+	slice, err := s.newSlice(dep, made)
 	if err != nil {
 		return err
 	}
 	err = s.Client.Create(ctx, slice)
 	if apierrors.IsAlreadyExists(err) {
-		return s.reuseSlice(ctx, slice)
+		return s.reuse(ctx, dep, slice)
 	}
 	if err == nil {
-		s.Slices.PutCreated(string(s.dep.GetUID()), slice)
+		s.Written.PutCreated(string(dep.GetUID()), slice)
 	}
 	return withoutSecrets(slice, err)
 }
@@ -58,13 +72,13 @@ func withoutSecrets(slice client.Object, err error) error {
 	return err
 }
 
-func (s *reconciliation) newSlice(made objectslices.Slice) (client.Object, error) {
-	owner := controllerReference("ObjectDeployment", s.dep)
-	labels := map[string]string{corev1alpha1.SliceOwnerLabel: s.dep.GetName()}
+func (s Slices) newSlice(dep corev1alpha1.GenericObjectDeployment, made objectslices.Slice) (client.Object, error) {
+	owner := ControllerReference("ObjectDeployment", dep)
+	labels := map[string]string{corev1alpha1.SliceOwnerLabel: dep.GetName()}
 	var object client.Object
 	if made.Key == nil {
-		slice := corev1alpha1.ScopeOf(s.pkg.GetNamespace()).NewObjectSlice()
-		slice.SetNamespace(s.pkg.GetNamespace())
+		slice := corev1alpha1.ScopeOf(dep.GetNamespace()).NewObjectSlice()
+		slice.SetNamespace(dep.GetNamespace())
 		slice.SetName(made.Name)
 		*slice.SliceObjects() = made.Objects
 		object = slice
@@ -73,7 +87,7 @@ func (s *reconciliation) newSlice(made objectslices.Slice) (client.Object, error
 		if err != nil {
 			return nil, err
 		}
-		secret.SetNamespace(s.namespaceOf(s.pkg))
+		secret.SetNamespace(cmp.Or(dep.GetNamespace(), s.Namespace))
 		labels[corev1alpha1.SliceOwnerKindLabel] = owner.Kind
 		object = secret
 	}
@@ -83,42 +97,42 @@ func (s *reconciliation) newSlice(made objectslices.Slice) (client.Object, error
 	return object, nil
 }
 
-// reuseSlice uses a slice that exists since a crash, or for an older revision.
-func (s *reconciliation) reuseSlice(ctx context.Context, want client.Object) error {
-	live, same, err := s.liveSlice(ctx, want)
+// reuse uses a slice that exists since a crash, or for an older revision.
+func (s Slices) reuse(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, want client.Object) error {
+	live, same, err := s.live(ctx, want)
 	if err != nil {
 		return err
 	}
 	owner := metav1.GetControllerOf(live)
-	mine := owner != nil && owner.UID == s.dep.GetUID()
+	mine := owner != nil && owner.UID == dep.GetUID()
 	switch {
 	case live.GetDeletionTimestamp() != nil && !(same && mine):
-		return s.awaitSlice(ctx, live, mine)
+		return s.await(ctx, live, mine)
 	case !same:
 		return errors.New("it exists with other content: delete it if nothing uses it")
 	case mine:
-		return nil // also where a user deleted it: the finalizer keeps it while it is used
-	case owner != nil && (owner.Name != s.dep.GetName() || owner.Kind != want.GetOwnerReferences()[0].Kind):
+		return nil // also if a user deleted it: the finalizer keeps it while it is used
+	case owner != nil && (owner.Name != dep.GetName() || owner.Kind != want.GetOwnerReferences()[0].Kind):
 		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
 	}
 	// It was left by a former deployment of this name.
-	before := copyOf(live)
+	before := live.DeepCopyObject().(client.Object)
 	live.SetOwnerReferences(want.GetOwnerReferences())
 	live.SetFinalizers(want.GetFinalizers())
 	live.SetLabels(want.GetLabels())
-	return s.patchSlice(ctx, before, live)
+	return s.patch(ctx, before, live)
 }
 
-// patchSlice bypasses the mutation caches: slices are read from the API server here.
-func (s *reconciliation) patchSlice(ctx context.Context, before, slice client.Object) error {
+// patch bypasses the mutation caches: slices are read from the API server here.
+func (s Slices) patch(ctx context.Context, before, slice client.Object) error {
 	return withoutSecrets(slice, s.Client.Patch(ctx, slice, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})))
 }
 
-// liveSlice reads the slice of that name, and reports whether it has the same content.
-func (s *reconciliation) liveSlice(ctx context.Context, want client.Object) (live client.Object, same bool, err error) {
+// live reads the slice of that name, and reports whether it has the same content.
+func (s Slices) live(ctx context.Context, want client.Object) (live client.Object, same bool, err error) {
 	if slice, ok := want.(corev1alpha1.GenericObjectSlice); ok {
 		found := corev1alpha1.ScopeOf(want.GetNamespace()).NewObjectSlice()
-		if err := s.Reader.Get(ctx, keyOf(want), found); err != nil {
+		if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
 			return nil, false, err
 		}
 		last, err := objectsDigest(found)
@@ -129,7 +143,7 @@ func (s *reconciliation) liveSlice(ctx context.Context, want client.Object) (liv
 		return found, last == digest, err
 	}
 	found := &corev1.Secret{}
-	if err := s.Reader.Get(ctx, keyOf(want), found); err != nil {
+	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
 		return nil, false, err
 	}
 	_, err = objectslices.Open(found) // its name stands for its content
@@ -140,12 +154,12 @@ func objectsDigest(slice corev1alpha1.GenericObjectSlice) (string, error) {
 	return templateDigest(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: *slice.SliceObjects()}}})
 }
 
-// awaitSlice returns a conflict until a terminating slice is deleted, and finalizes one without a deployment.
-func (s *reconciliation) awaitSlice(ctx context.Context, live client.Object, mine bool) error {
-	if rest := foreignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
-		before := copyOf(live)
+// await returns a conflict until a terminating slice is deleted, and finalizes one without a deployment.
+func (s Slices) await(ctx context.Context, live client.Object, mine bool) error {
+	if rest := ForeignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
+		before := live.DeepCopyObject().(client.Object)
 		live.SetFinalizers(rest)
-		if err := s.patchSlice(ctx, before, live); client.IgnoreNotFound(err) != nil {
+		if err := s.patch(ctx, before, live); client.IgnoreNotFound(err) != nil {
 			return err
 		}
 	}
