@@ -12,19 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"lockstep.run/lockstep/e2e/sandbox/binary"
+	"lockstep.run/lockstep/test/require"
 )
 
 // repository returns the folder of the module, and its bugs.
 func repository(t *testing.T) (string, []bug) {
 	t.Helper()
 	root, err := binary.Repository(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	bugs, err := readBugs(filepath.Join(root, "e2e", "bugs"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return root, bugs
 }
 
@@ -89,9 +86,7 @@ func TestDocumentedBugs(t *testing.T) {
 	t.Parallel()
 	root, bugs := repository(t)
 	docs, err := os.ReadFile(filepath.Join(root, "docs", "development.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if !strings.Contains(string(docs), table(bugs)) {
 		t.Error("docs/development.md has another table of bugs: put the output of ./task bugs -- -markdown there")
 	}

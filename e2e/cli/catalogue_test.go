@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/test/require"
 )
 
 // shop is a version of a package with values.
@@ -117,9 +118,7 @@ func TestCatalogue(t *testing.T) {
 	values := filepath.Join(dir, "values.yaml")
 	example := ok(t, env, "available", "shop.example.com/1.0.0", "--values", "-n", "catalogue").out
 	has(t, example, "# The title of the shop.", "# string; red, blue", "color: red")
-	if err := os.WriteFile(values, []byte(strings.Replace(example, `title: ""`, "title: Corner", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(values, []byte(strings.Replace(example, `title: ""`, "title: Corner", 1)), 0o600))
 	has(t, c.run(t, 0, "plan", "shop.example.com/1.0.0", "shop", "--values", values), "shop 1.0.0", "+ ConfigMap catalogue/front", "Plan: 1 to create")
 	has(t, c.run(t, 1, "install", "stable/shop.example.com", "shop"), "stable is a repository", "kubectl package install shop.example.com -n catalogue")
 	has(t, c.run(t, 0, "install", "shop.example.com/1.0.0", "shop", "--values", values), "package catalogue/shop created", "shop 1.0.0, revision 1")
@@ -162,9 +161,7 @@ func TestCatalogue(t *testing.T) {
 
 	// The colour is changed alone; the title is removed with it, because a file of values
 	// is the whole of them.
-	if err := os.WriteFile(values, []byte("title: Corner\ncolor: blue\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(values, []byte("title: Corner\ncolor: blue\n"), 0o600))
 	has(t, c.run(t, 0, "upgrade", "shop", "--values", values), "changed: values", "available")
 	if color := frontOf(t, env)["color"]; color != "blue" {
 		t.Errorf("after the change of values: %s", color)
@@ -186,8 +183,6 @@ func TestCatalogue(t *testing.T) {
 func frontOf(t *testing.T, env *harness.Env) map[string]string {
 	t.Helper()
 	var front corev1.ConfigMap
-	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: "catalogue", Name: "front"}, &front); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: "catalogue", Name: "front"}, &front))
 	return front.Data
 }

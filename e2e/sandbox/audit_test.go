@@ -14,6 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/test/require"
 )
 
 const auditLines = `{"auditID":"1","stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
@@ -27,18 +29,14 @@ const auditLines = `{"auditID":"1","stage":"ResponseStarted","requestURI":"/api/
 func auditFile(t *testing.T, content string) *Audit {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 	return &Audit{path: path}
 }
 
 func TestAuditEntryHasEveryField(t *testing.T) {
 	t.Parallel()
 	entries, _, err := auditFile(t, auditLines).read(0, []Filter{ByVerb("patch")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	received := time.Date(2026, 1, 2, 3, 4, 5, 1000, time.UTC)
 	want := []Entry{{
 		ID: "2", Stage: "ResponseComplete", Verb: "patch", User: "manager", ImpersonatedUser: "jane", UserAgent: "ua", Credential: "JTI=a",
@@ -46,9 +44,7 @@ func TestAuditEntryHasEveryField(t *testing.T) {
 		Object:     ObjectRef{Resource: "deployments", Group: "apps", Version: "v1", Namespace: "shop", Name: "web", Subresource: "scale"},
 		DryRun:     true, Code: 409, Received: received, Done: received.Add(250 * time.Microsecond),
 	}}
-	if diff := cmp.Diff(want, entries); diff != "" {
-		t.Errorf("entries (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, entries, "entries")
 }
 
 func TestAuditCountsEachRequestOnce(t *testing.T) {
@@ -69,16 +65,12 @@ func TestAuditCountsEachRequestOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			entries, _, err := auditFile(t, auditLines).read(0, test.filters)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			var got []string
 			for _, e := range entries {
 				got = append(got, e.ID)
 			}
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
-			}
+			require.Equal(t, test.want, got, test.reason)
 		})
 	}
 }
@@ -117,14 +109,10 @@ func TestAuditLeavesOutWhatArrivedBeforeTheMark(t *testing.T) {
 	}))
 	defer server.Close()
 	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	audit.client = client.RESTClient()
 	position, err := audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	log("seen before", "/", -time.Millisecond, time.Second)
 	log("after", "/", time.Microsecond, time.Millisecond)
 	log("held", "/", -time.Millisecond, loggedWithin)
@@ -149,21 +137,15 @@ func TestAuditContinuesAfterAnIncompleteLine(t *testing.T) {
 	t.Parallel()
 	audit := auditFile(t, auditLines)
 	_, position, err := audit.read(0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	file, err := os.OpenFile(audit.path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer file.Close()
 	if _, err := file.WriteString(`des","verb":"list","user":{"username":"late"}}` + "\n"); err != nil {
 		t.Fatal(err)
 	}
 	entries, _, err := audit.read(position, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if len(entries) != 1 || entries[0].User != "late" {
 		t.Errorf("got %+v, want the one request of late", entries)
 	}

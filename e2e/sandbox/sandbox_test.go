@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -26,6 +25,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/test/require"
 )
 
 // ownerEnv makes the test binary a program that starts a sandbox and then waits to
@@ -48,9 +48,7 @@ func TestMain(m *testing.M) {
 func TestSandboxStartsAndStops(t *testing.T) {
 	t.Parallel()
 	s, err := sandbox.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = s.Stop() })
 	client := clientFor(t, s.Config())
 
@@ -84,9 +82,7 @@ func deploymentBecomesAvailable(t *testing.T, client kubernetes.Interface) {
 			},
 		},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	eventually(t, "the Deployment is available", func(ctx context.Context) (bool, error) {
 		d, err := client.AppsV1().Deployments("default").Get(ctx, "web", metav1.GetOptions{})
 		return err == nil && d.Status.AvailableReplicas == 1, err
@@ -95,36 +91,20 @@ func deploymentBecomesAvailable(t *testing.T, client kubernetes.Interface) {
 
 func kubectlGets(t *testing.T, s *sandbox.Sandbox) {
 	got, err := s.Kubectl(t.Context(), "get", "nodes", "--output", "name")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff("node/node-0\nnode/node-1\n", got); diff != "" {
-		t.Errorf("nodes (-want +got):\n%s", diff)
-	}
+	require.NoError(t, err)
+	require.Equal(t, "node/node-0\nnode/node-1\n", got, "nodes")
 }
 
 func registryKeepsImages(t *testing.T, s *sandbox.Sandbox) {
 	image, err := random.Image(1024, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	tag, err := name.NewTag(s.Registry() + "/team/app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := remote.Write(tag, image); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.KillComponent(t.Context(), sandbox.Registry); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.StartComponent(t.Context(), sandbox.Registry); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(tag, image))
+	require.NoError(t, s.KillComponent(t.Context(), sandbox.Registry))
+	require.NoError(t, s.StartComponent(t.Context(), sandbox.Registry))
 	pulled, err := remote.Image(tag)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	want, _ := image.Digest()
 	if got, _ := pulled.Digest(); got != want {
 		t.Errorf("digest %s, want %s", got, want)
@@ -133,9 +113,7 @@ func registryKeepsImages(t *testing.T, s *sandbox.Sandbox) {
 
 func userIsForbidden(t *testing.T, s *sandbox.Sandbox) {
 	config, err := s.User("jane", "team")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	_, err = clientFor(t, config).CoreV1().Secrets("default").List(t.Context(), metav1.ListOptions{})
 	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"jane"`) {
 		t.Errorf("got %v, want jane to be forbidden", err)
@@ -144,9 +122,7 @@ func userIsForbidden(t *testing.T, s *sandbox.Sandbox) {
 
 func auditSeesRequests(t *testing.T, s *sandbox.Sandbox) {
 	config, err := s.User("counted", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	client, audit := clientFor(t, config), auditOf(t, s)
 	secret := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
 	create := func(options metav1.CreateOptions) {
@@ -156,35 +132,25 @@ func auditSeesRequests(t *testing.T, s *sandbox.Sandbox) {
 	}
 	create(metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	position, err := audit.Mark(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	create(metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	create(metav1.CreateOptions{})
 	entries, err := audit.Since(t.Context(), position, sandbox.ByUser("counted"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	var got []string
 	for _, e := range entries {
 		got = append(got, fmt.Sprintf("%s %s %s %d dryRun=%v", e.Verb, e.Object.Resource, e.Object.Name, e.Code, e.DryRun))
 	}
 	want := []string{"create configmaps c 201 dryRun=true", "create configmaps c 201 dryRun=false"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("requests since the mark (-want +got):\n%s", diff)
-	}
+	require.Equal(t, want, got, "requests since the mark")
 }
 
 func componentsRestart(t *testing.T, s *sandbox.Sandbox, client kubernetes.Interface) {
 	for _, component := range []string{sandbox.APIServer, sandbox.Etcd} {
-		if err := s.KillComponent(t.Context(), component); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.KillComponent(t.Context(), component))
 	}
 	for _, component := range []string{sandbox.Etcd, sandbox.APIServer} {
-		if err := s.StartComponent(t.Context(), component); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.StartComponent(t.Context(), component))
 	}
 	if _, err := client.CoreV1().ConfigMaps("default").Get(t.Context(), "c", metav1.GetOptions{}); err != nil {
 		t.Errorf("reading an object from before the restart: %v", err)
@@ -198,12 +164,8 @@ func TestSandboxEndsWithItsOwner(t *testing.T) {
 	owner.Env = append(os.Environ(), ownerEnv+"=1")
 	owner.Stderr = os.Stderr
 	output, err := owner.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Start(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, owner.Start())
 	line, err := bufio.NewReader(output).ReadString('\n')
 	if err != nil {
 		t.Fatalf("the owner ended early: %v", errors.Join(err, owner.Wait()))
@@ -212,9 +174,7 @@ func TestSandboxEndsWithItsOwner(t *testing.T) {
 	if response, err := http.Get("http://" + registry + "/v2/"); err != nil || response.StatusCode != http.StatusOK {
 		t.Fatalf("the registry does not answer: %v, %v", response, err)
 	}
-	if err := owner.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, owner.Process.Kill())
 	_ = owner.Wait() // it was killed
 	eventually(t, "the data folder is gone", func(context.Context) (bool, error) {
 		_, err := os.Stat(dataDir)
@@ -240,18 +200,14 @@ func TestRunExplainsAWrongOption(t *testing.T) {
 func clientFor(t *testing.T, config *rest.Config) kubernetes.Interface {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return client
 }
 
 func auditOf(t *testing.T, s *sandbox.Sandbox) *sandbox.Audit {
 	t.Helper()
 	audit, err := s.Audit()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	return audit
 }
 

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestAvailable(t *testing.T) {
@@ -160,9 +161,7 @@ func TestSource(t *testing.T) {
 		}
 	}
 	var stable corev1alpha1.PackageRepository
-	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stable"}, &stable); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stable"}, &stable))
 	want := corev1alpha1.PackageRepositorySpec{
 		Source: corev1alpha1.RepositorySource{Image: &corev1alpha1.RepositoryImageSource{
 			Ref: "example.com/repo:v2", ImagePullSecrets: []corev1alpha1.LocalSecretReference{{Name: "pull"}},
@@ -170,9 +169,7 @@ func TestSource(t *testing.T) {
 		}},
 		Interval: &metav1.Duration{Duration: time.Minute}, Priority: 3,
 	}
-	if diff := cmp.Diff(want, stable.Spec); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, stable.Spec)
 	var inlined corev1alpha1.PackageRepository
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "inline"}, &inlined); err != nil || inlined.Spec.Source.Inline.Files["values.yaml"] != "kind: none\n" {
 		t.Errorf("%v %+v", err, inlined.Spec.Source)
@@ -202,9 +199,7 @@ func TestRepositoriesAreShownWithoutCredentials(t *testing.T) {
 		repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
 		repository.Spec.Source = tc.source
 		applied, err := json.Marshal(repository)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		repository.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(applied), "team": "shop"}
 		c := clustertest.FakeCluster(t, repository)
 		for _, args := range [][]string{{"get", "stable", "-o", "json"}, {"list", "-o", "json"}, {"get", "stable", "-o", "yaml"}, {"list", "-o", "yaml"}, {"get", "stable"}, {"list"}} {
@@ -244,9 +239,7 @@ func TestSourceUpdateRaces(t *testing.T) {
 	})
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "repo", "update", "stable", "--url", "example.com/repo:v2", "--wait=false")
 	var stable corev1alpha1.PackageRepository
-	if err := c.Get(t.Context(), client.ObjectKeyFromObject(repository), &stable); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(repository), &stable))
 	if got.Code != 0 || patches != 2 || stable.Spec.Source.Image.Ref != "example.com/repo:v2" || stable.Status.Packages != 7 {
 		t.Errorf("%+v after %d patches: %+v", got, patches, stable)
 	}

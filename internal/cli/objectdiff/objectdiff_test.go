@@ -91,9 +91,7 @@ func TestText(t *testing.T) {
 func TestLines(t *testing.T) {
 	t.Parallel()
 	lines := objectdiff.Change{Before: "a\nb\nc\nd\n", After: "a\nb\nx\nd"}.Lines()
-	if diff := cmp.Diff([]string{"  b", "- c", "- d", "+ x", "+ d", "  (no newline at the end)"}, lines); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, []string{"  b", "- c", "- d", "+ x", "+ d", "  (no newline at the end)"}, lines)
 	if lines := (objectdiff.Change{Before: "a", After: "b"}).Lines(); lines != nil {
 		t.Errorf("got %q", lines)
 	}

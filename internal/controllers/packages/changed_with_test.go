@@ -15,15 +15,14 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A deployment names what changed the spec that is rolled out, and nothing else.
 func TestChangedWith(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
 	b := newBench(t)
 	pkg := newPackage(func(p *corev1alpha1.Package) { p.Generation, p.Spec.Config = 0, ptrTo(raw(`{"a": 1}`)) })
 	server := fake.NewClientBuilder().WithScheme(scheme).Build()
@@ -55,17 +54,13 @@ func TestChangedWith(t *testing.T) {
 	reconcile := func(want step) {
 		t.Helper()
 		s, err := b.gather(t.Context(), keyOf(pkg))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		s.choice = choice.Choice{Origin: choice.Origin{Image: chosen}}
 		if s.fingerprint, err = load.FingerprintOf(pkg, s.choice.Origin, env, nil, ""); err != nil {
 			t.Fatal(err)
 		}
 		for _, do := range []func(context.Context) error{s.next(s.decide), s.next(s.startLoad), s.deploy} {
-			if err := do(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, do(t.Context()))
 		}
 		if s.writeErr != nil || s.step != want {
 			t.Fatalf("step %v, want %v: %v", s.step, want, s.writeErr)
@@ -85,9 +80,7 @@ func TestChangedWith(t *testing.T) {
 	named := func(what, want string) {
 		t.Helper()
 		dep := &corev1alpha1.ObjectDeployment{}
-		if err := server.Get(t.Context(), keyOf(pkg), dep); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Get(t.Context(), keyOf(pkg), dep))
 		var got []string
 		for _, annotation := range []string{corev1alpha1.ChangedWithAnnotation, corev1alpha1.ChangedAtAnnotation} {
 			if value := dep.Annotations[annotation]; value != "" {

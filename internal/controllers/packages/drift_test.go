@@ -8,6 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A stored deployment equals the made one, with defaults and in any order of keys;
@@ -88,8 +89,6 @@ func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1a
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	Accounts{}.copySettings(dep, pkg)
-	if err := deployment.Fill(dep, pkg, printOf(pkg), content, content.Template, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, deployment.Fill(dep, pkg, printOf(pkg), content, content.Template, nil))
 	return dep
 }

@@ -16,15 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func secretServer(t *testing.T) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, add(scheme))
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).Build()
 }
@@ -44,9 +43,7 @@ func TestKeyStaysTheSame(t *testing.T) {
 	of := func(r *Reconciler, pkg corev1alpha1.GenericPackage) []byte {
 		t.Helper()
 		key, err := r.hashKeyOf(t.Context(), pkg, r.stateOf(pkg))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		if len(key) != keyBytes {
 			t.Fatalf("a key of %d bytes", len(key))
 		}
@@ -78,9 +75,7 @@ func TestKeyStaysTheSame(t *testing.T) {
 		t.Error("two Packages have one key")
 	}
 	for _, secret := range before.Items {
-		if err := server.Delete(t.Context(), &secret); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.Delete(t.Context(), &secret))
 	}
 	if bytes.Equal(key, of(process(server), pkg)) {
 		t.Error("a lost key came back")
@@ -96,9 +91,7 @@ func TestKeyOfAnother(t *testing.T) {
 	former.UID = "former"
 	server := secretServer(t)
 	old, err := (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), former, &state{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	key, err := (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), pkg, &state{})
 	if err != nil || bytes.Equal(key, old) {
 		t.Errorf("the key of a former Package is used; error %v", err)
@@ -110,9 +103,7 @@ func TestKeyOfAnother(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: mine.Namespace, Name: mine.Name}, Data: map[string][]byte{keyData: bytes.Repeat([]byte("secret-value"), 3)[:32]},
 		Immutable: ptr.To(true),
 	}
-	if err := server.Create(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Create(t.Context(), theirs))
 	_, err = (&Reconciler{Client: server, Reader: server}).hashKeyOf(t.Context(), pkg, &state{})
 	if err == nil || !strings.Contains(err.Error(), mine.Name) || strings.Contains(err.Error(), "secret-value") {
 		t.Errorf("the error is %v", err)

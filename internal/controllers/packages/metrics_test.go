@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/metricstest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // cached is a cache of packages.
@@ -78,15 +78,11 @@ func TestMetrics(t *testing.T) {
 		"package_operator_package_revision big ":                                0,
 		"lockstep_package_summary big  Pending ":                                1,
 	}
-	if diff := cmp.Diff(want, withNames(metricstest.Values(t, m))); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, withNames(metricstest.Values(t, m)))
 	shop = 0
 	delete(want, "package_operator_package_load_duration_seconds shop team")
 	delete(want, "lockstep_package_loads_total shop team")
-	if diff := cmp.Diff(want, withNames(metricstest.Values(t, m))); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, withNames(metricstest.Values(t, m)))
 }
 
 // While something blocks a package there is a series that says since when and what, and one only.

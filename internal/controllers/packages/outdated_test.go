@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestOutdated(t *testing.T) {
@@ -51,9 +52,7 @@ func TestOutdated(t *testing.T) {
 func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
 	is := newPackage(func(p *corev1alpha1.Package) { p.Generation, p.ResourceVersion = 3, "8" })
 	is.Spec.Image = "registry.test/shop:v2"
 	dep := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "3"))
@@ -62,15 +61,11 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	r.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(is).Build()
 	key := types.NamespacedName{Namespace: "team", Name: "shop"}
 	s, err := r.gather(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if in := s.newInput(""); s.pkg.PackageSpec().Image != is.Spec.Image || in.Pkg.PackageSpec().Image != is.Spec.Image {
 		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, in.Pkg.PackageSpec().Image)
 	}
-	if err := r.Reader.(client.Client).Delete(t.Context(), is); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, r.Reader.(client.Client).Delete(t.Context(), is))
 	r.Fresh = mutationcache.NewStore()
 	if s, err = r.gather(t.Context(), key); err == nil && s != nil && s.pkg.GetDeletionTimestamp() == nil {
 		t.Errorf("a Package that is gone is reconciled: %+v", s.pkg)

@@ -6,6 +6,7 @@ import (
 
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A package whose sources change all the time, as one that writes them, is loaded at a pace; another spec is loaded at once.
@@ -18,9 +19,7 @@ func TestLoadsArePaced(t *testing.T) {
 		s := b.of(pkg)
 		loads++
 		s.step, s.fingerprint, s.now = stepLoad, load.Fingerprint{Spec: fmt.Sprint(loads)}, start
-		if err := s.next(s.startLoad)(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, s.next(s.startLoad)(t.Context()))
 		return s.step == stepLoad
 	}
 	for n := range limits.PackageLoadBurst {

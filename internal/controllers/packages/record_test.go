@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/test/require"
 )
 
 // recordFor returns a record of a load, which is due at start plus wait, where that is not zero.
@@ -46,9 +46,7 @@ func TestAfterInterruption(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := afterInterruption(tc.last, view{fingerprint: load.Fingerprint{Spec: "s"}, process: "me", now: start})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
 }
@@ -92,9 +90,7 @@ func TestRecordOf(t *testing.T) {
 			pkg := newPackage()
 			pkg.Status.Load = tc.last
 			got := recordOf(view{pkg: pkg, fingerprint: current, process: "me", now: start, attempt: tc.attempt, outcome: outcome{step: tc.step, writeErr: tc.writeErr}})
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, tc.want, got, tc.reason)
 		})
 	}
 }
@@ -146,9 +142,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 	if got := rendered(status.Conditions); got != "Ready=False/LoadBackOff@2\nReconciling=True/LoadBackOff@2\nUnpacked=False/LoadBackOff@2" {
 		t.Errorf("conditions:\n%s", got)
 	}
-	if diff := cmp.Diff(recordFor(image, "", 3, 4*limits.InterruptedLoadMin), status.Load); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, recordFor(image, "", 3, 4*limits.InterruptedLoadMin), status.Load)
 	for _, part := range []string{"ended 3 times", "2026-01-01T00:00:40Z", "raise"} {
 		if message := s.attempt.Err.Error(); !strings.Contains(message, part) {
 			t.Errorf("%q lacks %q", message, part)

@@ -8,6 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/test/require"
 )
 
 // While a repository was never fetched, a refusal is not final.
@@ -41,9 +42,7 @@ func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 	} {
 		v := view{pkg: pkg.DeepCopy(), dep: newOwned(), choice: tc.choice, now: start}
 		unpacked, err := load.FingerprintOf(pkg, choice.Installed(pkg), env, nil, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		v.pkg.PackageStatus().UnpackedHash = unpacked.String()
 		if tc.change {
 			v.pkg.PackageSpec().Component = "changed"

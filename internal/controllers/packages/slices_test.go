@@ -21,6 +21,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/test/require"
 )
 
 // sensitiveContent returns a package with two ConfigMaps and a Secret with a value.
@@ -60,16 +61,12 @@ func stateOfAll(t *testing.T, server client.Client) map[string]string {
 	state := map[string]string{}
 	text := func(values ...any) string {
 		encoded, err := json.Marshal(values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		return string(encoded)
 	}
 	deployments, slices, secrets := &corev1alpha1.ObjectDeploymentList{}, &corev1alpha1.ObjectSliceList{}, &corev1.SecretList{}
 	for _, list := range []client.ObjectList{deployments, slices, secrets} {
-		if err := server.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.List(t.Context(), list))
 	}
 	for _, d := range deployments.Items {
 		state["deployment "+d.Name] = text(d.Spec, d.Annotations, d.Finalizers, d.OwnerReferences)
@@ -175,15 +172,11 @@ func deployAll(t *testing.T, strategies []string, versions []*load.Content, cras
 func requireMarks(t *testing.T, server client.Client) {
 	t.Helper()
 	deployments := &corev1alpha1.ObjectDeploymentList{}
-	if err := server.List(t.Context(), deployments); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.List(t.Context(), deployments))
 	for annotation, list := range map[string]client.ObjectList{
 		corev1alpha1.SlicedAnnotation: &corev1alpha1.ObjectSliceList{}, corev1alpha1.SecretSlicedAnnotation: &corev1.SecretList{},
 	} {
-		if err := server.List(t.Context(), list); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, server.List(t.Context(), list))
 		if meta.LenList(list) > 0 && (len(deployments.Items) != 1 || deployments.Items[0].Annotations[annotation] != "true") {
 			t.Errorf("%d of %T, and no annotation %s", meta.LenList(list), list, annotation)
 		}
@@ -208,9 +201,7 @@ func TestWhereSecretsGo(t *testing.T) {
 			t.Parallel()
 			server := secretServer(t)
 			s := passOver(t, server, server, tc.pkg)
-			if err := s.writeContent(t.Context(), sensitiveContent("hunter2")); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, s.writeContent(t.Context(), sensitiveContent("hunter2")))
 			secrets := &corev1.SecretList{}
 			if err := server.List(t.Context(), secrets); err != nil || len(secrets.Items) != 1 {
 				t.Fatalf("%d Secrets, error %v", len(secrets.Items), err)
@@ -250,22 +241,16 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	dep := &corev1alpha1.ObjectDeployment{}
-	if err := server.Get(t.Context(), client.ObjectKeyFromObject(newPackage()), dep); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(newPackage()), dep))
 	if len(dep.Spec.Template.Spec.Phases) != 0 {
 		t.Error("a template names a Secret that does not exist")
 	}
 
 	content := sensitiveContent("hunter2")
 	_, made, err := objectslices.Split("shop", "", content.Template.Phases, content.Sealing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: made[0].Name}, StringData: map[string]string{"x": "hunter2"}}
-	if err := server.Create(t.Context(), theirs); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Create(t.Context(), theirs))
 	err = passOver(t, server, server, newPackage()).writeContent(t.Context(), content)
 	if err == nil || !strings.Contains(err.Error(), "other content: delete it") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the error is %v", err)

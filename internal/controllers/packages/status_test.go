@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/test/require"
 )
 
 // rendered renders conditions as "Type=Status/Reason@generation", sorted.
@@ -272,9 +273,7 @@ func TestStatusRecordsWhatWasUnpacked(t *testing.T) {
 	if got.UnpackedHash != printOf(pkg).String() || got.Revision != 3 {
 		t.Errorf("hash %s, revision %d", got.UnpackedHash, got.Revision)
 	}
-	if diff := cmp.Diff(&content.Resolved, got.Resolved); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, &content.Resolved, got.Resolved)
 	message := meta.FindStatusCondition(got.Conditions, corev1alpha1.ConditionUnpacked).Message
 	for _, want := range append(content.Warnings, image, digest) {
 		if !strings.Contains(message, want) {

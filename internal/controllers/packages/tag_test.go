@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 // looker returns a function that looks a tag up as a reconcile at the time now does. next is
@@ -108,9 +109,7 @@ func TestTags(t *testing.T) {
 	now = now.Add(time.Minute)
 	_, _, _ = look()
 	dropped := r.of(pkg) // it has resolved nothing yet
-	if err := dropped.resolve(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, dropped.resolve(t.Context()))
 	answers <- nil // nothing waits for it
 	if got, _, _ := look(); got != "" {
 		t.Errorf("a Package that was recreated knows %q", got)

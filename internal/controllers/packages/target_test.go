@@ -3,11 +3,10 @@ package packages
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestTargetStatus: what keeps a target from being used is on the Package, and Stalled where a user has to act.
@@ -62,9 +61,7 @@ func TestTargetStatus(t *testing.T) {
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}
-			if diff := cmp.Diff(tc.want, rendered(statusOf(v).Conditions)); diff != "" {
-				t.Errorf("-want +got\n%s", diff)
-			}
+			require.Equal(t, tc.want, rendered(statusOf(v).Conditions), "-want +got")
 		})
 	}
 }

@@ -16,15 +16,14 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/test/require"
 )
 
 // reading returns a client of these objects, and calls read after each GET.
 func reading(t *testing.T, read func(), objects ...client.Object) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
 	return interceptor.NewClient(
 		fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(objects...).Build(),
 		interceptor.Funcs{Get: func(
@@ -77,9 +76,7 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 				all = append(all, dep)
 			}
 			c := reading(t, func() { reads++ }, all...)
-			if err := c.Delete(t.Context(), pkg); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.Delete(t.Context(), pkg))
 			r, _ := newReconciler(t)
 			r.Client, r.Reader, r.Now = c, c, time.Now
 			r.Unserved = func(schema.GroupKind) bool { return tc.unserved }
@@ -92,9 +89,7 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 				})
 			}
 			found := &corev1alpha1.Package{}
-			if err := c.Get(t.Context(), client.ObjectKeyFromObject(pkg), found); err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, c.Get(t.Context(), client.ObjectKeyFromObject(pkg), found))
 			s := r.of(found)
 			if tc.seen {
 				s.state.terminating = s.now

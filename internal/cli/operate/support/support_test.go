@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/cli/operate/support"
+	"lockstep.run/lockstep/test/require"
 )
 
 // planted returns a secret that no output may have.
@@ -60,9 +61,7 @@ func TestKeep(t *testing.T) {
 			"status": map[string]any{"conditions": []any{map[string]any{"message": "shown https://u:" + next() + "@host " + "Bearer " + next()}}}}
 		r := support.NewRedactor(support.Sensitive(in), nil)
 		raw, err := json.Marshal(support.Show(support.Keep(in), r.Text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		for i := 1; i <= n; i++ {
 			if strings.Contains(string(raw), planted(i)) {
 				t.Errorf("%s: %s is in\n%s", test.kind, planted(i), raw)
@@ -138,9 +137,7 @@ func TestArchive(t *testing.T) {
 		}
 		a.Lack("metrics", "they are not read")
 		var b bytes.Buffer
-		if err := a.Write(&b); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, a.Write(&b))
 		return b.Bytes()
 	}
 	out := write()
@@ -148,22 +145,16 @@ func TestArchive(t *testing.T) {
 		t.Error("the same content makes other bytes")
 	}
 	zipped, err := gzip.NewReader(bytes.NewReader(out))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	files, total := map[string]string{}, 0
 	for r := tar.NewReader(zipped); ; {
 		head, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		raw, err := io.ReadAll(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		files[head.Name], total = string(raw), total+len(raw)
 	}
 	contents := files["support/CONTENTS.txt"]

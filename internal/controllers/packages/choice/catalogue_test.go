@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/test/require"
 )
 
 var shopAPI = corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}
@@ -41,9 +42,7 @@ func offering(t *testing.T, objects ...client.Object) (*Followers, client.Client
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1alpha1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, add(scheme))
 	}
 	reads := 0
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
@@ -86,9 +85,7 @@ func TestProviderIsRemembered(t *testing.T) {
 	follow(claims, atRest+2+2*claims)
 	follow(claims, atRest)
 	more := providing("team", "market")
-	if err := server.Create(t.Context(), more); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, server.Create(t.Context(), more))
 	f.OffersChanged(t.Context(), nil, providing("elsewhere", "market"))
 	follow(claims, atRest) // another namespace's change is none here
 	f.OffersChanged(t.Context(), nil, more)

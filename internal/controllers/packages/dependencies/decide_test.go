@@ -9,6 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
+	"lockstep.run/lockstep/test/require"
 )
 
 // offered is a catalogue by names of packages.
@@ -80,9 +81,7 @@ func TestDecide(t *testing.T) {
 		}
 		for range 2 {
 			plan, err := Decide(in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			require.NoError(t, err)
 			if got := planText(plan); got != tc.want {
 				t.Errorf("%s: %s, want %s", name, got, tc.want)
 			}

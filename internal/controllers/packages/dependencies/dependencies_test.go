@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/test/require"
 )
 
 func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
@@ -219,17 +220,13 @@ func TestLabelsOfDependents(t *testing.T) {
 	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")}, nil)
 	Require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}}, nil)
 	want := Marks{"web": ">=1 and <4", "api": "any"}
-	if diff := cmp.Diff(want, MarksOf(pkg)); diff != "" {
-		t.Errorf("those of its own scope: %s", diff)
-	}
+	require.Equal(t, want, MarksOf(pkg), "those of its own scope")
 	if len(pkg.Labels) != 3 || pkg.Labels[corev1alpha1.RequiredByLabelPrefix+"web"] != "team" || pkg.Labels["own"] != "kept" {
 		t.Error(pkg.Labels)
 	}
 	before := pkg.DeepCopy()
 	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
-	if diff := cmp.Diff(before, pkg); diff != "" {
-		t.Errorf("the same again is no change: %s", diff)
-	}
+	require.Equal(t, before, pkg, "the same again is no change")
 	Require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
 	if got := MarksOf(pkg)["web"]; got != ">=2 <3" {
 		t.Errorf("a range that changed: %s", got)
@@ -244,9 +241,7 @@ func TestLabelsOfDependents(t *testing.T) {
 		t.Error("the annotation stays empty")
 	}
 	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "by hand\n\nPackage team/x: >=1: odd\nClusterPackage base: any\nand 7 more"}
-	if diff := cmp.Diff(Marks{"x": ">=1: odd"}, MarksOf(pkg)); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, Marks{"x": ">=1: odd"}, MarksOf(pkg))
 }
 
 // However many depend on a package, and however long their ranges are, what they leave on it is bounded.
@@ -268,9 +263,7 @@ func TestMarksAreBounded(t *testing.T) {
 		}
 		before := pkg.DeepCopy()
 		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, recorded)
-		if diff := cmp.Diff(before, pkg); diff != "" {
-			t.Errorf("one that is counted changes nothing: %s", diff)
-		}
+		require.Equal(t, before, pkg, "one that is counted changes nothing")
 		ReleaseFrom(pkg, recorded[3], recorded)
 		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 20 || lines[19] != "and 680 more" {
 			t.Errorf("one that is named goes: %d lines, %q", len(lines), lines[len(lines)-1])
@@ -323,9 +316,7 @@ func TestInherit(t *testing.T) {
 		pkg := &corev1alpha1.Package{}
 		pkg.Spec.PackageRef, pkg.Spec.ServiceAccountName = &corev1alpha1.PackageReference{Name: "db"}, "before"
 		Inherit(pkg, parent, tc.dependency, tc.direct)
-		if diff := cmp.Diff(want, pkg.Spec); diff != "" {
-			t.Errorf("%s: %s", tc.reason, diff)
-		}
+		require.Equal(t, want, pkg.Spec, tc.reason)
 	}
 	plain, pkg := newPackage(), &corev1alpha1.Package{}
 	if Inherit(pkg, plain, "db", true); !cmp.Equal(pkg.Spec, corev1alpha1.PackageSpec{}) {

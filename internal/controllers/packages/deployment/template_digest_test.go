@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Recorded digests of earlier versions stay what they are: another one would load every package again.
@@ -48,9 +49,7 @@ func TestAccountIsNoContent(t *testing.T) {
 	t.Parallel()
 	spec := corev1alpha1.ObjectSetTemplateSpec{SuccessDelaySeconds: 7}
 	without, err := templateDigest(&spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	spec.ServiceAccountName = "deployer"
 	if with, err := templateDigest(&spec); err != nil || with != without {
 		t.Errorf("%s, want %s: %v", with, without, err)

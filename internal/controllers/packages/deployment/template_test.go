@@ -11,22 +11,19 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
+	"lockstep.run/lockstep/test/require"
 )
 
 // wire sends a deployment through JSON, as the API server would return it.
 func wire(t *testing.T, dep corev1alpha1.GenericObjectDeployment) *corev1alpha1.ObjectDeployment {
 	t.Helper()
 	encoded, err := json.Marshal(dep)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	if encoded, err = load.Canonical(encoded); err != nil {
 		t.Fatal(err)
 	}
 	back := &corev1alpha1.ObjectDeployment{}
-	if err := json.Unmarshal(encoded, back); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, json.Unmarshal(encoded, back))
 	for i := range back.Spec.Template.Spec.Phases {
 		for j := range back.Spec.Template.Spec.Phases[i].Objects {
 			back.Spec.Template.Spec.Phases[i].Objects[j].CollisionProtection = "Prevent" // the default of the schema
@@ -39,9 +36,7 @@ func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1a
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	CopySettings(dep, pkg, "", true)
-	if err := Fill(dep, pkg, printOf(pkg), content, content.Template, nil); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, Fill(dep, pkg, printOf(pkg), content, content.Template, nil))
 	return dep
 }
 
@@ -78,9 +73,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 			Template: corev1alpha1.ObjectSetTemplate{Metadata: metav1.ObjectMeta{Labels: identity}, Spec: newContent().Template},
 		},
 	}
-	if diff := cmp.Diff(want, dep); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, dep)
 }
 
 // A deployment that was shaped before is left alone, whatever the API server
@@ -205,9 +198,7 @@ func TestShapeOfAChange(t *testing.T) {
 				tc.stored(stored)
 			}
 			got := shaped(t, stored, pkg, content).(*corev1alpha1.ObjectDeployment)
-			if diff := cmp.Diff(tc.want, tc.check(got)); diff != "" {
-				t.Errorf("%s: %s", tc.reason, diff)
-			}
+			require.Equal(t, tc.want, tc.check(got), tc.reason)
 		})
 	}
 }

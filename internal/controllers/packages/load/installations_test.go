@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,9 +70,7 @@ func TestInstallations(t *testing.T) {
 		for _, k := range got {
 			names = append(names, k.Name)
 		}
-		if diff := cmp.Diff(want, names); diff != "" {
-			t.Errorf("%s: %s", reason, diff)
-		}
+		require.Equal(t, want, names, reason)
 	}
 	expect("what a status records counts", of("new", "database"), "old")
 	expect("oneself does not", of("old", "database"), "new")

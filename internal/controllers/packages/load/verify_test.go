@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/signed"
 )
 
@@ -40,9 +41,7 @@ func TestTagMovesAfterVerification(t *testing.T) {
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
 	ref, err := name.ParseReference(host+"/shop:v1", name.Insecure)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	push := func(text string) string {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)
@@ -53,9 +52,7 @@ func TestTagMovesAfterVerification(t *testing.T) {
 		if err == nil {
 			err = ggcrremote.Write(ref, image)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, err)
 		digest, _ := image.Digest()
 		return digest.String()
 	}
@@ -68,9 +65,7 @@ func TestTagMovesAfterVerification(t *testing.T) {
 		}
 	}
 	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{host}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	policies := []imagepolicy.Policy{{Name: "p", Prefixes: []string{host}, Verification: &imagepolicy.Verification{
 		Mode: imagepolicy.Enforce, Purposes: []imagepolicy.Purpose{imagepolicy.Package}, Authorities: []imagepolicy.Authority{own.Authority()},
 	}}}
