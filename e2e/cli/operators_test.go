@@ -203,6 +203,9 @@ func (o operator) live(t *testing.T, env *harness.Env) {
 	ok(t, env, "install", build("v1"), o.name, "--cluster", "--timeout", patience)
 	judge()
 	write(objects, strings.ReplaceAll(text, `:v1"`, `:v2"`))
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
 	ok(t, env, "kickstart", folder, "-f", objects, "--version", "1.1.0")
 	ok(t, env, "install", build("v2"), o.name, "--cluster", "--timeout", patience)
 	judge()

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
-	"path"
+	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -19,7 +19,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/cli/author/testrunner"
-	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -39,8 +38,6 @@ type Kickstart struct {
 	namespaces bool
 	keep       []string
 	recreate   []string
-	conflicts  string
-	given      func(flag string) bool
 }
 
 const kickstartHelp = `Make a package of Kubernetes objects: a folder with a manifest, objects in phases by their kinds,
@@ -50,10 +47,8 @@ Objects come from -f (files, folders, patterns, URLs, - for standard input) or f
 Operator Lifecycle Manager (-b). Fields that an API server or a controller sets are removed, so the
 output of kubectl get -o yaml works. Values of Secrets become configuration; with -p, others too.
 
-Run it again to merge a new release: edits of the package stay. Nothing is written if both changed a
-field, unless --conflicts says whose counts.
-
-Rules of phases, namespaces and Helm hooks: docs/packages/kickstart.md`
+Rules of phases, namespaces and Helm hooks, and how to take over a new release:
+docs/packages/kickstart.md`
 
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	c := Kickstart{Streams: streams}
@@ -62,11 +57,9 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Begin a package from Kubernetes objects or a rendered Helm chart",
 		Long:  kickstartHelp,
 		Example: `  helm template cert-manager jetstack/cert-manager | kubectl package kickstart cert-manager -f -
-  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images
-  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' --version 1.5.0 # again, for a new release`,
+  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images`,
 		Args: command.Takes("PKG_NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.given = cmd.Flags().Changed
 			opts, err := c.options(args[0])
 			if err != nil {
 				return command.UsageError(cmd, err)
@@ -83,9 +76,8 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd.Flags().BoolVar(&c.namespaces, "add-namespaces", true, "add a Namespace for each that objects are in and that is not in the input")
 	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
 	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and recreated when a field changes that cannot be changed: jobs")
-	cmd.Flags().StringVar(&c.conflicts, "conflicts", "", "whose change counts where the package and a new release changed the same: ours or theirs")
 	c.registry.Add(cmd)
-	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}, "conflicts": {string(threeway.Ours), string(threeway.Theirs)}} {
+	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
 	return cmd
@@ -94,6 +86,8 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 const (
 	keepCRDs     = "crds"
 	recreateJobs = "jobs"
+
+	lockFile = "manifest.lock.yaml"
 )
 
 func (c *Kickstart) options(folder string) (kickstart.Options, error) {
@@ -132,8 +126,8 @@ func (c *Kickstart) kinds(opts *kickstart.Options) error {
 	if c.scope != "" && opts.Scope == "" {
 		return fmt.Errorf("unknown --scope %q: choose Namespaced or Cluster", c.scope)
 	}
-	if !slices.Contains([]threeway.Side{threeway.Neither, threeway.Ours, threeway.Theirs}, threeway.Side(c.conflicts)) {
-		return fmt.Errorf("unknown --conflicts %q: choose ours or theirs", c.conflicts)
+	if opts.Scope == corev1alpha1.ScopeNamespaced && c.namespace != "" {
+		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
 	}
 	for _, kind := range c.keep {
 		if kind != keepCRDs {
@@ -151,15 +145,8 @@ func (c *Kickstart) kinds(opts *kickstart.Options) error {
 }
 
 func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Options) error {
-	record, err := readRecord(folder)
-	if err != nil {
-		return err
-	}
-	if record != nil {
-		c.inherit(&opts, record.Options)
-	}
-	if opts.Scope == corev1alpha1.ScopeNamespaced && c.given("namespace") && opts.Namespace != "" {
-		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
+	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s exists: name a new folder, or remove this one", folder)
 	}
 	files, err := content.NewInputs(c.Streams.In).All(ctx, c.files)
 	if err != nil {
@@ -183,9 +170,6 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 		return content.Reported(c.Streams, err, "%s in the input: nothing was written")
 	}
 	made.Notes = append(notes, made.Notes...)
-	if record != nil {
-		return c.upgrade(ctx, folder, opts, record, made)
-	}
 	return c.Begin(ctx, folder, opts, made)
 }
 
@@ -195,15 +179,7 @@ func (c *Kickstart) Begin(ctx context.Context, folder string, opts kickstart.Opt
 	if err != nil {
 		return err
 	}
-	files := withFixtures(ctx, made)
-	record, err := made.Record(opts)
-	if err != nil {
-		return err
-	}
-	for p, data := range record {
-		files[path.Join(kickstart.RecordFolder, p)] = data
-	}
-	if err := content.WriteFolder(folder, files); err != nil {
+	if err := content.WriteFolder(folder, withFixtures(ctx, made)); err != nil {
 		return err
 	}
 	c.print(folder, opts.Name, made)

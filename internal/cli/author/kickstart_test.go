@@ -69,108 +69,11 @@ Next, pin its images: kubectl package update ` + out + "\n", Err: ""}
 	}
 }
 
-// A second run merges a new release into the package, keeps its author's changes, and
-// writes nothing if they conflict.
-func TestKickstartAgain(t *testing.T) {
+// An existing folder is never written to.
+func TestKickstartOverAFolder(t *testing.T) {
 	t.Parallel()
-	const release = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'web:v1'}]}\n"
-	out := filepath.Join(t.TempDir(), "shop")
-	again := func(stdin string, args ...string) clitest.Result {
-		return clitest.Invoke(t, stdin, append([]string{"kickstart", out, "-f", "-"}, args...)...)
-	}
-	read := func(p string) string {
-		data, err := os.ReadFile(filepath.Join(out, p))
-		if err != nil {
-			t.Error(err)
-		}
-		return string(data)
-	}
-	if got := again(release, "--version", "1.0.0", "-p", "env"); got.Code != 0 {
-		t.Fatalf("got %+v", got)
-	}
-	const web = "deploy/web.deployment.yaml"
-	edited := strings.Replace(read(web), "replicas: 2\n", "replicas: 3 # for the weekend\n", 1)
-	if err := os.WriteFile(filepath.Join(out, web), []byte(edited), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := again(release); got.Code != 0 || got.Out != "The \"shop\" package is already up-to-date.\n" || read(web) != edited {
-		t.Errorf("got %+v", got)
-	}
-
-	second := strings.Replace(release, "web:v1", "web:v2", 1) + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {app: web}}\n"
-	want := clitest.Result{Code: 0, Out: `Upgraded the "shop" package: 1 files added, 2 changed, 0 removed.
-+ deploy/web.service.yaml
-~ deploy/web.deployment.yaml  with your changes
-~ manifest.yaml
-`, Err: ""}
-	if diff := cmp.Diff(want, again(second, "--version", "1.1.0"), cmp.AllowUnexported(clitest.Result{})); diff != "" {
-		t.Error(diff)
-	}
-	if got := read(web); !strings.Contains(got, "replicas: 3 # for the weekend\n") || !strings.Contains(got, "web:v2") {
-		t.Errorf("got %s", got)
-	}
-	if got := read("manifest.yaml"); !strings.Contains(got, "version: 1.1.0") {
-		t.Errorf("got %s", got)
-	}
-	for _, args := range [][]string{{"validate", out}, {"test", out}, {"lint", out, "--fail-on", "error"}} {
-		if got := clitest.Invoke(t, "", args...); got.Code != 0 {
-			t.Errorf("%v: %+v", args, got)
-		}
-	}
-
-	third := strings.Replace(second, "replicas: 2", "replicas: 5", 1)
-	before := read(".kickstart/base/" + web)
-	got := again(third)
-	if got.Code != 1 || !strings.Contains(got.Err, "conflict: "+web+": Deployment.apps web: spec.replicas\n    was 2, is 3 here, and 5 in the new release\n") || read(".kickstart/base/"+web) != before {
-		t.Errorf("got %+v", got)
-	}
-	if got := again(third, "--conflicts", "ours"); got.Code != 0 || !strings.Contains(read(web), "replicas: 3 #") {
-		t.Errorf("got %+v", got)
-	}
-	if got := again(second, "--conflicts", "theirs"); got.Code != 0 || !strings.Contains(read(web), "replicas: 2 #") {
-		t.Errorf("got %+v\n%s", got, read(web))
-	}
-	if got := clitest.Invoke(t, release, "kickstart", clitest.Folder(t, "-- a.yaml\na: b\n"), "-f", "-"); got.Code != 1 || !strings.Contains(got.Err, "exists, and its .kickstart, by which a new release is taken over, does not: name a new folder") {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// A release whose files cannot be written is not recorded, so that it is merged again.
-func TestKickstartThatCannotWrite(t *testing.T) {
-	t.Parallel()
-	const release = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: b}\n"
-	out := filepath.Join(t.TempDir(), "shop")
-	if got := clitest.Invoke(t, release, "kickstart", out, "-f", "-"); got.Code != 0 {
-		t.Fatalf("got %+v", got)
-	}
-	inTheWay := filepath.Join(out, "deploy", ".kickstart-web.configmap.yaml")
-	if err := os.Mkdir(inTheWay, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	next := strings.Replace(release, "a: b", "a: c", 1)
-	if got := clitest.Invoke(t, next, "kickstart", out, "-f", "-"); got.Code != 1 || !strings.Contains(got.Err, "write deploy/web.configmap.yaml: ") {
-		t.Errorf("got %+v", got)
-	}
-	if err := os.Remove(inTheWay); err != nil {
-		t.Fatal(err)
-	}
-	if got := clitest.Invoke(t, next, "kickstart", out, "-f", "-"); got.Code != 0 || !strings.Contains(got.Out, "~ deploy/web.configmap.yaml\n") {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// A namespace contradicts the scope of the last run as that of a flag.
-func TestKickstartAgainWithNamespace(t *testing.T) {
-	t.Parallel()
-	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
-	out := filepath.Join(t.TempDir(), "shop")
-	if got := clitest.Invoke(t, object, "kickstart", out, "-f", "-", "--scope", "Namespaced"); got.Code != 0 {
-		t.Fatalf("got %+v", got)
-	}
-	if got := clitest.Invoke(t, object, "kickstart", out, "-f", "-", "--namespace", "a"); got.Code != 1 || !strings.Contains(got.Err, "--namespace and --scope Namespaced contradict each other") {
-		t.Errorf("got %+v", got)
-	}
-	if got := clitest.Invoke(t, object, "kickstart", out, "-f", "-", "--namespace", "a", "--scope", "Cluster"); got.Code != 0 || !strings.Contains(got.Out, "+ namespaces/a.namespace.yaml\n") {
+	out := clitest.Folder(t, "-- a.yaml\na: b\n")
+	if got := clitest.Invoke(t, "", "kickstart", out, "-f", "-"); got.Code != 1 || !strings.Contains(got.Err, "exists: name a new folder") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -220,7 +123,6 @@ func TestKickstartFromElsewhere(t *testing.T) {
 		"keep":           {"", []string{"-f", "-", "--keep", "pods"}, `arguments invalid: unknown --keep "pods": choose crds`},
 		"recreate":       {"", []string{"-f", "-", "--recreate", "pods"}, `arguments invalid: unknown --recreate "pods": choose jobs`},
 		"kustomization":  {"", []string{"-f", clitest.Folder(t, "-- kustomization.yaml\nresources: [a.yaml]\n-- a.yaml\n"+object)}, ""},
-		"conflicts":      {"", []string{"-f", "-", "--conflicts", "both"}, `arguments invalid: unknown --conflicts "both": choose ours or theirs`},
 		"all flags":      {object, []string{"-f", "-", "--scope", "cluster", "--version", "1.2.3", "--keep", "crds", "--recreate", "jobs"}, ""},
 		"hostile":        {"apiVersion: v1\nkind: \"Con\\e[31mfig\"\nmetadata: {name: a}\n", []string{"-f", "-"}, ""},
 	} {

@@ -9,8 +9,8 @@
 // what a later phase brings (a claim on a volume is bound only when a pod uses it, so it
 // is in the phase of the pods), and probes are those of kstatus.
 //
-// A package has a [Record] of the files as they were made. [Record.Upgrade] merges the
-// changes of the next release into the package; see package threeway.
+// The same input and options give the same files, so that the files of two releases can be
+// compared and merged by version control.
 //
 // The limits are those of package document and limits.PackageObjects; the caller limits the
 // size of the input.

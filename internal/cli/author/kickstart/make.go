@@ -11,31 +11,29 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Options of a package. They are recorded in it.
+// Options of a package.
 type Options struct {
-	Name string `json:"name"`
+	Name string
 	// Namespace of objects without one. Empty: the package is for any namespace if
 	// possible, else it is the namespace of the other objects, or Name.
-	Namespace string `json:"namespace,omitempty"`
+	Namespace string
 	// Parameters are the fields that become configuration.
-	Parameters []Parameter `json:"parameters,omitempty"`
+	Parameters []Parameter
 	// Version of the package; empty: that of the chart, if there is one.
-	Version string `json:"version,omitempty"`
+	Version string
 	// Scope of the package; empty: the one that the objects allow.
-	Scope corev1alpha1.Scope `json:"scope,omitempty"`
+	Scope corev1alpha1.Scope
 	// KeepCRDs orphans definitions when the package is deleted.
-	KeepCRDs bool `json:"keepCRDs,omitempty"`
+	KeepCRDs bool
 	// NoNamespaces adds no Namespace for those that objects are in.
-	NoNamespaces bool `json:"noNamespaces,omitempty"`
+	NoNamespaces bool
 	// RecreateJobs replaces Jobs when an immutable field changes.
-	RecreateJobs bool `json:"recreateJobs,omitempty"`
+	RecreateJobs bool
 }
 
 // Result is a new package.
 type Result struct {
 	Files loader.Files
-	// IDs of the objects by file. They are the same in every release.
-	IDs map[string]string
 	// Objects counts them.
 	Objects int
 	// Unprobed are kinds without a known probe.
@@ -55,13 +53,10 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := maker{opts: opts, ids: map[string]string{}, notes: notes, charts: map[string]bool{}, defined: definitions(all)}
+	m := maker{opts: opts, notes: notes, charts: map[string]bool{}, defined: definitions(all)}
 	all = m.helm(all)
 	if all, err = m.scope(all); err != nil {
 		return nil, err
-	}
-	for _, o := range all {
-		o.id = identity(o.kind(), o.namespace(), o.name())
 	}
 	m.autoscaled(all)
 	m.annotations(all)
@@ -82,7 +77,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 		return nil, err
 	}
 	return &Result{
-		ProvisionalLock: lock, Files: files, IDs: m.ids, Objects: len(all), Unprobed: unknown, Notes: m.notes,
+		ProvisionalLock: lock, Files: files, Objects: len(all), Unprobed: unknown, Notes: m.notes,
 		Cluster: m.packageScope == corev1alpha1.ScopeCluster,
 	}, nil
 }
@@ -90,7 +85,6 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 // maker is one run of Make.
 type maker struct {
 	opts    Options
-	ids     map[string]string
 	defined map[schema.GroupKind]*definition
 	// charts of Helm that the objects name.
 	charts       map[string]bool

@@ -20,8 +20,6 @@ type object struct {
 	// at is its place in the input.
 	at violation.Violation
 
-	// id is unique in a package, and the same in every release.
-	id    string
 	phase string
 	// fileName replaces the name of the object in that of its file.
 	fileName string
@@ -44,8 +42,9 @@ func (o *object) Home() string { return o.namespace() }
 
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
 
-func identity(kind schema.GroupKind, namespace, name string) string {
-	return kind.String() + " " + namespace + "/" + name
+// identity is unique in a package.
+func (o *object) identity() string {
+	return o.kind().String() + " " + o.namespace() + "/" + o.name()
 }
 
 // is reports whether the object is of a kind, in any version.

@@ -94,7 +94,7 @@ func (r *reader) object(o *object) {
 		return
 	}
 	o.clean()
-	key := identity(o.kind(), o.namespace(), o.name())
+	key := o.identity()
 	if other := r.seen[key]; other != nil {
 		r.fail(at, "Remove one of them.", "%s is in %s (document %d) as well", o, other.at.Path, other.at.Document)
 		return

@@ -1,6 +1,7 @@
 package kickstart
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"regexp"
@@ -12,7 +13,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
-	"lockstep.run/lockstep/internal/cli/author/threeway"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -30,7 +30,6 @@ func (m *maker) write(files loader.Files, all []*object) error {
 		}
 		p = vacant(files, p)
 		files[p] = data
-		m.ids[p] = o.id
 	}
 	return nil
 }
@@ -88,11 +87,23 @@ func encode(v any, order []string) (data []byte, templated bool, err error) {
 		return nil, false, err
 	}
 	sortKeys(node, "", order)
-	out, err := threeway.Encode(node)
+	out, err := format(node)
 	if err != nil || len(expressions) == 0 {
 		return out, false, err
 	}
 	return []byte(strings.NewReplacer(append(expressions, "{{", `{{ "{{" }}`)...).Replace(string(out))), true, nil
+}
+
+// format writes YAML in the style of kubectl.
+func format(n *yaml.Node) ([]byte, error) {
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	enc.CompactSeqIndent()
+	if err := enc.Encode(n); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), enc.Close()
 }
 
 // first are the keys of objects before others, which are in alphabetical order.
