@@ -137,7 +137,7 @@ items:
 
 	has(t, ok(t, env, "repo", "list", "-n", ns).out, "stable", "ready")
 	has(t, ok(t, env, "available", "-n", ns).out, "shop.example.com   Corner shop", "1.0.0", "plain.example.com")
-	has(t, ok(t, env, "available", "shop.example.com", "-n", ns).out, "Sells.", "Ann", "1.1.0", "cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it into a package by kubectl package import carvel --render")
+	has(t, ok(t, env, "available", "shop.example.com", "-n", ns).out, "Sells.", "Ann", "1.1.0", "cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it with the tools of kapp-controller, and make a package of the objects by kubectl package kickstart")
 	has(t, ok(t, env, "available", "plain.example.com/0.1.0", "-n", ns).out, "Values       not checked: its schema is not one that Kubernetes has: ", "nullable")
 	has(t, ok(t, env, "list", "--outdated", "-n", ns).out, "shop.example.com")
 	has(t, ok(t, env, "plan", "package/plain", "-n", ns).out, "1 unchanged")

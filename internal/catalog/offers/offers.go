@@ -113,7 +113,7 @@ func (o Offered) Candidate() versions.Candidate {
 func (o Offered) notInstallable() string {
 	switch {
 	case len(o.Version.NotCarriedOver) > 0:
-		return "it asks for " + asked(o.Version.NotCarriedOver) + ", which packages do not have here: render it into a package by kubectl package import carvel --render"
+		return "it asks for " + asked(o.Version.NotCarriedOver) + ", which packages do not have here: render it with the tools of kapp-controller, and make a package of the objects by kubectl package kickstart"
 	case len(o.Version.Image) > limits.ReferenceBytes:
 		return fmt.Sprintf("the reference of its image has %d bytes; the limit is %d", len(o.Version.Image), limits.ReferenceBytes)
 	case o.Version.Image == "" && len(o.Version.Files) == 0:

@@ -20,7 +20,7 @@ func TestShapesOfRealRepositories(t *testing.T) {
 	if err != nil || len(content.Problems) > 0 {
 		t.Fatal(err, content.Problems)
 	}
-	const remedy = ", which packages do not have here: render it into a package by kubectl package import carvel --render"
+	const remedy = ", which packages do not have here: render it with the tools of kapp-controller, and make a package of the objects by kubectl package kickstart"
 	want := []string{
 		"bin.tools.example.com 1.0.0: ",
 		"bin.tools.example.com 1.1.0: , unchecked",

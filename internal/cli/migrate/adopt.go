@@ -16,14 +16,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/migrate/imports"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
-	return []*cobra.Command{imports.New(on), newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
+	return []*cobra.Command{newImport(on), newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
 }
 
 type adoptCommand struct {

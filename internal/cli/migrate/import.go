@@ -1,4 +1,4 @@
-package imports
+package migrate
 
 import (
 	"context"
@@ -16,8 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// New returns the command.
-func New(on command.Command) *cobra.Command {
+func newImport(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Make Lockstep objects of what other package managers have",
@@ -28,8 +27,7 @@ func New(on command.Command) *cobra.Command {
 
 type importCommand struct {
 	command.Command
-	global  string
-	renders renderFlags
+	global string
 }
 
 func newCarvel(on command.Command) *cobra.Command {
@@ -42,14 +40,13 @@ print Packages and PackageRepositories that stand for them. Standard error repor
 field (+ carried over, - not); nothing is changed in a cluster. A Package that would be installed
 differently is paused. Secrets are read for the names of their keys alone.
 
---render FOLDER makes a package of a Package of kapp-controller instead: its template is rendered with
-your own ytt and helm, which have to be on the PATH, and with --values, which become part of the package.
-sops, cue and other steps are refused by name.`,
+A version whose template has steps, such as ytt, is rendered with your own tools, and the objects are made
+a package: docs/packages/publish.md`,
 		Example: `  kubectl get packagerepositories.packaging.carvel.dev,packageinstalls,secrets -n shop -o yaml |
     kubectl package import carvel - > shop.yaml
 
-  # A package of what ytt makes of one version
-  kubectl package import carvel packages/shop.example.com/1.2.0.yml --render ./shop --values shop-values.yaml`,
+  # A package of the objects of one version
+  ytt -f shop/config | kbld -f - -f shop/.imgpkg/images.yml | kubectl package kickstart shop -f - --version 1.2.0`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
@@ -57,18 +54,10 @@ sops, cue and other steps are refused by name.`,
 			if len(args) == 0 {
 				return command.UsageError(cmd, fmt.Errorf("FILE is missing"))
 			}
-			if err := c.renders.check(); err != nil {
-				return command.UsageError(cmd, err)
-			}
 			return c.run(cmd.Context(), args)
 		},
 	}
 	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "the `namespace` whose repositories are for all namespaces")
-	cmd.Flags().StringVar(&c.renders.folder, "render", "", "the new `folder` of a package that a Package of kapp-controller is rendered into")
-	cmd.Flags().StringVar(&c.renders.version, "package", "", "`NAME/VERSION` to render, where the input has several")
-	cmd.Flags().StringVar(&c.renders.namespace, "namespace", "", "the `namespace` of rendered objects without one, and of the release of a chart")
-	cmd.Flags().StringArrayVar(&c.renders.values, "values", nil, "YAML `file` with values to render with; repeatable")
-	c.renders.registry.Add(cmd)
 	return cmd
 }
 
@@ -84,9 +73,6 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 			return err
 		}
 		documents = append(documents, found...)
-	}
-	if c.renders.folder != "" {
-		return c.render(ctx, documents)
 	}
 	result := carvel.Convert(documents, carvel.Options{Global: c.global, CannotInstall: cannotInstall(documents), CheckConstraint: func(text string) error {
 		_, err := versions.ParseConstraint(text)

@@ -1,4 +1,4 @@
-package imports
+package migrate
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package imports_test
+package migrate_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 func TestImportCarvel(t *testing.T) {
 	t.Parallel()
-	got := clitest.Invoke(t, "", "import", "carvel", "../../carvel/testdata/input.yaml")
+	got := clitest.Invoke(t, "", "import", "carvel", "../carvel/testdata/input.yaml")
 	if got.Code != 0 || strings.Count(got.Out, "\nkind: ") != 6 || !strings.Contains(got.Err, "  - spec.values[0]: Secret missing is not among the input") ||
 		!strings.HasSuffix(got.Err, " not carried over\n") || strings.Contains(got.Out+got.Err, "hunter2") {
 		t.Errorf("%+v", got)
@@ -32,7 +32,7 @@ spec: {serviceAccountName: a, packageRef: {refName: till.tools.example.com, vers
 		strings.ReplaceAll(clitest.CarvelDocuments, "\n", "\n          ") + "\n"
 	for reason, repository := range map[string]string{"an inline repository": inline, "Packages": clitest.CarvelDocuments} {
 		got := clitest.Invoke(t, install+repository, "import", "carvel", "-")
-		want := "- spec.packageRef: 1.0.0 cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it into a package by kubectl package import carvel --render\n"
+		want := "- spec.packageRef: 1.0.0 cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it with the tools of kapp-controller, and make a package of the objects by kubectl package kickstart\n"
 		if got.Code != 0 || !strings.Contains(got.Err, want) || !strings.Contains(got.Out, "paused: true") || strings.Contains(got.Err, "of which 0 not carried over") {
 			t.Errorf("%s: %+v", reason, got)
 		}
