@@ -24,9 +24,7 @@
 // Each dry run stands alone, so quotas are checked apart: numbers of objects, and storage of
 // claims. Failing probes, and changes of others meanwhile, cannot be foreseen.
 //
-// Below are the parts that know no simulation: stored reads revisions, home has those that the
-// controller writes, definitions follows CustomResourceDefinitions; privileges and quotas judge
-// what the objects come to.
+// Package definitions follows CustomResourceDefinitions, and knows no simulation.
 //
 // No value of a Secret, nor of an object with values of one, is in a plan.
 package dryrun

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/dryrun/stored"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -25,7 +24,7 @@ import (
 )
 
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
-	in := &input{Cluster: c, Request: r, now: time.Now(), stored: stored.New()}
+	in := &input{Cluster: c, Request: r, now: time.Now(), stored: nothingStored()}
 	in.uid = uuid.NewUUID()
 	in.key = objects.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
 	dep := r.Scope.NewObjectDeployment()
@@ -52,7 +51,7 @@ func (in *input) readSets(ctx context.Context) error {
 	if in.deployment == nil {
 		return nil
 	}
-	err := stored.Each(ctx, in.Reader, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
+	err := eachSet(ctx, in.Reader, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
 		if objectsets.OwnerOf(set) == in.key && objectsets.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
@@ -68,7 +67,7 @@ func (in *input) readSets(ctx context.Context) error {
 		if !objectsets.Owns(set) {
 			continue
 		}
-		if err := stored.Read(ctx, in.Reader, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
+		if err := readStored(ctx, in.Reader, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
 			return err
 		}
 	}
@@ -196,7 +195,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 		if scope == corev1alpha1.ScopeNamespaced && !in.remote() {
 			namespace = in.Namespace // others cannot bring objects of this namespace
 		}
-		err := stored.Each(ctx, in.Reader, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
+		err := eachSet(ctx, in.Reader, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
 			key := objectsets.OwnerOf(set)
 			if key == in.key || !objectsets.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
 				return nil
@@ -224,8 +223,8 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 }
 
 func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
-	all := stored.New()
-	err := stored.Read(ctx, in.Reader, scope, set, in.ManagerNamespace, all)
+	all := nothingStored()
+	err := readStored(ctx, in.Reader, scope, set, in.ManagerNamespace, all)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
 	}

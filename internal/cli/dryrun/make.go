@@ -11,7 +11,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
-	"lockstep.run/lockstep/internal/cli/dryrun/home"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
@@ -132,7 +131,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}
-	c.controllers.Insert(in.uid, home.NewUID)
+	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
 	if in.deployment != nil {
 		s.jobs = objectsets.Recorded(in.deployment.ObjectDeploymentStatus())
@@ -157,7 +156,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := home.New(in.Reader, objs)
+	h, err := newHome(in.Reader, objs)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +181,7 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
 	set.SetNamespace(in.Namespace)
-	set.SetUID(home.NewUID)
+	set.SetUID(newUID)
 	set.SetLabels(in.labels())
 	spec := set.ObjectSetSpec()
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)

@@ -1,29 +1,33 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
-	"lockstep.run/lockstep/internal/cli/dryrun/privileges"
 	"lockstep.run/lockstep/internal/objects"
 )
 
 // privileges returns the rules that the roles and bindings of the package grant after the
 // rollout and not before.
 func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
-	before, after := privileges.Objects{}, privileges.Objects{}
+	before, after := roleObjects{}, roleObjects{}
 	for key, o := range s.objects {
 		if key.Group == rbacv1.GroupName {
 			before[key], after[key] = o.live, o.now
 		}
 	}
-	gains, err := privileges.Gains(before, after, func(role objects.Key) (*unstructured.Unstructured, error) {
+	return gains(before, after, func(role objects.Key) (*unstructured.Unstructured, error) {
 		mapping, err := s.Mapper.RESTMapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: role.Kind}, "v1")
 		if err != nil {
 			return nil, nil
@@ -34,16 +38,221 @@ func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 		}
 		return live, err
 	})
-	var found []PrivilegeGain
-	for _, g := range gains {
-		found = append(found, PrivilegeGain{
-			Subject: g.Subject, Role: objectName(g.Role), Binding: objectName(g.Binding), Namespace: g.Namespace,
-			Verbs: g.Rule.Verbs, APIGroups: g.Rule.APIGroups, Resources: g.Rule.Resources, Names: g.Rule.ResourceNames, URLs: g.Rule.NonResourceURLs,
-		})
+}
+
+// roleObjects are roles and bindings by their keys; nil is an absent one.
+type roleObjects map[objects.Key]*unstructured.Unstructured
+
+// gains returns the rules that are granted after a change and not before, as RBAC evaluates them: rules that cover each other, and
+// cluster roles that aggregate others. Both states have the same keys. Roles that bindings name and that have no key are read by
+// foreign, which returns nil for an absent one.
+func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructured.Unstructured, error)) ([]PrivilegeGain, error) {
+	was, is := newGrants(), newGrants()
+	for key := range before {
+		was.add(key, before[key])
+		is.add(key, after[key])
 	}
-	return found, err
+	if err := addForeign(before, foreign, was, is); err != nil {
+		return nil, err
+	}
+	was.aggregate()
+	is.aggregate()
+	found, bound := gainsBySubject(was, is)
+	return append(found, gainsByRole(before, was, is, bound)...), nil
+}
+
+func gainOf(subject string, role, binding objects.Key, namespace string, rule *rbacv1.PolicyRule) PrivilegeGain {
+	return PrivilegeGain{
+		Subject: subject, Role: objectName(role), Binding: objectName(binding), Namespace: namespace,
+		Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, Names: rule.ResourceNames, URLs: rule.NonResourceURLs,
+	}
+}
+
+type grants struct {
+	roles    map[objects.Key]role
+	bindings map[objects.Key]binding
+}
+
+type role struct {
+	rules  []rbacv1.PolicyRule
+	labels labels.Set
+	// into are the standard cluster roles that aggregate it, selectors those of the roles
+	// that it aggregates.
+	into      []string
+	selectors []labels.Selector
+}
+
+type binding struct {
+	role     objects.Key
+	subjects []rbacv1.Subject
+}
+
+// gainsBySubject also returns the roles that are bound.
+func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[objects.Key]bool) {
+	bound = map[objects.Key]bool{}
+	for _, key := range sortedKeys(after.bindings) {
+		b := after.bindings[key]
+		bound[b.role] = true
+		for _, subject := range b.subjects {
+			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role].rules) {
+				name := objects.Key{Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name}
+				found = append(found, gainOf(name.String(), b.role, key, key.Namespace, &rule))
+			}
+		}
+	}
+	return found, bound
+}
+
+func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]bool) []PrivilegeGain {
+	var found []PrivilegeGain
+	for _, key := range sortedKeys(after.roles) {
+		r := after.roles[key]
+		if _, is := own[key]; !is || bound[key] && len(r.into) == 0 {
+			continue
+		}
+		var subjects []string
+		for _, name := range r.into {
+			subjects = append(subjects, "whoever has ClusterRole "+name)
+		}
+		if len(subjects) == 0 {
+			subjects = []string{""}
+		}
+		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
+			for _, subject := range subjects {
+				found = append(found, gainOf(subject, key, objects.Key{}, key.Namespace, &rule))
+			}
+		}
+	}
+	return found
+}
+
+func newGrants() *grants {
+	return &grants{roles: map[objects.Key]role{}, bindings: map[objects.Key]binding{}}
 }
 
 func sortedKeys[V any](of map[objects.Key]V) []objects.Key {
 	return slices.SortedFunc(maps.Keys(of), objects.Key.Compare)
+}
+
+// add leaves out objects that are not valid RBAC: the API server refuses them.
+func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
+	if u == nil {
+		return
+	}
+	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
+	switch key.Kind {
+	case "Role", "ClusterRole":
+		var r rbacv1.ClusterRole
+		if convert(u.Object, &r) == nil {
+			g.roles[key] = roleOf(&r)
+		}
+	case "RoleBinding", "ClusterRoleBinding":
+		var b rbacv1.RoleBinding
+		if convert(u.Object, &b) == nil {
+			g.bindings[key] = bindingOf(&b, key.Namespace)
+		}
+	}
+}
+
+func roleOf(r *rbacv1.ClusterRole) role {
+	found := role{rules: r.Rules, labels: r.Labels}
+	for _, name := range []string{"admin", "edit", "view"} {
+		if r.Labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
+			found.into = append(found.into, name)
+		}
+	}
+	if r.AggregationRule == nil {
+		return found
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
+			found.selectors = append(found.selectors, s)
+		}
+	}
+	return found
+}
+
+func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
+	found := binding{role: objects.Key{Group: rbacv1.GroupName, Kind: b.RoleRef.Kind, Name: b.RoleRef.Name}, subjects: b.Subjects}
+	if b.RoleRef.Kind == "Role" {
+		found.role.Namespace = namespace
+	}
+	for i := range b.Subjects {
+		subject := &b.Subjects[i]
+		subject.APIGroup = ""
+		if subject.Kind == rbacv1.ServiceAccountKind {
+			subject.Namespace = cmp.Or(subject.Namespace, namespace)
+		}
+	}
+	return found
+}
+
+// aggregate adds rules as the controller for aggregated cluster roles does.
+func (g *grants) aggregate() {
+	for _, key := range sortedKeys(g.roles) {
+		into := g.roles[key]
+		for _, from := range sortedKeys(g.roles) {
+			matches := func(s labels.Selector) bool { return s.Matches(g.roles[from].labels) }
+			if from != key && from.Kind == "ClusterRole" && slices.ContainsFunc(into.selectors, matches) {
+				into.rules = slices.Concat(into.rules, g.roles[from].rules)
+			}
+		}
+		g.roles[key] = into
+	}
+}
+
+// addForeign reads the roles that bindings name and that have no key.
+func addForeign(own roleObjects, read func(objects.Key) (*unstructured.Unstructured, error), states ...*grants) error {
+	for _, g := range states {
+		for _, b := range g.bindings {
+			_, known := g.roles[b.role]
+			if _, is := own[b.role]; known || is {
+				continue
+			}
+			live, err := read(b.role)
+			if err != nil {
+				return err
+			}
+			for _, each := range states {
+				each.add(b.role, live)
+			}
+		}
+	}
+	return nil
+}
+
+// rulesOf returns the rules of a subject in a namespace; in the whole cluster if it is empty.
+func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for key, b := range g.bindings {
+		if (key.Namespace == "" || key.Namespace == namespace) && slices.Contains(b.subjects, subject) {
+			rules = append(rules, g.roles[b.role].rules...)
+		}
+	}
+	return rules
+}
+
+// uncovered narrows wanted rules to the verbs, groups, resources, names and paths that the
+// held rules do not cover.
+func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var found []rbacv1.PolicyRule
+	for _, rule := range wanted {
+		covered, missing := validation.Covers(held, []rbacv1.PolicyRule{rule})
+		if covered {
+			continue
+		}
+		for _, list := range []func(*rbacv1.PolicyRule) *[]string{
+			func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.Resources },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.NonResourceURLs },
+		} {
+			*list(&rule) = slices.DeleteFunc(slices.Clone(*list(&rule)), func(value string) bool {
+				return !slices.ContainsFunc(missing, func(m rbacv1.PolicyRule) bool { return slices.Contains(*list(&m), value) })
+			})
+		}
+		found = append(found, rule)
+	}
+	return found
 }

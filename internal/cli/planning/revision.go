@@ -10,7 +10,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/dryrun/stored"
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
@@ -27,7 +26,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 		ReportDrift:    rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
 		ArchivalPolicy: rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy,
 	}
-	if r.Template, err = stored.Template(ctx, at.Reader, scope, set); err != nil {
+	if r.Template, err = dryrun.TemplateOf(ctx, at.Reader, scope, set); err != nil {
 		return nil, err
 	}
 	plan, err := dryrun.Make(ctx, at, r)

@@ -1,5 +1,4 @@
-// Package stored reads revisions of a cluster, with their objects that are stored in slices and Secrets.
-package stored
+package dryrun
 
 import (
 	"cmp"
@@ -17,8 +16,8 @@ import (
 // setsPage bounds memory: revisions may be large.
 const setsPage = 50
 
-// Each visits the sets of a namespace, page by page.
-func Each(
+// eachSet visits the sets of a namespace, page by page.
+func eachSet(
 	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error, opts ...client.ListOption,
 ) error {
 	next := ""
@@ -39,16 +38,16 @@ func Each(
 	}
 }
 
-// New returns nothing that is stored.
-func New() objectsets.Stored {
+// nothingStored has no slices and Secrets yet.
+func nothingStored() objectsets.Stored {
 	return objectsets.Stored{
 		Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 	}
 }
 
-// Read adds the objects of slices, which never change. manager has the Secrets of cluster
+// readStored adds the objects of slices, which never change. manager has the Secrets of cluster
 // sets.
-func Read(
+func readStored(
 	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into objectsets.Stored,
 ) error {
 	for _, phase := range set.ObjectSetSpec().Phases {
@@ -80,13 +79,13 @@ func Read(
 	return nil
 }
 
-// Template returns the template of a revision, with the objects of its slices.
-func Template(
+// TemplateOf returns the template of a revision, with the objects of its slices.
+func TemplateOf(
 	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet,
 ) (corev1alpha1.ObjectSetTemplateSpec, error) {
 	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
-	stored := New()
-	err := Read(ctx, reader, scope, set, corev1alpha1.DefaultNamespace, stored)
+	stored := nothingStored()
+	err := readStored(ctx, reader, scope, set, corev1alpha1.DefaultNamespace, stored)
 	stored.Inline(spec.Phases)
 	return spec, err
 }

@@ -1,4 +1,4 @@
-package home_test
+package dryrun
 
 import (
 	"testing"
@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/dryrun/home"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -21,10 +20,10 @@ func TestWritesStayInMemory(t *testing.T) {
 	ctx := t.Context()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "live"}}
 	live := fake.NewClientBuilder().WithObjects(secret.DeepCopy()).Build()
-	in, err := home.New(live, nil)
+	in, err := newHome(live, nil)
 	require.NoError(t, err)
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
-	if err := in.Create(ctx, set); err != nil || set.UID != home.NewUID {
+	if err := in.Create(ctx, set); err != nil || set.UID != newUID {
 		t.Errorf("UID %q, %v", set.UID, err)
 	}
 	if err := in.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {

@@ -1,4 +1,4 @@
-package stored_test
+package dryrun
 
 import (
 	"strings"
@@ -9,12 +9,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/dryrun/stored"
 	"lockstep.run/lockstep/test/require"
 )
 
 // A template has the objects of slices in their phases; one of a slice that is absent is none.
-func TestTemplate(t *testing.T) {
+func TestTemplateOfSlices(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	require.NoError(t, corev1alpha1.AddToScheme(scheme))
@@ -25,12 +24,12 @@ func TestTemplate(t *testing.T) {
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(slice).Build()
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
 	set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "deploy", Slices: []string{slice.Name}}}
-	got, err := stored.Template(t.Context(), reader, corev1alpha1.ScopeNamespaced, set)
+	got, err := TemplateOf(t.Context(), reader, corev1alpha1.ScopeNamespaced, set)
 	if err != nil || len(got.Phases[0].Objects) != 1 || len(got.Phases[0].Slices) != 0 || len(set.Spec.Phases[0].Slices) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
 	set.Spec.Phases[0].Slices[0] = "web-2"
-	if _, err := stored.Template(t.Context(), reader, corev1alpha1.ScopeNamespaced, set); err == nil || !strings.Contains(err.Error(), "read slice web-2 of web") {
+	if _, err := TemplateOf(t.Context(), reader, corev1alpha1.ScopeNamespaced, set); err == nil || !strings.Contains(err.Error(), "read slice web-2 of web") {
 		t.Error(err)
 	}
 }

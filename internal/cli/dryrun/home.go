@@ -1,6 +1,4 @@
-// Package home has the deployment and its sets in memory, where the controller of deployments writes them in a simulation. Everything
-// else is read from the API server; of writes to it, only deletions have an effect, on later reads.
-package home
+package dryrun
 
 import (
 	"context"
@@ -21,11 +19,12 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 )
 
-// NewUID is that of an object that is created.
-const NewUID = "new"
+// newUID is the UID of an object that is created.
+const newUID = "new"
 
-// New returns a client that reads from live what it does not keep.
-func New(live client.Reader, objs []client.Object) (client.Client, error) {
+// newHome returns a client that has deployments and sets in memory, where their controller writes them. Everything else is read from
+// live; of writes to it only deletions have an effect, on later reads.
+func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -59,7 +58,7 @@ func New(live client.Reader, objs []client.Object) (client.Client, error) {
 			return live.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			obj.SetUID(NewUID)
+			obj.SetUID(newUID)
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {

@@ -1,4 +1,4 @@
-package privileges
+package dryrun
 
 import (
 	"strings"
