@@ -1,8 +1,7 @@
 // Package author holds the commands for authors of packages and of repositories, which work without a cluster.
 //
-//	scaffold      the package that init creates
+//	newpackage    the files of the package that init creates
 //	kickstart     objects, rendered charts and bundles → a package
-//	threeway      merges the changes of an author and of a new release
 //	gates         which objects the probe of another one depends on
 //	lint          finds mistakes in valid packages
 //	schemacheck   checks objects against the schemas of their kinds, without a cluster

@@ -12,7 +12,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/author/repositories"
-	"lockstep.run/lockstep/internal/cli/author/scaffold"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -48,7 +47,7 @@ cases and a README. It validates, passes its tests and lint, and can be installe
 			if c.name == "" {
 				c.name = filepath.Base(folder)
 			}
-			if err := scaffold.CheckName(c.name); err != nil {
+			if err := checkName(c.name); err != nil {
 				return command.UsageError(cmd, err)
 			}
 			return c.run(cmd.Context(), folder)
@@ -63,7 +62,7 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 	if err := vacant(folder); err != nil {
 		return err
 	}
-	files, err := scaffold.Make(ctx, scaffold.Options{Name: c.name, Cluster: c.cluster})
+	files, err := scaffold(ctx, c.name, c.cluster)
 	if err != nil {
 		return err
 	}

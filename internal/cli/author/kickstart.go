@@ -92,8 +92,8 @@ const (
 
 func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace, NoNamespaces: !c.namespaces}
-	if problems := validation.IsDNS1123Label(opts.Name); len(problems) > 0 {
-		return opts, fmt.Errorf("%q cannot be the name of a package: %s", opts.Name, problems[0])
+	if err := checkName(opts.Name); err != nil {
+		return opts, err
 	}
 	if c.namespace != "" {
 		if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {

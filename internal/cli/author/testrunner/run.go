@@ -12,6 +12,7 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/schemacheck"
+	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -217,4 +218,14 @@ func (r *Result) Mismatches() (problems, warnings violation.Violations) {
 		}
 	}
 	return problems, warnings
+}
+
+// Validate tests a package. Test cases without fixtures are warnings.
+func Validate(ctx context.Context, files loader.Files, opts Options) (content.Findings, error) {
+	result, err := Run(ctx, files, opts)
+	if err != nil {
+		return content.Findings{}, err
+	}
+	mismatches, missing := result.Mismatches()
+	return content.FindingsOf(append(result.Problems, mismatches...), append(result.Warnings, missing...)), nil
 }

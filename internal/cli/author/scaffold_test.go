@@ -1,4 +1,4 @@
-package scaffold
+package author
 
 import (
 	"context"
@@ -14,10 +14,13 @@ import (
 )
 
 // The loader, the linter and the editor find nothing in a new package.
-func TestMake(t *testing.T) {
+func TestScaffold(t *testing.T) {
 	t.Parallel()
-	for _, opts := range []Options{{Name: "shop"}, {Name: "shop", Cluster: true}, {Name: strings.Repeat("a", 63)}} {
-		files, err := Make(context.Background(), opts)
+	for _, opts := range []struct {
+		name    string
+		cluster bool
+	}{{"shop", false}, {"shop", true}, {strings.Repeat("a", 63), false}} {
+		files, err := scaffold(context.Background(), opts.name, opts.cluster)
 		require.NoError(t, err)
 		visible := loader.Files{}
 		for p, data := range files {
@@ -57,7 +60,7 @@ func fits(t *testing.T, schema, manifest []byte) {
 func TestCheckName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{"shop": true, "a-1": true, "": false, "Shop": false, "a.b": false, "a/b": false, "..": false, strings.Repeat("a", 64): false, "a\n": false} {
-		if err := CheckName(name); (err == nil) != want {
+		if err := checkName(name); (err == nil) != want {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

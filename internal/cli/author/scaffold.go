@@ -1,4 +1,4 @@
-package scaffold
+package author
 
 import (
 	"bytes"
@@ -17,20 +17,14 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-//go:embed all:files
-var templates embed.FS
+// newPackage has templates with the delimiters <% and %>, because {{ and }} belong to the package that is made of them.
+//
+//go:embed all:newpackage
+var newPackage embed.FS
 
-// Options say what to make.
-type Options struct {
-	// Name of the package.
-	Name string
-	// Cluster makes one for a ClusterPackage, with a namespace of its own.
-	Cluster bool
-}
-
-// CheckName validates the name of a package, which is used as a label and as the name of
+// checkName validates the name of a package, which is used as a label and as the name of
 // objects and a namespace.
-func CheckName(name string) error {
+func checkName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%q cannot be the name of a package: %s", name, problems[0])
 	}
@@ -40,21 +34,23 @@ func CheckName(name string) error {
 // manifestSchema is the file of the manifest's schema.
 const manifestSchema = "PackageManifest.json"
 
-// Make returns the files of a new package, with its fixtures.
-func Make(ctx context.Context, opts Options) (loader.Files, error) {
+// scaffold returns the files of a new package, with its fixtures, and with the schema of the manifest for editors in a folder that is
+// no part of the image. One for a ClusterPackage has a namespace of its own. validate, test and lint accept it.
+func scaffold(ctx context.Context, name string, cluster bool) (loader.Files, error) {
 	files := loader.Files{}
 	_, recipe := probes.Recipe("Deployment")
 	values := struct {
-		Options
+		Name    string
+		Cluster bool
 		// Probes are an entry of availabilityProbes in YAML.
 		Probes string
-	}{opts, strings.ReplaceAll(strings.TrimSpace(recipe), "\n", "\n  ")}
-	parsed, err := template.New("").Delims("<%", "%>").ParseFS(templates, "files/*")
+	}{name, cluster, strings.ReplaceAll(strings.TrimSpace(recipe), "\n", "\n  ")}
+	parsed, err := template.New("").Delims("<%", "%>").ParseFS(newPackage, "newpackage/*")
 	if err != nil {
 		return nil, err
 	}
 	for _, t := range parsed.Templates() {
-		if t.Name() == "namespace.yaml.gotmpl" && !opts.Cluster {
+		if t.Name() == "namespace.yaml.gotmpl" && !cluster {
 			continue
 		}
 		var out bytes.Buffer
