@@ -48,8 +48,6 @@ type Package struct {
 	DropsConfig      bool
 	Component        string
 	ChangesComponent bool
-	// Generation, where it is set, is the only one of an installed package that is changed.
-	Generation int64
 	// BeforeChange may refuse a change. It may be nil.
 	BeforeChange func(old corev1alpha1.GenericPackage) error
 	// beforeWrite is called after it, whether or not the package itself changes. It may be nil.
@@ -137,9 +135,6 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 		}
 	}
 	if len(changes) > 0 {
-		if want.Generation != 0 {
-			patch = append([]Operation{{"test", "/metadata/generation", want.Generation}}, patch...)
-		}
 		if err := Patch(ctx, cl, t, done.Pkg, patch); err != nil {
 			return Applied{}, err
 		}

@@ -269,7 +269,7 @@ func dependencyOf(doc []byte) string {
 // ownDependencyValues makes the package that was installed for a dependency the owner of
 // its values, or else the package itself, once that is known. Before, they have none, so
 // that nothing that uses them loses them.
-func ownDependencyValues(ctx context.Context, cl *cluster.Cluster, t progress.Target, writers []*valuesWriter, names []string) error {
+func ownDependencyValues(ctx context.Context, cl *cluster.Cluster, t progress.Target, writers []*valuesWriter) error {
 	if len(writers) == 0 {
 		return nil
 	}
@@ -277,10 +277,10 @@ func ownDependencyValues(ctx context.Context, cl *cluster.Cluster, t progress.Ta
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	for i, w := range writers {
+	for _, w := range writers {
 		owner := pkg
 		for _, d := range pkg.PackageStatus().Dependencies {
-			if d.Name != names[i] || d.PackageRef == nil {
+			if d.Name != w.dependency || d.PackageRef == nil {
 				continue
 			}
 			to := progress.Target{Scope: corev1alpha1.ScopeOf(d.PackageRef.Namespace), Namespace: d.PackageRef.Namespace, Name: d.PackageRef.Name}
@@ -295,14 +295,14 @@ func ownDependencyValues(ctx context.Context, cl *cluster.Cluster, t progress.Ta
 	return nil
 }
 
-// dependencyWriters write the values of dependencies, whose names are returned in the same order.
-func (w *Package) dependencyWriters(cl *cluster.Cluster, t progress.Target) (writers []*valuesWriter, names []string) {
+// dependencyWriters write the values of dependencies.
+func (w *Package) dependencyWriters(cl *cluster.Cluster, t progress.Target) (writers []*valuesWriter) {
 	for _, v := range w.DependencyValues {
 		if at, err := v.target(t); err == nil {
-			writers, names = append(writers, &valuesWriter{cluster: cl, target: at, values: v.values}), append(names, v.name)
+			writers = append(writers, &valuesWriter{cluster: cl, target: at, values: v.values, dependency: v.name})
 		}
 	}
-	return writers, names
+	return writers
 }
 
 func writeAll(ctx context.Context, writers []*valuesWriter) error {

@@ -32,7 +32,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 		writer = &valuesWriter{cluster: cl, target: target, values: values}
 		want.values = values.Source(target)
 	}
-	needs, names := want.dependencyWriters(cl, target)
+	needs := want.dependencyWriters(cl, target)
 	all := needs
 	if writer != nil {
 		all = append(slices.Clone(needs), writer)
@@ -56,7 +56,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 		return nil
 	}
 	err = done.Follow(ctx, c, cl, target, nil)
-	return cmp.Or(err, ownDependencyValues(context.WithoutCancel(ctx), cl, target, needs, names))
+	return cmp.Or(err, ownDependencyValues(context.WithoutCancel(ctx), cl, target, needs))
 }
 
 // noticed requests a retry where values have changed and the package has not: its status says when it was looked at again.

@@ -110,7 +110,9 @@ type valuesWriter struct {
 	cluster *cluster.Cluster
 	target  progress.Target
 	values  *Values
-	object  client.Object
+	// dependency that the values are for; empty for the package itself.
+	dependency string
+	object     client.Object
 	// created and changed are what write has done.
 	created, changed bool
 }
