@@ -32,15 +32,11 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 		return s.step, s.why, nil
 	}
 	undeployed := s.step == stepDeploy && s.attempt.Out.Deployed.IsZero()
-	var end func()
-	ok := !s.waitsForOthers(ctx, undeployed && len(required) > 0)
-	if ok {
-		end, ok = s.take(&s.resolutions)
-	}
-	switch {
-	case !ok && s.step == stepDeploy:
-		return stepGather, "", nil // also once it is deployed: the status must record the loaded content before that is dropped
-	case !ok:
+	end, ok := s.itsTurn(ctx, undeployed && len(required) > 0)
+	if !ok {
+		if s.step == stepDeploy {
+			return stepGather, "", nil // also once it is deployed: the status must record the loaded content before that is dropped
+		}
 		return s.step, s.why, nil
 	}
 	defer end()
@@ -189,16 +185,16 @@ func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	return nil, false
 }
 
-// waitsForOthers reports whether a new Package waits for others that are applied together with it.
-func (s *reconciliation) waitsForOthers(ctx context.Context, isNew bool) bool {
-	if !isNew {
-		return false
+// itsTurn reports whether the dependencies of the Package are resolved now; if so, end has to be called. A new one waits for others that
+// are applied together with it, and then for its turn.
+func (s *reconciliation) itsTurn(ctx context.Context, isNew bool) (end func(), ok bool) {
+	if isNew {
+		if left := s.untilOthersAreKnown(ctx); left > 0 {
+			s.Requeue(left)
+			return nil, false
+		}
 	}
-	left := s.untilOthersAreKnown(ctx)
-	if left > 0 {
-		s.Requeue(left)
-	}
-	return left > 0
+	return s.take(&s.resolutions)
 }
 
 // untilOthersAreKnown returns how long a new Package of a user waits before its dependencies are resolved, so that those that are applied

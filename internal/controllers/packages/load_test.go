@@ -51,8 +51,6 @@ func (r *Reconciler) begin(t *testing.T, pkg *corev1alpha1.Package) {
 // last returns the attempt of a Package, or nil.
 func (r *Reconciler) last(name string) *load.Attempt { return r.of(named(name, image)).attempt }
 
-func (r *Reconciler) drop(name string) { r.of(named(name, image)).dropAttempt() }
-
 func (b *bench) gate(image string) chan error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -53,6 +53,7 @@ type Choice struct {
 	Pending bool
 }
 
+// Chosen reports whether packageRef led to a version.
 func (c Choice) Chosen() bool { return c.Reason == corev1alpha1.ReasonResolved }
 
 // Refused reports whether packageRef led to no version, so that the installed one stays.
@@ -113,6 +114,7 @@ func (c *Choice) mayYet(pending []string) {
 	}
 }
 
+// OriginOf returns the content of an offer of a package.
 func OriginOf(name string, o offers.Offered) Origin {
 	from := Origin{
 		Image: o.Version.Image, Version: o.Version.Version, Repository: o.Source(), PackageName: name,
@@ -124,6 +126,7 @@ func OriginOf(name string, o offers.Offered) Origin {
 	return from
 }
 
+// PlatformOf returns the platform that versions are chosen for.
 func PlatformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versions.Platform {
 	p := versions.Platform{Kubernetes: env.Kubernetes.Version, Manager: manager}
 	if env.OpenShift != nil {

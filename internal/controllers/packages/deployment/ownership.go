@@ -10,8 +10,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
+// Ownership is how a deployment relates to the Package of its name.
 type Ownership int
 
+// The relations of a deployment to the Package of its name.
 const (
 	Own         Ownership = iota // the Package controls it
 	Left                         // without controller since an orphaning deletion of the Package, or a restore from backup
@@ -48,6 +50,7 @@ func sameName(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool 
 		ref.Kind == corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package")
 }
 
+// Current reports whether the status of a deployment is about its present spec.
 func Current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
@@ -55,6 +58,7 @@ func Current(dep corev1alpha1.GenericObjectDeployment) bool {
 // finalizers of this engine; an earlier one may have put either on any object.
 var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
 
+// ForeignFinalizers returns the finalizers of others.
 func ForeignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }

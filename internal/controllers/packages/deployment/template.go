@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
+// New returns a deployment for a Package, without content.
 func New(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
 	dep.SetNamespace(pkg.GetNamespace())
@@ -30,6 +31,7 @@ func New(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
 	return dep
 }
 
+// Selection returns the labels by which the deployment of a Package selects its revisions.
 func Selection(pkg corev1alpha1.GenericPackage) map[string]string {
 	return map[string]string{
 		corev1alpha1.PackageLabel:         pkg.GetName(),
@@ -95,6 +97,7 @@ func Outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDep
 	return err == nil && written > pkg.GetGeneration()
 }
 
+// Annotate sets annotations; an empty value removes one.
 func Annotate(obj client.Object, values map[string]string) {
 	annotations := cloned(obj.GetAnnotations())
 	maps.Copy(annotations, values)

@@ -126,8 +126,10 @@ func Canonical(raw []byte) ([]byte, error) {
 	return json.Marshal(value)
 }
 
+// Unpacked relates the content that was unpacked last to a fingerprint.
 type Unpacked int
 
+// Relations of the content that was unpacked last.
 const (
 	UnpackedNever     Unpacked = iota // another spec was unpacked last, or none
 	UnpackedElsewhere                 // the same spec in another environment

@@ -78,6 +78,7 @@ type Package struct {
 // Attempt is the last load of a Package. Its input is compared with the next one.
 type Attempt = background.Attempt[Input, Out]
 
+// Input identifies the input of an attempt.
 type Input struct {
 	Fingerprint Fingerprint
 	// NewDigest is the digest of a tag that has moved, if it is loaded.

@@ -50,6 +50,7 @@ type Pipeline struct {
 	rendering queueing.Levels
 }
 
+// Request is what one load is made from.
 type Request struct {
 	Pkg corev1alpha1.GenericPackage
 	// Image is the reference to pull: of the spec, or by the digest that was unpacked before.
@@ -73,6 +74,7 @@ type Request struct {
 	Reader objects.Account
 }
 
+// Content is a rendered package.
 type Content struct {
 	Resolved corev1alpha1.ResolvedPackage
 	// SourceImage is the image of the spec after overrides.
@@ -112,6 +114,7 @@ func (c *Content) atRest() int64 {
 	return quota.AtRest(size, number, fields)
 }
 
+// Resolve asks the registry for the digest that a tag stands for.
 func (p *Pipeline) Resolve(ctx context.Context, in Request) (digest string, err error) {
 	decision := in.decision()
 	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) (err error) {
