@@ -87,6 +87,11 @@ func (l *load) run() *Package {
 	l.scope()
 	l.probes()
 	patches := l.adjustments()
+	if l.opts.static {
+		out := l.newPackage(nil)
+		out.Phases, out.Sources, _ = collect(l.static(), phasesOf(spec))
+		return out
+	}
 	values, ok := l.config()
 	if !ok {
 		l.static()
@@ -97,11 +102,7 @@ func (l *load) run() *Package {
 		l.static()
 		return nil
 	}
-	out := &Package{
-		Name: l.unit.name, Manifest: r.Manifest, Lock: r.Lock, Config: values, Probes: spec.AvailabilityProbes,
-		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec), CatalogName: l.catalogName(),
-		Dependencies: manifest.Dependencies(spec.Dependencies), UniqueInScope: manifest.UniqueIn(spec.Constraints, l.opts.scope()),
-	}
+	out := l.newPackage(values)
 	objects := l.objects(context, patches)
 	out.Provides = l.provided(objects)
 	out.Images, out.OmittedImages = l.usedImages(objects)
@@ -110,6 +111,16 @@ func (l *load) run() *Package {
 		out.Sensitive = nil
 	}
 	return out
+}
+
+// newPackage returns the package without its objects.
+func (l *load) newPackage(values map[string]any) *Package {
+	m := l.unit.result.Manifest
+	return &Package{
+		Name: l.unit.name, Manifest: m, Lock: l.unit.result.Lock, Config: values, Probes: m.Spec.AvailabilityProbes,
+		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, &m.Spec), CatalogName: l.catalogName(),
+		Dependencies: manifest.Dependencies(m.Spec.Dependencies), UniqueInScope: manifest.UniqueIn(m.Spec.Constraints, l.opts.scope()),
+	}
 }
 
 func (l *load) scope() {
@@ -296,11 +307,12 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 	return r
 }
 
-// static checks files that are not rendered, to report their problems at the same time.
-func (l *load) static() {
+// static reads files that are not rendered, to report their problems at the same time.
+func (l *load) static() []*object {
 	read := l.reader(nil).read(l.ctx, l.unit.files)
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
+	return read.objects
 }
 
 // Other is another installation of the same package.

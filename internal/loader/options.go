@@ -73,6 +73,8 @@ type Options struct {
 	anyNamespace bool
 	// seen, if not nil, is the Package that templates see: the one of a test case as its author wrote it.
 	seen *manifestsv1alpha1.TemplateContextPackage
+	// static leaves templates, conditions and the configuration out.
+	static bool
 	// keep, if not nil, is filled with the files that fixtures are compared with.
 	keep *fixtures
 	// testEnvironment is what templates see where there is no cluster.

@@ -31,6 +31,8 @@ type Case struct {
 	Name      string
 	For       manifestsv1alpha1.TemplateContextPackage
 	Package   *Package
+	// Unrendered says why templates were not rendered: the package has the objects of other files alone then.
+	Unrendered string
 	// Rendered is the output of templates by path, and Static has the files of objects that are no templates, both without
 	// the documents that conditions leave out. Fixtures are compared with them.
 	Rendered, Static Files
@@ -196,14 +198,31 @@ func (v *validator) withDefaults(u *unit, opts Options) violation.Violations {
 			problems = append(problems, p)
 		}
 	}
+	unrendered := ""
 	if len(needs) > 0 {
+		unrendered = "these have no default: " + strings.Join(needs, ", ")
 		w := u.result.At(violation.ReasonConfigInvalid, "spec.config.openAPIV3Schema")
 		w.Component = u.component
-		w.Details = "templates were not rendered, because these have no default: " + strings.Join(needs, ", ")
+		w.Details = "templates were not rendered, because " + unrendered
 		w.Remedy = "Add a test case with a configuration under test.template."
 		v.warnings = append(v.warnings, w)
 	}
+	if len(needs) == 0 && len(found) > 0 {
+		unrendered = found[0].Details
+	}
+	if v.visit != nil && unrendered != "" && len(problems) == 0 {
+		v.withoutTemplates(u, opts, unrendered)
+	}
 	return problems
+}
+
+// withoutTemplates visits what can be said of a package whose templates cannot be rendered.
+func (v *validator) withoutTemplates(u *unit, opts Options, why string) {
+	opts.static = true
+	pkg, err := Load(v.ctx, v.files, opts)
+	if err == nil {
+		v.visit(Case{Component: u.component, For: opts.Package, Package: pkg, Unrendered: why})
+	}
 }
 
 func needsContext(p violation.Violation, rendered bool) bool {

@@ -163,7 +163,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 		target = n.Alias
 	}
 	if target.Kind != yaml.ScalarNode {
-		c.fail(n, violation.ReasonInvalidYAML, "Use text as the key.", "a key is a list or a mapping")
+		c.fail(n, violation.ReasonInvalidYAML, "Use text as the key. A file with {{ … }} of templates needs a name that ends with .gotmpl.", "a key is a list or a mapping")
 		return "", false
 	}
 	before := len(c.problems)

@@ -51,12 +51,17 @@ func imageRule(latest bool) func(*oneCase, reporter) {
 		for _, o := range c.of(kindsWithPods...) {
 			fields.Containers(o.Object, func(path, _ string, container map[string]any) {
 				image := fields.Text(container, "image")
-				if image != "" && !pinned(image) && hasLatestTag(image) == latest {
+				if image != "" && !pinned(image) && hasLatestTag(image) == latest && !c.placeholder(o, image) {
 					r.at(o, fmt.Sprintf("%s[name=%q].image", path, fields.Text(container, "name")), remedy, "%s", image)
 				}
 			})
 		}
 	}
+}
+
+// placeholder reports whether an image is only the default of the configuration: every installation has its own.
+func (c *oneCase) placeholder(o *object, image string) bool {
+	return c.Name == "" && strings.HasSuffix(o.source.Path, ".gotmpl") && !strings.Contains(string(c.files[o.source.Path]), image)
 }
 
 func pinned(image string) bool { return strings.Contains(image, "@") || image == loader.StaticImage }

@@ -43,12 +43,12 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 			return nil, fmt.Errorf("there is no rule %q. %s", name, violation.Suggest(name, known, "The rules are: "+strings.Join(known, ", ")+"."))
 		}
 	}
-	cases, err := load(ctx, files)
+	cases, err := load(ctx, files, true)
 	if err != nil {
 		return nil, err
 	}
 	if opts.From != nil {
-		older, err := load(ctx, opts.From)
+		older, err := load(ctx, opts.From, false)
 		if err != nil {
 			return nil, &FromError{err}
 		}
@@ -66,19 +66,25 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 	return unique(findings), nil
 }
 
-// load returns all cases of a package.
-func load(ctx context.Context, files loader.Files) ([]*oneCase, error) {
+// load returns all cases of a package. With schemas, objects that the API server would refuse are an error.
+func load(ctx context.Context, files loader.Files, schemas bool) ([]*oneCase, error) {
 	session := schemacheck.NewSession(nil)
 	var cases []*oneCase
 	var failed error
+	var refused violation.Violations
 	byComponent := map[string][]*oneCase{}
 	_, err := loader.Inspect(ctx, files, func(of loader.Case) {
 		c, err := newCase(session, files, of)
+		if schemas && err == nil {
+			var report schemacheck.Report
+			report, err = session.Check(ctx, of.Component, of.Package)
+			refused = append(refused, report.Problems...)
+		}
 		failed = cmp.Or(failed, err)
 		cases = append(cases, c)
 		byComponent[of.Component] = append(byComponent[of.Component], c)
 	})
-	if err = cmp.Or(err, failed); err != nil {
+	if err = cmp.Or(err, failed, refused.Sorted().Err()); err != nil {
 		return nil, err
 	}
 	for _, c := range cases {

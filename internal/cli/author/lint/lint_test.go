@@ -129,6 +129,9 @@ metadata: {name: first, namespace: shop, annotations: {package-operator.run/phas
 
 const (
 	otherItem   = "metadata: {name: first, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
+	crdStatus   = "{status: {type: object, properties"
+	crdSpec     = "{spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, "
+	autoscaler  = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
 	certificate = "---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
 )
 
@@ -250,6 +253,16 @@ func TestRules(t *testing.T) {
 		{"definition-version-removed", edit{"  - name: v1\n    served: true\n", "  - name: v1\n    served: false\n"}, nil, `the version "v1" is not served any more`, &edit{}},
 		{"leftover-in-use", edit{"kind: Namespace", "kind: NetworkPolicy"}, nil, "the older package brings its Namespace shop", &edit{}},
 		{"leftover-in-use", edit{"\nkind: CustomResourceDefinition", "\nkind: Other"}, nil, "the older package brings its CustomResourceDefinition", &edit{}},
+		{"system-namespace", edit{"metadata: {name: shop, annotations: {package-operator.run/phase: crds}}", "metadata: {name: kube-system, annotations: {package-operator.run/phase: crds}}"}, nil,
+			"namespace.yaml:3 metadata.name the namespace kube-system is part of Kubernetes", nil},
+		{"finalizer", edit{"{name: first, namespace: shop,", "{name: first, namespace: shop, finalizers: [example.com/hold],"}, nil, "its deletion waits for example.com/hold", nil},
+		{"template-in-plain-file", edit{`resources: ["*"]`, `resources: ["{{ .config.shop }}"]`}, edit{`resources: ["*"]`, `resources: ["{{ $labels.config }}"]`},
+			"role.yaml:4 {{ .config.shop }} is installed literally", nil},
+		{"number-as-float", edit{`"{{ .package.metadata.name }}"`, `"size: 1e+06"`}, edit{`"{{ .package.metadata.name }}"`, `"size: 1000000"`}, "stringData.password 1e+06 is how", nil},
+		{"number-as-float", edit{crdStatus, crdSpec + crdStatus[1:], otherItem, otherItem + "spec: {size: 9007199254740993}\n"}, edit{crdStatus, crdSpec + crdStatus[1:], otherItem, otherItem + "spec: {size: 9007199254740992}\n"}, "spec.size 9007199254740993 is above 2^53", nil},
+		{"replicas-and-autoscaler", edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n"},
+			edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n", "  scopes: [Cluster]\n", "  scopes: [Cluster]\n  ignoredFields: [{group: apps, kind: Deployment, jsonPointers: [/spec/replicas]}]\n"},
+			"spec.replicas HorizontalPodAutoscaler shop changes it", nil},
 		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `there is no rule "no-tets"`, nil},
 		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "there is no test case", nil},
 		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "there is no version", nil},
@@ -257,7 +270,7 @@ func TestRules(t *testing.T) {
 		{"undocumented-config", edit{", description: Replicas of the shop.", ""}, nil,
 			"spec.config.openAPIV3Schema.properties.shop.properties.replicas the key shop.replicas has no description", nil},
 	}
-	covered := map[string]bool{"unused-image": true, "probe-misses-failed-rollout": true} // in tests of their own
+	covered := map[string]bool{"unused-image": true, "probe-misses-failed-rollout": true, "not-rendered": true} // in tests of their own
 	for _, test := range tests {
 		covered[test.rule] = true
 		opts := Options{Only: []string{test.rule}}
@@ -285,6 +298,76 @@ func TestUnusedImage(t *testing.T) {
 	bad := edit{"images: [{name: shop, image: \"example.com/shop:v1\"}]", second, "digest: \"sha256:0123456789012345678901234567890123456789012345678901234567890123\"}]", locked}
 	want := []string{`info manifest.yaml spec.images[1] no template names the image "helper"`}
 	require.Equal(t, want, found(t, bad.apply(t), Options{Only: []string{"unused-image"}}))
+}
+
+// needy cannot be rendered with its default configuration.
+const needy = `
+-- manifest.yaml
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifest
+metadata: {name: needy}
+spec:
+  scopes: [Namespaced]
+  phases: [{name: one}, {name: two}]
+  config: {openAPIV3Schema: {type: object, required: [image], properties: {image: {type: string, description: Image.}}}}
+-- secret.yaml
+apiVersion: v1
+kind: Secret
+metadata: {name: a, annotations: {package-operator.run/phase: one}}
+stringData: {password: secret}
+-- deploy.yaml.gotmpl
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a, annotations: {package-operator.run/phase: two}}
+data: {image: "{{ .config.image }}"}
+`
+
+// A package that cannot be rendered is not found to be good: what can be checked is, and the rest is named.
+func TestNotRendered(t *testing.T) {
+	t.Parallel()
+	want := []string{
+		"error manifest.yaml test.template templates were not rendered, and rules about their objects not checked: these have no default: spec.config.image",
+		`error secret.yaml:3 stringData it has a value for "password"`,
+		"warning manifest.yaml test.template there is no test case",
+		"warning manifest.yaml spec.version there is no version",
+		"info manifest.yaml spec.display there is none",
+	}
+	if diff := cmp.Diff(want, found(t, files(needy), Options{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Objects that the API server refuses are an error, as they are to validate.
+func TestRefusedObjects(t *testing.T) {
+	t.Parallel()
+	var wrong violation.Violations
+	_, err := Run(context.Background(), edit{"  minReadySeconds: 5\n", "  minReadySeconds: five\n"}.apply(t), Options{})
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "minReadySeconds") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Jobs that are gone or have another name by the upgrade are no error, although their templates have changed.
+func TestJobsThatPass(t *testing.T) {
+	t.Parallel()
+	with := func(file, name, spec, image string) loader.Files {
+		return edit{"\n-- item.yaml", "\n-- " + file + "\napiVersion: batch/v1\nkind: Job\nmetadata: {name: '" + name + "', namespace: shop, annotations: {package-operator.run/phase: last}}\n" +
+			"spec: {" + spec + "template: {spec: {restartPolicy: Never, containers: [{name: a, image: '" + image + "'}]}}}\n-- item.yaml"}.apply(t)
+	}
+	for reason, tc := range map[string]struct {
+		file, name, spec string
+		want             int
+	}{
+		"a Job that stays":               {"job.yaml", "clean", "", 1},
+		"a Job with a TTL":               {"job.yaml", "clean", "ttlSecondsAfterFinished: 100, ", 0},
+		"a Job whose name is a template": {"job.yaml.gotmpl", "clean-{{ .package.metadata.name | sha256sum | trunc 8 }}", "", 0},
+		"a Job in a template":            {"job.yaml.gotmpl", "clean", "", 1},
+	} {
+		opts := Options{Only: []string{"immutable-field"}, From: with(tc.file, tc.name, tc.spec, "example.com/a:v1")}
+		if got := found(t, with(tc.file, tc.name, tc.spec, "example.com/a:v2"), opts); len(got) != tc.want {
+			t.Errorf("%s: %q", reason, got)
+		}
+	}
 }
 
 // found returns findings in short.

@@ -40,6 +40,9 @@ func errorRules() []Rule {
 		{"namespace-after-use", Error, namespaceAfterUse,
 			"An object is rolled out before, or together with, the Namespace that it is in.",
 			"Put the Namespace into an earlier phase."},
+		{"not-rendered", Error, once(notRendered),
+			"Templates could not be rendered with the default configuration, and there is no test case: rules looked at other files alone.",
+			"Add a test case with a configuration under `test.template`."},
 		{"probe-unknown-field", Error, probeUnknownField,
 			"A probe reads a field that objects of its kind do not have: it never succeeds.",
 			"Name a field of the status."},
@@ -49,6 +52,12 @@ func errorRules() []Rule {
 		{"selector-mismatch", Error, selectorMismatch,
 			"The selector of a workload does not match the labels of its own pods, which the API server refuses.",
 			"Use the same labels in both places."},
+		{"system-namespace", Error, systemNamespace,
+			"The package brings a Namespace of Kubernetes itself, which is deleted with it, as far as the API server lets it.",
+			"Leave it out: it exists in every cluster."},
+		{"template-in-plain-file", Error, once(templateInPlainFile),
+			"A file that is no template has an expression of one: it is installed literally.",
+			"Name the file `….yaml.gotmpl`."},
 		{"webhook-before-backend", Error, webhookBeforeBackend,
 			"A webhook that fails closed is rolled out before, or together with, the workload that answers it: until that is ready, the API server refuses what the webhook matches.",
 			"Put the webhook into a later phase than its backend, and probe that."},
@@ -63,7 +72,10 @@ func warningRules() []Rule {
 		{"all-powers", Warning, allPowers,
 			"A role allows everything on everything, or cluster-admin is bound.",
 			"Name the API groups, resources and verbs that are needed."},
-		{"foreign-namespace", Warning, foreignNamespace,
+		{"finalizer", Warning, finalizer,
+			"An object has a finalizer from its first moment: its deletion, and with it the package's, waits for a controller that removes it.",
+			"Let the controller set it."},
+		{"foreign-namespace", Warning, needsAll(foreignNamespace),
 			"A ClusterPackage has an object in a namespace that it does not bring: the installation fails where the namespace does not exist.",
 			"Bring the Namespace, or say in the README that it has to exist."},
 		{"keep-data", Warning, keepData,
@@ -72,6 +84,9 @@ func warningRules() []Rule {
 		{"missing-probe", Warning, missingProbe,
 			"No probe judges an object of a kind that says in its status whether it works: its phase counts as complete as soon as the object exists.",
 			"Probe the condition or the fields that the finding names."},
+		{"number-as-float", Warning, numberAsFloat,
+			"A text has a number such as 1e+06, which is how templates print large ones, or a number is above 2^53 and loses digits in readers of JSON.",
+			"Print it by `int64` or `printf \"%.0f\"`, or write it as text."},
 		{"no-tests", Warning, once(noTests),
 			"The manifest has no test cases: nothing notices what a change of a template does.",
 			"Add a case, and run `kubectl package test --update`."},
@@ -84,10 +99,13 @@ func warningRules() []Rule {
 		{"probe-misses-failed-rollout", Warning, once(probeMissesFailedRollout),
 			"The probes of a workload are true while pods of a new template cannot start: a broken upgrade counts as available, and later phases go on.",
 			"The recipe for the kind."},
-		{"probe-without-objects", Warning, once(probeWithoutObjects),
+		{"probe-without-objects", Warning, once(needsAll(probeWithoutObjects)),
 			"A probe selects no object of the package in any case: a mistyped group, kind or label.",
 			"Correct the selector, or add a test case in which it selects something."},
-		{"service-without-backend", Warning, serviceWithoutBackend,
+		{"replicas-and-autoscaler", Warning, replicasAndAutoscaler,
+			"A workload states its replicas, and a HorizontalPodAutoscaler of the package changes them: the package sets them back.",
+			"Leave `spec.replicas` out, or name it under `spec.ignoredFields`."},
+		{"service-without-backend", Warning, needsAll(serviceWithoutBackend),
 			"A Service selects no pods of the package, in the namespace that it is in.",
 			"Use the labels of the pods that answer."},
 		{"unknown-rule", Warning, once(unknownRule),
@@ -104,7 +122,7 @@ func infoRules() []Rule {
 		{"custom-resource-probe", Info, once(customResourceProbe),
 			"A phase waits for the status of a custom resource of the package: a controller may set it in some configurations alone, and elsewhere the package never becomes available.",
 			"Remove the probe where that can be; disable the rule where the status is always set."},
-		{"empty-phase", Info, once(emptyPhase),
+		{"empty-phase", Info, once(needsAll(emptyPhase)),
 			"A phase has no objects.",
 			"Remove it, or add a test case in which it has objects."},
 		{"no-display", Info, once(noDisplay),
@@ -122,7 +140,7 @@ func infoRules() []Rule {
 		{"undocumented-config", Info, once(undocumentedConfig),
 			"A configuration key has no description, which `kubectl package inspect` would show.",
 			"Say what the key does, and in what unit."},
-		{"unused-image", Info, once(unusedImage),
+		{"unused-image", Info, once(needsAll(unusedImage)),
 			"An image of the manifest is used by no template.",
 			"Remove the image, or use it."},
 	}
@@ -135,6 +153,15 @@ func ruleNames() []string {
 		all = append(all, rule.Name)
 	}
 	return all
+}
+
+// needsAll leaves a rule out that needs all objects of the package, if templates were not rendered.
+func needsAll(check func(*oneCase, reporter)) func(*oneCase, reporter) {
+	return func(c *oneCase, r reporter) {
+		if c.Unrendered == "" {
+			check(c, r)
+		}
+	}
 }
 
 // once runs a rule for the first case of a component.

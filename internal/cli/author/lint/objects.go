@@ -1,0 +1,108 @@
+package lint
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+func notRendered(c *oneCase, r reporter) {
+	if c.Unrendered != "" {
+		r.manifest("test.template", "Add a test case with a configuration.", "templates were not rendered, and rules about their objects not checked: %s", c.Unrendered)
+	}
+}
+
+func systemNamespace(c *oneCase, r reporter) {
+	for _, o := range c.of(namespaceKind) {
+		if o.GetName() == "default" || strings.HasPrefix(o.GetName(), "kube-") {
+			r.at(o, "metadata.name", "Leave it out.", "the namespace %s is part of Kubernetes", o.GetName())
+		}
+	}
+}
+
+func finalizer(c *oneCase, r reporter) {
+	for _, o := range c.objects {
+		if names := o.GetFinalizers(); len(names) > 0 {
+			r.at(o, "metadata.finalizers", "Let the controller set it.", "its deletion waits for %s", strings.Join(names, ", "))
+		}
+	}
+}
+
+// expression is one of a template over what templates of packages see. Others, such as {{ $labels.x }} of alerts, are content.
+var expression = regexp.MustCompile(`\{\{(?:[^}]*[\s(|-])?\.(?:config|package|images|environment)\b[^}]*\}\}`)
+
+func templateInPlainFile(c *oneCase, r reporter) {
+	for _, p := range c.files.Paths() {
+		if ext := path.Ext(p); ext != ".yaml" && ext != ".yml" || strings.HasPrefix(path.Base(p), "manifest.") {
+			continue
+		}
+		for i, line := range strings.Split(string(c.files[p]), "\n") {
+			if found := expression.FindString(line); found != "" {
+				r.base.Path, r.base.Line = p, i+1
+				r.manifest("", "Name the file "+p+".gotmpl.", "%s is installed literally", found)
+				break
+			}
+		}
+	}
+}
+
+var autoscalerKind = schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}
+
+func replicasAndAutoscaler(c *oneCase, r reporter) {
+	for _, scaler := range c.of(autoscalerKind) {
+		target := fields.Map(scaler.Object, "spec", "scaleTargetRef")
+		for _, o := range c.of(workloadKinds...) {
+			same := o.kind.Kind == target["kind"] && o.GetName() == target["name"] && c.namespaceOf(o) == c.namespaceOf(scaler)
+			if same && fields.Get(o.Object, "spec", "replicas") != nil && !c.ignores(o, "/spec/replicas") {
+				r.at(o, "spec.replicas", "Leave it out, or name it under spec.ignoredFields.", "HorizontalPodAutoscaler %s changes it", scaler.GetName())
+			}
+		}
+	}
+}
+
+// ignores reports whether others own a field of an object. The annotation has the fields of the manifest as well.
+func (c *oneCase) ignores(o *object, pointer string) bool {
+	return slices.Contains(strings.Fields(o.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation]), pointer)
+}
+
+const exactInteger = 1 << 53 // up to which JSON readers that use floating point keep all digits
+
+// inExponents is how templates print large numbers.
+var inExponents = regexp.MustCompile(`\b\d(\.\d+)?e\+\d\d\b`)
+
+func numberAsFloat(c *oneCase, r reporter) {
+	for _, o := range c.objects {
+		wrongNumbers("", o.Object, func(field, problem string) {
+			r.at(o, field, "Print it by int64 in the template, or write it as text.", "%s", problem)
+		})
+	}
+}
+
+func wrongNumbers(field string, v any, report func(field, problem string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		for _, key := range fields.Keys(v) {
+			wrongNumbers(document.Child(field, key), v[key], report)
+		}
+	case []any:
+		for i, item := range v {
+			wrongNumbers(document.Index(field, i), item, report)
+		}
+	case int64:
+		if v > exactInteger || v < -exactInteger {
+			report(field, fmt.Sprintf("%d is above 2^53 and loses digits in readers of JSON", v))
+		}
+	case string:
+		if found := inExponents.FindString(v); found != "" && len(v) < 4096 {
+			report(field, fmt.Sprintf("%s is how a template prints a large number", found))
+		}
+	}
+}
