@@ -332,9 +332,7 @@ func TestNotRendered(t *testing.T) {
 		"warning manifest.yaml spec.version there is no version",
 		"info manifest.yaml spec.display there is none",
 	}
-	if diff := cmp.Diff(want, found(t, files(needy), Options{})); diff != "" {
-		t.Error(diff)
-	}
+	require.Equal(t, want, found(t, files(needy), Options{}))
 }
 
 // Objects that the API server refuses are an error, as they are to validate.
