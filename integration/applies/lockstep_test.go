@@ -24,6 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -47,7 +48,7 @@ type process struct {
 func newProcess(tb testing.TB, l *lab) *process {
 	tb.Helper()
 	p := &process{wakes: map[objects.OwnerKey]chan struct{}{}, claims: claims.NewTable(func(objects.Owner) {})}
-	tracker := engine.NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	tracker.Wake = p.wake
 	asking, err := discovery.NewDiscoveryClientForConfig(l.config)
 	require.NoError(tb, err)

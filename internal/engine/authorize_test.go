@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -134,7 +135,7 @@ func TestAuthorize(t *testing.T) {
 			now := time.Now()
 			server := memory.NewServer(apinames.Default, func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps},
 				memory.Kind{GroupVersionKind: clusterRoles, ClusterScoped: true})
-			tracker, here := engine.NewTracker(apinames.Default), server.Connect()
+			tracker, here := tracking.New(apinames.Default), server.Connect()
 			here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 			here.Send = func(_ context.Context, r memory.Request, do func() error) error {
 				if tc.want != "" && r.Writes() {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -41,7 +42,7 @@ type intent struct {
 }
 
 func (s *step) intent() intent {
-	return intent{templateID(s.Desired, s.Labels, s.Metadata.Owner), s.Metadata.Revision}
+	return intent{tracking.TemplateID(s.Desired, s.Labels, s.Metadata.Owner), s.Metadata.Revision}
 }
 
 // change makes the object what its template implies: by an apply, or if the API server
@@ -199,7 +200,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutMetadata(a.Object), withoutMetadata(b.Object))
 }
 
-func (s *step) types() *drift.KindListTypes { return s.run.Tracker.shapes.Of(s.Key.GroupKind()) }
+func (s *step) types() *drift.KindListTypes { return s.run.Tracker.ListTypes.Of(s.Key.GroupKind()) }
 
 // imply dry-runs the object that the template implies. As long as that is refused, fields of
 // others that stand in its way are left out, and the installer of an adopted object keeps fields that
@@ -215,7 +216,7 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 	if err != nil {
 		return r, nil, err
 	}
-	m, err := drift.Imply(s.run.Tracker.names, template, live, s.Foreign, s.types())
+	m, err := drift.Imply(s.run.Tracker.Names, template, live, s.Foreign, s.types())
 	if err != nil {
 		return r, nil, err
 	}
@@ -337,9 +338,9 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 	}
 	templates := s.formerTemplates()
 	if s.Foreign && s.live != nil {
-		templates = append(templates, drift.Installed(s.run.Tracker.names, s.live))
+		templates = append(templates, drift.Installed(s.run.Tracker.Names, s.live))
 	}
-	owned := drift.OwnedByOthers(s.run.Tracker.names, next, live, s.Foreign)
+	owned := drift.OwnedByOthers(s.run.Tracker.Names, next, live, s.Foreign)
 	stays := func(fresh map[string]any) (fields []string) {
 		for _, former := range templates {
 			fields = append(fields, drift.Residue(former, next, live.Object, fresh, owned)...)
@@ -361,7 +362,7 @@ func (s *step) noteResidue(fields []string) {
 	if len(fields) == 0 {
 		return
 	}
-	names := s.run.Tracker.names
+	names := s.run.Tracker.Names
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	s.run.rollout.note(s.Key, fmt.Sprintf("the API server keeps %s, which left the template: delete the object, or annotate it %s: %s, to have it created again",

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -88,7 +89,7 @@ func (notes) Succeeded(context.Context, *engine.Revision) error {
 func Example() {
 	// The cluster is in memory here. Its watches report objects to the tracker.
 	server := memory.NewServer(names, time.Now, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
-	tracker, here := engine.NewTracker(names), server.Connect()
+	tracker, here := tracking.New(names), server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	here.Send = func(_ context.Context, r memory.Request, do func() error) error {
 		if r.Writes() {

@@ -108,7 +108,7 @@ func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, k
 	for i, key := range keys {
 		_, before[i] = e.Cluster.Observed(key)
 	}
-	seen, err := e.lookUp(ctx, mapping, keys, e.Tracker.names.Unselected())
+	seen, err := e.lookUp(ctx, mapping, keys, e.Tracker.Names.Unselected())
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +185,7 @@ func (e *Engine) lookAt(ctx context.Context, mapping *meta.RESTMapping, key obje
 
 // observeMetadata returns a record with what the collision rules read.
 func (e *Engine) observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
-	names := e.Tracker.names
+	names := e.Tracker.Names
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
 		Finalizers: len(m.Finalizers) > 0, Held: objects.HeldBy(m.Finalizers, nil), Owners: names.References(m.OwnerReferences, m.Annotations),

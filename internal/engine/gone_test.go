@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -76,7 +77,7 @@ func TestLookAtAbsent(t *testing.T) {
 			t.Cleanup(s.Close)
 			client, err := metadata.NewForConfig(&rest.Config{Host: s.URL})
 			require.NoError(t, err)
-			e := &Engine{Cluster: &cluster.Connection{Metadata: client}, Tracker: NewTracker(apinames.Default)}
+			e := &Engine{Cluster: &cluster.Connection{Metadata: client}, Tracker: tracking.New(apinames.Default)}
 			mapping := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
 			for _, keys := range [][]objects.Key{{keyNamed("object")}, {keyNamed("object"), keyNamed("b"), keyNamed("c")}} {
 				if seen, err := e.lookUp(t.Context(), mapping, keys, ""); apply.Classify(err) != tc.want || len(seen) > 0 {

@@ -19,6 +19,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -75,7 +76,7 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 	t.Cleanup(s.Close)
 	writer, err := apply.NewWriter(&rest.Config{Host: s.URL}, apinames.Default.FieldManager)
 	require.NoError(t, err)
-	tracker := NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	tracker.Wake = func(objects.OwnerKey) {}
 	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "object"}
 	r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})

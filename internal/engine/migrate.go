@@ -41,7 +41,7 @@ func (s *step) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patch, needed, err := drift.Migration(s.run.Tracker.names, live, from)
+	patch, needed, err := drift.Migration(s.run.Tracker.Names, live, from)
 	if err != nil || !needed {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *step) migrate(ctx context.Context) error {
 
 // origin limits our entries to the templates that may have written the object.
 func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
-	from := drift.Origin{Served: s.run.Tracker.served(s.Key.GroupKind())}
+	from := drift.Origin{Served: s.run.Tracker.ServedVersions(s.Key.GroupKind())}
 	next, err := s.Desired.Object(s.Metadata)
 	if err != nil {
 		return from, err

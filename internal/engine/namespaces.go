@@ -19,7 +19,7 @@ func (t *turn) recordJobs(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	jobs := &t.r.plan.Jobs
-	t.Tracker.forgetFinished(jobs.Recorded)
+	t.Tracker.ForgetFinished(jobs.Recorded)
 	t.want.Store.Overflow(jobs.Overflow)
 	if !jobs.Due {
 		return false, nil

@@ -15,6 +15,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -24,7 +25,7 @@ import (
 // to. It is shared by all owners and safe for concurrent use.
 type Engine struct {
 	Cluster cluster.Cluster
-	Tracker *Tracker
+	Tracker *tracking.Tracker
 	Pool    Runner
 	// Exists reads from the API server whether a ServiceAccount exists: rights may be bound
 	// to one that does not. Without the function all do.
@@ -222,7 +223,7 @@ func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	others := drift.OwnedByOthers(s.run.Tracker.names, obj, live, false)
+	others := drift.OwnedByOthers(s.run.Tracker.Names, obj, live, false)
 	kept := s.Desired.Ignored.Keep(obj, live.Object, others)
 	kept["metadata"] = maps.Clone(kept["metadata"].(map[string]any)) // the guard is put there
 	return kept, nil
@@ -239,7 +240,7 @@ func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
 	}
 	if err == nil {
 		s.live = live
-		s.run.Tracker.shapes.Learn(s.Key.GroupKind(), live.GetManagedFields())
+		s.run.Tracker.ListTypes.Learn(s.Key.GroupKind(), live.GetManagedFields())
 	}
 	return live, err
 }
@@ -331,8 +332,8 @@ func (s *step) markInFlight() {
 // track makes the template what the object is compared with from now on, also
 // by events that arrive before the response of the write.
 func (s *step) track() objects.Digest {
-	id := templateID(s.Desired, s.Labels, s.run.rollout.Owner)
-	s.run.Tracker.track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
+	id := tracking.TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
 	return id
 }
 
@@ -401,7 +402,7 @@ func (s *step) forget() {
 // watch shows something newer, else until it is read again. mu is held.
 func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
-	if s.run.Tracker.names.Shown(s.Key.GroupKind(), live.GetLabels()) {
+	if s.run.Tracker.Names.Shown(s.Key.GroupKind(), live.GetLabels()) {
 		s.run.Cluster.Remember(s.Key, obs)
 		delete(s.run.rollout.unwatchedRecords, s.Key)
 	} else {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -25,7 +26,7 @@ func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	server := memory.NewServer(apinames.Default, func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
-	tracker, here := engine.NewTracker(apinames.Default), server.Connect()
+	tracker, here := tracking.New(apinames.Default), server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	here.Send = func(_ context.Context, _ memory.Request, do func() error) error { return do() }
 	tracker.Wake = func(objects.OwnerKey) {}

@@ -48,7 +48,7 @@ var podOwners = map[schema.GroupKind]bool{
 // has finalizers, its controller ends what it owns, in an order that the collector does not know; the
 // engine's own kinds refuse to be deleted in the foreground for that reason.
 func (s *step) propagation() metav1.DeletionPropagation {
-	foreign := s.Key.Group != s.run.Tracker.names.GroupVersion.Group
+	foreign := s.Key.Group != s.run.Tracker.Names.GroupVersion.Group
 	if podOwners[s.Key.GroupKind()] || s.custom && foreign && !s.Live.Finalizers {
 		return metav1.DeletePropagationForeground
 	}
@@ -57,7 +57,7 @@ func (s *step) propagation() metav1.DeletionPropagation {
 
 func (s *step) gone() {
 	s.run.Cluster.Gone(s.Key, s.Live.UID)
-	s.run.Tracker.wakeOther(s.run.rollout.Owner.OwnerKey, s.Key)
+	s.run.Tracker.WakeOther(s.run.rollout.Owner.OwnerKey, s.Key)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	*s.run.rollout.applied.At(s.Key) = phases.Applied{Gone: true}

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -30,7 +31,7 @@ func TestPropagation(t *testing.T) {
 	} {
 		s := &step{
 			Step:   phases.Step{Key: objects.Key{Group: tc.group, Kind: tc.kind, Name: "a"}, Live: &objects.Observed{Finalizers: tc.finalizers}},
-			run:    &run{Engine: &Engine{Tracker: NewTracker(apinames.Default)}},
+			run:    &run{Engine: &Engine{Tracker: tracking.New(apinames.Default)}},
 			custom: tc.custom,
 		}
 		if got := s.propagation(); got != tc.want {

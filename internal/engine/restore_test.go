@@ -14,6 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -52,7 +53,7 @@ func TestRestoreWithAKindThatCannotBeRead(t *testing.T) {
 		rev.Phases = []phases.Phase{{Objects: []*objects.Desired{{Key: fine, Version: "v1"}, {Key: broken, Version: "v1"}}}}
 		all = append(all, Restored{Rollout: &Rollout{Owner: owner(name), Claims: claims.NewTable(func(objects.Owner) {})}, Revision: rev})
 	}
-	e := &Engine{Tracker: NewTracker(apinames.Default), Cluster: brokenKind{controller: metav1.OwnerReference{
+	e := &Engine{Tracker: tracking.New(apinames.Default), Cluster: brokenKind{controller: metav1.OwnerReference{
 		APIVersion: apinames.Default.GroupVersion.String(), Kind: "ObjectDeployment", Name: "two", UID: "two", Controller: ptr.To(true),
 	}}}
 	unread := 0

@@ -14,6 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -147,7 +148,7 @@ func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
 	}
 	for _, key := range rev.Keys() {
 		if !r.Contains(key) {
-			e.Tracker.untrack(r.Owner.OwnerKey, key)
+			e.Tracker.Untrack(r.Owner.OwnerKey, key)
 			untracked(key)
 			delete(r.applied, key)
 			delete(r.unwatchedRecords, key)
@@ -199,7 +200,7 @@ func (e *Engine) Prepare(r *Rollout) {
 
 // track gives the tracker the templates of objects that it does not track yet, and the
 // fields that are probed. A later template is tracked from its write on.
-func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
+func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 	marks := r.marks()
 	if slices.Equal(marks, r.trackedMarks) && live != nil {
 		return
@@ -210,8 +211,8 @@ func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 	state := r.state(nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := r.Claims.Holder(key)
-		if !tracker.isTracked(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
-			tracker.track(r.Owner.OwnerKey, src.Desired, src.Metadata, templateID(src.Desired, src.Labels, r.Owner))
+		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
+			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, tracking.TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
 	uids := []types.UID{r.Owner.UID}
@@ -222,8 +223,8 @@ func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 			needs[gk] = needs[gk].Union(need)
 		}
 	}
-	tracker.own(r.Owner, uids...)
-	r.fieldGenerations = tracker.probe(r.Owner.OwnerKey, needs)
+	tracker.Own(r.Owner, uids...)
+	r.fieldGenerations = tracker.Probe(r.Owner.OwnerKey, needs)
 	for _, rev := range r.revisions {
 		rev.keepGenerations(r.fieldGenerations)
 	}
@@ -231,7 +232,7 @@ func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 		return
 	}
 	kinds := r.Kinds()
-	tracker.use(r.Owner.OwnerKey, kinds)
+	tracker.Use(r.Owner.OwnerKey, kinds)
 	live.Use(r.Owner.String(), kinds)
 }
 
@@ -254,7 +255,7 @@ func (r *Rollout) marks() []mark {
 
 // Forget removes what the tracker and the watches hold for an owner.
 func (e *Engine) Forget(r *Rollout) {
-	e.Tracker.disown(r.Owner.OwnerKey)
+	e.Tracker.Disown(r.Owner.OwnerKey)
 	e.Cluster.Use(r.Owner.String(), nil)
 }
 
@@ -452,8 +453,8 @@ func (e *Engine) Assume(r *Rollout, rev *Revision, key objects.Key, live *unstru
 		return nil
 	}
 	d, _ := rev.Find(key)
-	id := templateID(d, rev.Labels, r.Owner)
-	e.Tracker.track(r.Owner.OwnerKey, d, rev.Metadata, id)
+	id := tracking.TemplateID(d, rev.Labels, r.Owner)
+	e.Tracker.Track(r.Owner.OwnerKey, d, rev.Metadata, id)
 	obs := e.Tracker.Observe(key, live)
 	r.applied[key] = &phases.Applied{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
 	return obs

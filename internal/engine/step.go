@@ -150,7 +150,7 @@ func (t *turn) plan() {
 	r.plan = r.decide(t.Cluster, t.strays(r), now, func(s *phases.State) {
 		s.Teardown, s.Orphan, s.Paused, s.ReportDrift, s.Retain = w.Teardown, w.Orphan, w.Paused, w.ReportDrift, w.Retain
 		if w.RecordsJobs {
-			s.Namespaces, s.Jobs, s.Finished = r.namespaces, w.Jobs, t.Tracker.finishedOf(r.Owner.OwnerKey)
+			s.Namespaces, s.Jobs, s.Finished = r.namespaces, w.Jobs, t.Tracker.FinishedOf(r.Owner.OwnerKey)
 		}
 	})
 	if r.ProbeBudgetSpent() {

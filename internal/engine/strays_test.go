@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -109,7 +110,7 @@ func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 
 // ownerOfConfigMaps returns an owner without revisions, and the engine of its cluster, which watches ConfigMaps.
 func ownerOfConfigMaps(now func() time.Time) (*memory.Server, *memory.Cluster, *engine.Engine, *engine.Rollout) {
-	server, tracker := memory.NewServer(names, now, memory.Kind{GroupVersionKind: configMaps}), engine.NewTracker(names)
+	server, tracker := memory.NewServer(names, now, memory.Kind{GroupVersionKind: configMaps}), tracking.New(names)
 	here := server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	tracker.Wake = func(objects.OwnerKey) {}

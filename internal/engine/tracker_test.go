@@ -2,17 +2,14 @@ package engine
 
 import (
 	"bytes"
-	"encoding/json"
-	"slices"
 	"strconv"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -21,80 +18,11 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestFieldsGeneration: a record has what an owner's probes read where its number is not
-// lower than the one that the owner got; and no list is asked for where none is needed.
-func TestFieldsGeneration(t *testing.T) {
-	t.Parallel()
-	kind := schema.GroupKind{Kind: "ConfigMap"}
-	needs := func(paths ...string) *probes.Needs {
-		n := &probes.Needs{}
-		for _, p := range paths {
-			n.Paths = append(n.Paths, []string{"data", p})
-		}
-		return n
-	}
-	first, second := objects.OwnerKey{Name: "first"}, objects.OwnerKey{Name: "second"}
-	type step struct {
-		reason string
-		owner  objects.OwnerKey
-		needs  *probes.Needs // nil: the owner probes the kind no more
-		// lacks reports whether the record of the step before lacks a field that is read now.
-		lacks bool
-	}
-	for name, steps := range map[string][]step{
-		"one owner": {
-			{"nothing was kept", first, needs("a"), true},
-			{"the same again", first, needs("a"), false},
-			{"less", first, needs(), false},
-			{"the field that was left out meanwhile", first, needs("a"), true},
-			{"more", first, needs("a", "b"), true},
-			{"nothing", first, nil, false},
-			{"all again", first, needs("a"), true},
-		},
-		"two owners": {
-			{"nothing was kept", first, needs("a"), true},
-			{"another reads more", second, needs("a", "b"), true},
-			{"what the other one reads", first, needs("b"), false},
-			{"the other one is dropped", second, nil, false},
-			{"the same as before", first, needs("b"), false},
-			{"what only the other one read", first, needs("a", "b"), true},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tracker := NewTracker(apinames.Default)
-			live := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": "1", "b": "2"}}}
-			key := objects.Key{Kind: kind.Kind, Name: "one"}
-			record := tracker.Observe(key, live)
-			asks := map[objects.OwnerKey]*probes.Needs{}
-			for _, s := range steps {
-				declared := map[schema.GroupKind]probes.Needs{}
-				delete(asks, s.owner)
-				if s.needs != nil {
-					declared[kind], asks[s.owner] = *s.needs, s.needs
-				}
-				since := tracker.probe(s.owner, declared)[kind]
-				if lacks := record.FieldsGeneration < since; lacks != s.lacks {
-					t.Errorf("%s: the record lacks something: %t, want %t", s.reason, lacks, s.lacks)
-				}
-				if record = tracker.Observe(key, live); record.FieldsGeneration < since {
-					t.Errorf("%s: a new record lacks something", s.reason)
-				}
-				for _, other := range asks {
-					if got := probes.Trim(decoded(t, record.Trimmed), *other); !bytes.Equal(got, probes.Trim(live.Object, *other)) {
-						t.Errorf("%s: the record has %s of the fields that are read", s.reason, got)
-					}
-				}
-			}
-		})
-	}
-}
-
 // TestEachRevisionProbesWhatItReads: a record that lacks what the probes of a new
 // revision read is as good as before for those of the one that runs.
 func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	t.Parallel()
-	tracker := NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, UID: "owner"})
 	r.Claims = claims.NewTable(func(objects.Owner) {})
 	add := func(uid types.UID, number int64, rule string) *Revision {
@@ -136,122 +64,6 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	}
 	if result := next.probe(key, record(), &probeBudget{}); result.Unseen || result.Status != probes.False {
 		t.Errorf("the next record has it: %+v", result)
-	}
-}
-
-func decoded(t *testing.T, trimmed []byte) map[string]any {
-	t.Helper()
-	var object map[string]any
-	require.NoError(t, json.Unmarshal(trimmed, &object))
-	return object
-}
-
-// TestChangedWakesFormerControllers: adoption leaves an owner reference, by which a lone
-// set is enqueued when its successor adopts an object.
-func TestChangedWakesFormerControllers(t *testing.T) {
-	t.Parallel()
-	first, second, foreign := objects.OwnerKey{Name: "first"}, objects.OwnerKey{Name: "second"}, types.UID("foreign")
-	key := objects.Key{Kind: "ConfigMap", Name: "one"}
-	for _, c := range []struct {
-		reason string
-		refs   []metav1.OwnerReference
-		want   []objects.OwnerKey
-	}{
-		{"no references", nil, []objects.OwnerKey{second}},
-		{"its own controller", []metav1.OwnerReference{{UID: "2", Controller: new(true)}}, []objects.OwnerKey{second}},
-		{"a former controller", []metav1.OwnerReference{{UID: "1"}, {UID: "2", Controller: new(true)}}, []objects.OwnerKey{second, first}},
-		{"an unknown owner", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []objects.OwnerKey{second}},
-	} {
-		tracker := NewTracker(apinames.Default)
-		var woken []objects.OwnerKey
-		tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
-		tracker.own(objects.Owner{Names: apinames.Default, OwnerKey: first}, "1")
-		tracker.own(objects.Owner{Names: apinames.Default, OwnerKey: second}, "2")
-		tracker.track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
-		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(c.refs, nil)})
-		if !slices.Equal(woken, c.want) {
-			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
-		}
-	}
-}
-
-// TestStrays: what an owner controls and no revision contains is its stray, also where the
-// object came first. One of a remote owner of the same name and cluster was left by a restore.
-func TestStrays(t *testing.T) {
-	t.Parallel()
-	local := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "u"}
-	remote := local
-	remote.Cluster = "home"
-	controlledBy := func(owner objects.Owner, uid types.UID) *objects.Observed {
-		owner.UID = uid
-		meta := map[string]any{}
-		owner.Put(meta)
-		u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
-		return &objects.Observed{Owners: apinames.Default.References(u.GetOwnerReferences(), u.GetAnnotations())}
-	}
-	elsewhere := remote
-	elsewhere.Cluster = "another"
-	for name, tc := range map[string]struct {
-		owner objects.Owner
-		obs   *objects.Observed
-		want  bool
-	}{
-		"its own":                             {local, controlledBy(local, "u"), true},
-		"remote":                              {remote, controlledBy(remote, "u"), true},
-		"remote, from before a restore":       {remote, controlledBy(remote, "former"), true},
-		"local, from before a restore":        {local, controlledBy(local, "former"), false}, // the garbage collector's
-		"of another management cluster":       {remote, controlledBy(elsewhere, "x"), false},
-		"of an owner in the target":           {remote, controlledBy(local, "x"), false},
-		"remote, and the owner is not remote": {local, controlledBy(remote, "x"), false},
-	} {
-		for _, early := range []bool{false, true} {
-			tracker, key := NewTracker(apinames.Default), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
-			woken := 0
-			tracker.Wake = func(objects.OwnerKey) { woken++ }
-			if early {
-				tracker.Changed(key, tc.obs)
-			}
-			tracker.own(tc.owner, tc.owner.UID)
-			if !early {
-				tracker.Changed(key, tc.obs)
-			}
-			if got := len(tracker.Strays(tc.owner.OwnerKey)) > 0; got != tc.want {
-				t.Errorf("%s, seen before its owner %t: is a stray %t", name, early, got)
-			}
-			woken = 0
-			tracker.Changed(key, &objects.Observed{})
-			tracker.Changed(key, nil)
-			tracker.Changed(key, nil)
-			if left := len(tracker.Strays(tc.owner.OwnerKey)); left > 0 {
-				t.Errorf("%s, seen before its owner %t: gone, and a stray", name, early)
-			}
-			if want := map[bool]int{true: 2}[tc.want]; woken != want {
-				t.Errorf("%s, seen before its owner %t: its release and its end enqueue the owner %d times, want %d", name, early, woken, want)
-			}
-		}
-	}
-}
-
-// TestStrayOfMany: an object that a user gives to one of their owners after another enqueues
-// the former one once, and is the stray of the last one alone.
-func TestStrayOfMany(t *testing.T) {
-	t.Parallel()
-	tracker, key := NewTracker(apinames.Default), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
-	woken := 0
-	tracker.Wake = func(objects.OwnerKey) { woken++ }
-	const owners = 100
-	for i := range owners {
-		name := strconv.Itoa(i)
-		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Name: name}}
-		tracker.own(owner, types.UID(name))
-		refs := []metav1.OwnerReference{{UID: types.UID(name), Controller: new(true)}}
-		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(refs, nil)})
-		if got := len(tracker.strays.byKey[key]); got != 1 || len(tracker.Strays(owner.OwnerKey)) != 1 {
-			t.Fatalf("given to %d owners, it is a stray of %d", i+1, got)
-		}
-	}
-	if want := 2*owners - 1; woken != want {
-		t.Errorf("%d owners were enqueued, want %d", woken, want)
 	}
 }
 

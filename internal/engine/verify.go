@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -13,7 +14,7 @@ var differs = objects.Digest{0xff}
 // verify finds out whether the object shows the template, where this process
 // has not written it: by its values, or else by one dry run.
 func (s *step) verify(ctx context.Context) error {
-	id := templateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	id := tracking.TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	if s.Live.ProjectedBy != id {
 		watched := s.Live
 		s.track()
@@ -38,7 +39,7 @@ func (s *step) verify(ctx context.Context) error {
 		s.setContent(differs) // not even a dry run is possible
 		return nil
 	}
-	s.Metadata.Owner = keptOwner(s.Metadata.Owner, s.Live.Controller())
+	s.Metadata.Owner = tracking.KeptOwner(s.Metadata.Owner, s.Live.Controller())
 	dry, err := s.change(ctx, true)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (s *step) own(ctx context.Context) error {
 // record puts the Apply entry back that the template left which wrote the object
 // last, as a dry run shows it.
 func (s *step) record(ctx context.Context) error {
-	former, err := s.run.Tracker.template(s.run.rollout.Owner.OwnerKey, s.Key)
+	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
 	if err != nil || former == nil {
 		return err
 	}

@@ -34,6 +34,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
@@ -322,7 +323,7 @@ func servedAPI(
 // connection is a cluster, and the tracker of its objects.
 type connection struct {
 	*cluster.Connection
-	tracker *engine.Tracker
+	tracker *tracking.Tracker
 }
 
 // namespaced reports whether objects of a kind are in namespaces, if the kind is served.
@@ -340,7 +341,7 @@ func (c *connection) rights(account objects.Account) engine.Rights {
 func newConnection(
 	config *rest.Config, log logr.Logger, held func(int64), kindChanged func(schema.GroupKind), versionChanged func(version.Info),
 ) (*connection, error) {
-	tracker := engine.NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
 	openapi, err := discovery.NewDiscoveryClientForConfig(config)

@@ -14,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -127,7 +128,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
 	own, delegated := objectsets.Controllers(in.sets...)
 	c := &simulatedCluster{
-		Cluster: in.Cluster, tracker: engine.NewTracker(apinames.Default), definitions: definitions.New(), owner: owner,
+		Cluster: in.Cluster, tracker: tracking.New(apinames.Default), definitions: definitions.New(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}

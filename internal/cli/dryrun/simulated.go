@@ -23,7 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -33,7 +33,7 @@ import (
 // later reads return.
 type simulatedCluster struct {
 	*Cluster
-	tracker *engine.Tracker
+	tracker *tracking.Tracker
 	// owner of the objects, and the UIDs by which it controls them.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]

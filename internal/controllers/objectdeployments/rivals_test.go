@@ -20,6 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	inmemory "lockstep.run/lockstep/test/memory"
@@ -294,7 +295,7 @@ func (r *rivals) start() *sharedManager {
 		rivals: r, cluster: r.server.Connect(), passes: map[string]*pass{}, woken: map[string]bool{}, due: map[string]time.Time{},
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
-	tracker := engine.NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	m.cluster.Observe, m.cluster.Changed, m.cluster.KindChanged, m.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, m.send
 	client := func(cached bool) *home {
 		return &home{server: r.server, view: func() view { return m.view }, cached: cached, request: m.request}

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/require"
@@ -86,7 +87,7 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
-	r := New(home, &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
+	r := New(home, &engine.Engine{Cluster: &cluster.Connection{}, Tracker: tracking.New(apinames.Default)}, func(objects.OwnerKey) {})
 	return &reconciliation{Reconciler: r, state: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -83,7 +84,7 @@ func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, se
 func newProcess(s *simulation) *process {
 	p := &process{simulation: s, cluster: s.own.Connect(), woken: true, known: proof{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	tracker := engine.NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
@@ -105,7 +106,7 @@ func (p *process) home(cached bool) *home {
 
 // connect makes a session of the target, as a start and a changed Secret do.
 func (p *process) connect() {
-	tracker := engine.NewTracker(apinames.Default)
+	tracker := tracking.New(apinames.Default)
 	p.cluster = p.server.Connect()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged, p.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, p.send
 	p.session = p.reconciler.NewTarget(&engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
@@ -113,7 +114,7 @@ func (p *process) connect() {
 }
 
 // tracker returns that of the target.
-func (p *process) tracker() *engine.Tracker {
+func (p *process) tracker() *tracking.Tracker {
 	if p.session != nil {
 		return p.session.Tracker
 	}

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -49,7 +50,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		in = ptr.To(claimantsOf(recorded, s.key.Namespace))
 	}
 	if !s.restored {
-		return &Target{Engine: &engine.Engine{Tracker: engine.NewTracker(apinames.Default)}}, in
+		return &Target{Engine: &engine.Engine{Tracker: tracking.New(apinames.Default)}}, in
 	}
 	if s.letsGo() {
 		return nil, in

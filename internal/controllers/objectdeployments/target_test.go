@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -123,10 +124,10 @@ func TestTargets(t *testing.T) {
 				require.NoError(t, server.Delete(t.Context(), dep))
 			}
 			r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
+				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: tracking.New(apinames.Default)}, func(objects.OwnerKey) {})
 			one := &oneTarget{state: tc.state}
 			if tc.session != "" {
-				one.session = r.NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, tc.session, "home")
+				one.session = r.NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: tracking.New(apinames.Default)}, tc.session, "home")
 			}
 			r.Targets, r.restored = one, true
 			if _, err := r.Reconcile(t.Context(), objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}); err != nil {
@@ -188,7 +189,7 @@ func TestReleaseIsInterrupted(t *testing.T) {
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	for range 2 {
 		r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-			&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
+			&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: tracking.New(apinames.Default)}, func(objects.OwnerKey) {})
 		r.Targets, r.restored = &oneTarget{state: targets.State{Reason: corev1alpha1.ReasonTargetUnreachable}}, true
 		_, err := r.Reconcile(t.Context(), key)
 		t.Log(err)

@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -41,7 +42,7 @@ type AgentOptions struct {
 func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*objectdeployments.Reconciler, error) {
 	c := &Controller{}
 	home := objectdeployments.Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	r := objectdeployments.New(home, &engine.Engine{Tracker: engine.NewTracker(apinames.Default)}, c.queue.Enqueue)
+	r := objectdeployments.New(home, &engine.Engine{Tracker: tracking.New(apinames.Default)}, c.queue.Enqueue)
 	r.Targets = o.Targets
 	return r, c.setup(mgr, r, &class{
 		name: o.Class, reader: mgr.GetClient(), fresh: r.Fresh, target: &corev1alpha1.TargetReference{}, namespacedOnly: o.NamespacedOnly,

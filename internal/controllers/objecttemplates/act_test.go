@@ -23,6 +23,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -89,7 +90,7 @@ func TestTakingBackIsMarked(t *testing.T) {
 			s := &reconciliation{
 				Reconciler: &Reconciler{Client: patched, Options: Options{
 					Fresh:  mutationcache.NewStore(),
-					Target: &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker(apinames.Default), Pool: recordingPool(func() { did = append(did, "perform") })},
+					Target: &engine.Engine{Cluster: &cluster.Connection{}, Tracker: tracking.New(apinames.Default), Pool: recordingPool(func() { did = append(did, "perform") })},
 				}},
 				state: &state{rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
 				view:  view{tmpl: known},
@@ -111,7 +112,7 @@ func TestStraysBesideOneThatIsHeld(t *testing.T) {
 	t.Parallel()
 	configMaps := corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"}
-	server, tracker := simulated.NewServer(apinames.Default, time.Now, simulated.Kind{GroupVersionKind: configMaps}), engine.NewTracker(apinames.Default)
+	server, tracker := simulated.NewServer(apinames.Default, time.Now, simulated.Kind{GroupVersionKind: configMaps}), tracking.New(apinames.Default)
 	here := server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	here.Send = func(_ context.Context, _ simulated.Request, do func() error) error { return do() }

@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"strconv"
@@ -25,20 +25,20 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	if tracked {
 		metadata := tr.metadata
 		if owned {
-			metadata.Owner = keptOwner(metadata.Owner, obs.Controller())
+			metadata.Owner = KeptOwner(metadata.Owner, obs.Controller())
 		}
 		if template, err := tr.desired.Object(metadata); err == nil {
-			shapes := t.shapes.Of(key.GroupKind())
+			shapes := t.ListTypes.Of(key.GroupKind())
 			shown := tr.desired.Ignored.Without(template, live.Object)
 			compared := tr.desired.Ignored.Without(template, template)
 			if template["apiVersion"] != live.Object["apiVersion"] {
-				obs.Projection = drift.Project(t.names, drift.Converted(compared, live.Object), live.Object, shapes)
+				obs.Projection = drift.Project(t.Names, drift.Converted(compared, live.Object), live.Object, shapes)
 			} else {
-				obs.Projection = drift.Project(t.names, compared, shown, shapes)
+				obs.Projection = drift.Project(t.Names, compared, shown, shapes)
 				obs.ProjectedBy = tr.template
-				obs.Matches = drift.Matches(t.names, compared, shown, shapes)
+				obs.Matches = drift.Matches(t.Names, compared, shown, shapes)
 			}
-			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.names, template, live.GetManagedFields())
+			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.Names, template, live.GetManagedFields())
 		}
 	}
 	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)
@@ -48,9 +48,9 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	return obs
 }
 
-// keptOwner returns the owner that an object keeps until its next write: the set that an
+// KeptOwner returns the owner that an object keeps until its next write: the set that an
 // earlier engine had control it, or else the owner itself.
-func keptOwner(owner objects.Owner, controller *objects.Reference) objects.Owner {
+func KeptOwner(owner objects.Owner, controller *objects.Reference) objects.Owner {
 	if controller == nil || controller.Remote || owner.Remote() || controller.UID == owner.UID || owner.SameName(controller) {
 		return owner
 	}
@@ -64,14 +64,14 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 	annotations := live.GetAnnotations()
 	obs := &objects.Observed{
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
-		Owners:      t.names.References(live.GetOwnerReferences(), annotations),
-		AdoptableBy: annotations[t.names.AdoptableByAnnotation],
+		Owners:      t.Names.References(live.GetOwnerReferences(), annotations),
+		AdoptableBy: annotations[t.Names.AdoptableByAnnotation],
 		Finalizers:  len(live.GetFinalizers()) > 0,
-		Keep:        t.names.Keeps(annotations),
-		Recreate:    t.names.Recreates(annotations),
-		Adopted:     t.names.Adopted(annotations),
+		Keep:        t.Names.Keeps(annotations),
+		Recreate:    t.Names.Recreates(annotations),
+		Adopted:     t.Names.Adopted(annotations),
 	}
-	obs.Revision, _ = strconv.ParseInt(annotations[t.names.RevisionAnnotation], 10, 64)
+	obs.Revision, _ = strconv.ParseInt(annotations[t.Names.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
 		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
@@ -81,17 +81,17 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 }
 
 func (t *Tracker) observeFields(gk schema.GroupKind, fields []metav1.ManagedFieldsEntry, obs *objects.Observed) {
-	t.shapes.Learn(gk, fields)
+	t.ListTypes.Learn(gk, fields)
 	obs.Writer = t.lastWriter(fields)
-	obs.UpdateFields = drift.HasUpdates(t.names, fields)
-	obs.OwnsReplicas = drift.OwnsReplicas(t.names, fields)
-	obs.InstallerFields = drift.HasInstaller(t.names, fields)
-	obs.Wrote = obs.UpdateFields || drift.HasApply(t.names, fields)
-	obs.StaleFields = drift.IsStale(fields, t.served(gk))
+	obs.UpdateFields = drift.HasUpdates(t.Names, fields)
+	obs.OwnsReplicas = drift.OwnsReplicas(t.Names, fields)
+	obs.InstallerFields = drift.HasInstaller(t.Names, fields)
+	obs.Wrote = obs.UpdateFields || drift.HasApply(t.Names, fields)
+	obs.StaleFields = drift.IsStale(fields, t.ServedVersions(gk))
 }
 
-// served returns which versions of a kind are served, as package drift takes it.
-func (t *Tracker) served(gk schema.GroupKind) func(apiVersion string) bool {
+// ServedVersions returns which versions of a kind are served, as package drift takes it.
+func (t *Tracker) ServedVersions(gk schema.GroupKind) func(apiVersion string) bool {
 	if t.Served == nil {
 		return nil
 	}
@@ -104,11 +104,11 @@ func (t *Tracker) lastWriter(fields []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range fields {
 		f := &fields[i]
-		if f.Subresource == "" && f.Time != nil && (last == nil || last.Time.Time.Before(f.Time.Time) || f.Manager != t.names.FieldManager && f.Time.Equal(last.Time)) {
+		if f.Subresource == "" && f.Time != nil && (last == nil || last.Time.Time.Before(f.Time.Time) || f.Manager != t.Names.FieldManager && f.Time.Equal(last.Time)) {
 			last = f
 		}
 	}
-	if last == nil || last.Manager == t.names.FieldManager {
+	if last == nil || last.Manager == t.Names.FieldManager {
 		return ""
 	}
 	return last.Manager

@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"strings"
@@ -21,8 +21,11 @@ type Tracker struct {
 	// It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
-	names  *objects.Names
-	shapes *drift.ListTypes
+	// Names are those of the objects.
+	Names *objects.Names
+	// ListTypes has which lists are sets or maps, as far as that is known.
+	ListTypes *drift.ListTypes
+
 	probedFields
 	kindUsers
 
@@ -37,11 +40,11 @@ type Tracker struct {
 	finished map[objects.Key]objects.Finished  // Jobs
 }
 
-// NewTracker returns an empty tracker of objects with these names.
-func NewTracker(names *objects.Names) *Tracker {
+// New returns an empty tracker of objects with these names.
+func New(names *objects.Names) *Tracker {
 	return &Tracker{
-		names:        names,
-		shapes:       drift.NewListTypes(),
+		Names:        names,
+		ListTypes:    drift.NewListTypes(),
 		probedFields: probedFields{kinds: map[schema.GroupKind]*fieldSet{}},
 		kindUsers:    kindUsers{owners: map[schema.GroupKind]sets.Set[objects.OwnerKey]{}},
 		tracks:       tracks{byKey: map[objects.Key]track{}},
@@ -53,21 +56,21 @@ func NewTracker(names *objects.Names) *Tracker {
 	}
 }
 
-// templateID names the full template that desired and metadata make.
-func templateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
+// TemplateID names the full template that desired and metadata make.
+func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
 	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), string(owner.UID)})
 }
 
-// track makes owner the one that changes of an object enqueue, and desired with metadata what
+// Track makes owner the one that changes of an object enqueue, and desired with metadata what
 // its live values are compared with.
-func (t *Tracker) track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
+func (t *Tracker) Track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tracks.add(owner, d, metadata, template)
 }
 
-// untrack forgets an object if owner tracks it.
-func (t *Tracker) untrack(owner objects.OwnerKey, key objects.Key) {
+// Untrack forgets an object if owner tracks it.
+func (t *Tracker) Untrack(owner objects.OwnerKey, key objects.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.tracks.of(owner, key); ok {
@@ -76,17 +79,17 @@ func (t *Tracker) untrack(owner objects.OwnerKey, key objects.Key) {
 	}
 }
 
-// isTracked reports whether owner tracks an object.
-func (t *Tracker) isTracked(owner objects.OwnerKey, key objects.Key) bool {
+// Tracks reports whether owner tracks an object.
+func (t *Tracker) Tracks(owner objects.OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, ok := t.tracks.of(owner, key)
 	return ok
 }
 
-// template returns the object that live values of key are compared with, or nil where
+// Template returns the object that live values of key are compared with, or nil where
 // owner does not track it.
-func (t *Tracker) template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
+func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
 	t.mu.RLock()
 	tr, ok := t.tracks.of(owner, key)
 	t.mu.RUnlock()
@@ -96,9 +99,9 @@ func (t *Tracker) template(owner objects.OwnerKey, key objects.Key) (map[string]
 	return tr.desired.Object(tr.metadata)
 }
 
-// own makes owner the one that owner references with one of the UIDs lead to: those of
+// Own makes owner the one that owner references with one of the UIDs lead to: those of
 // the deployment and of its sets. Objects that came before become strays.
-func (t *Tracker) own(owner objects.Owner, uids ...types.UID) {
+func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owners.add(owner.OwnerKey, uids)
@@ -124,10 +127,10 @@ func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey,
 	return remote.OwnerKey, remote.SameName(controller)
 }
 
-// disown forgets everything about an owner.
-func (t *Tracker) disown(owner objects.OwnerKey) {
-	t.probe(owner, nil)
-	t.use(owner, nil)
+// Disown forgets everything about an owner.
+func (t *Tracker) Disown(owner objects.OwnerKey) {
+	t.Probe(owner, nil)
+	t.Use(owner, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key := range t.strays.byOwner[owner] {
@@ -174,8 +177,8 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	}
 }
 
-// wakeOther enqueues another owner that waits for an object which this one has removed: the watch reports that to neither.
-func (t *Tracker) wakeOther(owner objects.OwnerKey, key objects.Key) {
+// WakeOther enqueues another owner that waits for an object which this one has removed: the watch reports that to neither.
+func (t *Tracker) WakeOther(owner objects.OwnerKey, key objects.Key) {
 	t.mu.RLock()
 	tr, known := t.tracks.byKey[key]
 	t.mu.RUnlock()
@@ -208,7 +211,7 @@ func (t *Tracker) controls(owner objects.OwnerKey, obs *objects.Observed) bool {
 // One whose owner is not known is kept until it is. t.mu is held.
 func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.OwnerKey, bool) {
 	delete(t.unowned, key)
-	if obs == nil || strings.HasSuffix(key.Group, t.names.GroupVersion.Group) {
+	if obs == nil || strings.HasSuffix(key.Group, t.Names.GroupVersion.Group) {
 		return objects.OwnerKey{}, false
 	}
 	controller := obs.Controller()
@@ -216,7 +219,7 @@ func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.Own
 	switch {
 	case known:
 		t.strays.add(owner, key)
-	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, t.names.GroupVersion.Group+"/")):
+	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, t.Names.GroupVersion.Group+"/")):
 		t.unowned[key] = *controller
 	}
 	return owner, known

@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"sync"
@@ -32,9 +32,9 @@ type ownerFields struct {
 	since uint32
 }
 
-// probe declares the fields that an owner's probes read. It returns from which
+// Probe declares the fields that an owner's probes read. It returns from which
 // generation on records have them; older ones have to be listed again.
-func (p *probedFields) probe(owner objects.OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
+func (p *probedFields) Probe(owner objects.OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := make(map[schema.GroupKind]uint32, len(needs))

@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"sync"
@@ -15,8 +15,8 @@ type kindUsers struct {
 	owners map[schema.GroupKind]sets.Set[objects.OwnerKey]
 }
 
-// use declares of which kinds an owner has objects.
-func (u *kindUsers) use(owner objects.OwnerKey, kinds []schema.GroupKind) {
+// Use declares of which kinds an owner has objects.
+func (u *kindUsers) Use(owner objects.OwnerKey, kinds []schema.GroupKind) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for gk, users := range u.owners {

@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 
 // endedOf returns the observed end of a Job, or nil.
 func endedOf(tracker *Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
-	if ended, seen := tracker.finishedOf(owner)[key]; seen {
+	if ended, seen := tracker.FinishedOf(owner)[key]; seen {
 		return &ended
 	}
 	return nil
@@ -48,10 +48,10 @@ func TestTrackerRecordsFinished(t *testing.T) {
 		u.Object["spec"] = map[string]any{"parallelism": parallelism}
 		return u
 	}
-	tracker := NewTracker(apinames.Default)
+	tracker := New(apinames.Default)
 	tracker.Wake = func(objects.OwnerKey) {}
-	tracker.own(objects.Owner{Names: apinames.Default, OwnerKey: owner}, "owner")
-	tracker.track(owner, desired, metadata, objects.Digest{9})
+	tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: owner}, "owner")
+	tracker.Track(owner, desired, metadata, objects.Digest{9})
 
 	tracker.Observe(key, job("", 1))
 	tracker.Observe(key, job("nightly", 1, "Complete"))
@@ -68,16 +68,16 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	require.Equal(t, want, endedOf(tracker, owner, key), "its recorded end")
 	newer := *want
 	newer.Outcome = objects.Succeeded
-	tracker.forgetFinished(map[objects.Key]objects.Finished{key: newer})
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: newer})
 	if endedOf(tracker, owner, key) == nil {
 		t.Error("another end was recorded, and this one is forgotten")
 	}
-	tracker.forgetFinished(map[objects.Key]objects.Finished{key: *want})
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: *want})
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("it is recorded, and remembered all the same: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Complete"))
-	tracker.untrack(owner, key)
+	tracker.Untrack(owner, key)
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("no owner follows the Job, and its end is remembered: %+v", got)
 	}

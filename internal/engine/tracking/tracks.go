@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"maps"
@@ -13,7 +13,7 @@ type tracks struct {
 	last  *tracked
 }
 
-// track is what one object is compared with.
+// Track is what one object is compared with.
 type track struct {
 	*tracked
 	desired  *objects.Desired

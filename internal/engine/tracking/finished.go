@@ -1,4 +1,4 @@
-package engine
+package tracking
 
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,8 +23,8 @@ func (t *Tracker) recordFinished(key objects.Key, live *unstructured.Unstructure
 	t.finished[key] = ended
 }
 
-// finishedOf returns the Jobs of an owner that were seen to have finished.
-func (t *Tracker) finishedOf(owner objects.OwnerKey) map[objects.Key]objects.Finished {
+// FinishedOf returns the Jobs of an owner that were seen to have finished.
+func (t *Tracker) FinishedOf(owner objects.OwnerKey) map[objects.Key]objects.Finished {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	finished := map[objects.Key]objects.Finished{}
@@ -36,9 +36,9 @@ func (t *Tracker) finishedOf(owner objects.OwnerKey) map[objects.Key]objects.Fin
 	return finished
 }
 
-// forgetFinished forgets the ends of Jobs that a status records, unless a newer one was
+// ForgetFinished forgets the ends of Jobs that a status records, unless a newer one was
 // seen since.
-func (t *Tracker) forgetFinished(recorded map[objects.Key]objects.Finished) {
+func (t *Tracker) ForgetFinished(recorded map[objects.Key]objects.Finished) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, ended := range recorded {
