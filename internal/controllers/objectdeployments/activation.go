@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
@@ -22,7 +23,7 @@ import (
 // syncActivation carries out what package revisions decides about activation and rollback,
 // one write at a time, and reports whether it wrote.
 func (s *reconciliation) syncActivation(ctx context.Context, d revisions.Decision) (bool, error) {
-	if i := slices.IndexFunc(s.sets, rejectedByUser); i >= 0 {
+	if i := slices.IndexFunc(s.sets, activation.RejectedByUser); i >= 0 {
 		return true, s.takeRejection(ctx, s.sets[i])
 	}
 	switch {
@@ -72,12 +73,12 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 	err := s.patch(ctx, set, func() {
 		spec := set.ObjectSetSpec()
 		spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, highest+1
-		setAnnotation(set, corev1alpha1.RolledBackFromAnnotation, "")
+		activation.SetAnnotation(set, corev1alpha1.RolledBackFromAnnotation, "")
 		if !objectsets.Owns(set) {
-			setAnnotation(set, corev1alpha1.ClaimedAnnotation, "") // other owners may have claimed its objects meanwhile
+			activation.SetAnnotation(set, corev1alpha1.ClaimedAnnotation, "") // other owners may have claimed its objects meanwhile
 		}
 		if from > 0 {
-			setAnnotation(set, corev1alpha1.RolledBackFromAnnotation, strconv.FormatInt(from, 10))
+			activation.SetAnnotation(set, corev1alpha1.RolledBackFromAnnotation, strconv.FormatInt(from, 10))
 		}
 	})
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObje
 	rev := s.revisionOf(set)
 	begun := objectsets.Owns(set) && rev != nil && rev.Opened() > 0
 	if begun && len(status.Phases) == 0 { // an earlier engine records none
-		status.Phases = phaseStatuses(nil, &phases.Report{}, rev)
+		status.Phases = statuses.Phases(nil, &phases.Report{}, rev)
 	}
 	for i := range status.Phases {
 		status.Phases[i].State, status.Phases[i].Ready = corev1alpha1.PhaseStateWaiting, 0
@@ -143,15 +144,12 @@ func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObje
 			status.Phases[i].State = corev1alpha1.PhaseStateApplying
 		}
 	}
-	status.Conditions = []metav1.Condition{{
-		Type: corev1alpha1.ConditionAwaitingActivation, Status: metav1.ConditionFalse, Reason: corev1alpha1.ReasonActivated,
-		Message: "The revision was activated.", LastTransitionTime: s.timestamp(), ObservedGeneration: set.GetGeneration(),
-	}}
+	status.Conditions = []metav1.Condition{activation.Activated(set, s.Now())}
 	switch decided := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed); {
 	case begun && rev.Claimed():
-		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, allClaimed)
+		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, statuses.AllClaimed)
 	case begun && decided != nil:
-		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, lostClaim)
+		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, statuses.LostClaim)
 	}
 	if err := s.writeSetStatus(ctx, set, status); err != nil {
 		return err
@@ -161,72 +159,18 @@ func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObje
 
 // returnToHistory takes back that a user set an archived set Active.
 func (s *reconciliation) returnToHistory(ctx context.Context, set corev1alpha1.GenericObjectSet, reason string) error {
-	message := map[string]string{
-		corev1alpha1.ReasonActivationAutomatic: "revisionActivationPolicy is Automatic, so that the template alone decides: set it to Manual, or change the template",
-		corev1alpha1.ReasonRejected:            "its content was rejected, which a retry ends",
-		corev1alpha1.ReasonValuesNotKept:       "values of Secrets in it are not kept: change the template instead",
-		corev1alpha1.ReasonSlicesMissing:       "slices of it are missing: restore them, or change the template",
-		corev1alpha1.ReasonOvertaken:           "another revision was activated at the same time",
-	}[reason]
 	err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("Revision %d is not activated: %s.", set.ObjectSetSpec().Revision, message)
+	text := activation.NotActivated(set, reason)
 	s.Events.Eventf(set, nil, corev1.EventTypeWarning, reason, "Activation", "%s", text)
 	if reason == corev1alpha1.ReasonActivationAutomatic {
 		return nil
 	}
-	status := archivedStatus(set)
+	status := statuses.Archived(set)
 	conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionAwaitingActivation, false, reason, text)
 	return s.writeSetStatus(ctx, set, status)
-}
-
-// waitingStatus is the status of a set that awaits its activation.
-func waitingStatus(set corev1alpha1.GenericObjectSet, how string) *corev1alpha1.ObjectSetStatus {
-	status, generation := set.ObjectSetStatus().DeepCopy(), set.GetGeneration()
-	status.ObservedGeneration, status.Revision = generation, set.ObjectSetSpec().Revision
-	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionAwaitingActivation, true, corev1alpha1.ReasonAwaitingActivation, how)
-	conditions.Kstatus(&status.Conditions, generation, conditions.State{Reason: corev1alpha1.ReasonAwaitingActivation, Message: how})
-	return status
-}
-
-// setActivated records when a set that awaited its activation was activated.
-func (s *reconciliation) setActivated(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet) {
-	waits := set.GetAnnotations()[corev1alpha1.AwaitingActivationAnnotation] == "true"
-	if !waits && meta.FindStatusCondition(*conds, corev1alpha1.ConditionAwaitingActivation) == nil {
-		return
-	}
-	meta.SetStatusCondition(conds, metav1.Condition{
-		Type: corev1alpha1.ConditionAwaitingActivation, Status: metav1.ConditionFalse, Reason: corev1alpha1.ReasonActivated,
-		Message: "The revision was activated.", LastTransitionTime: s.timestamp(), ObservedGeneration: set.GetGeneration(),
-	})
-}
-
-func (s *reconciliation) timestamp() metav1.Time {
-	return metav1.Time{Time: s.Now().Truncate(time.Second)}
-}
-
-// activatedAt returns when the deadline of a set began: when it was made, or else activated.
-func (s *reconciliation) activatedAt(set corev1alpha1.GenericObjectSet) time.Time {
-	c := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionAwaitingActivation)
-	switch {
-	case c != nil && c.Status == metav1.ConditionFalse:
-		return c.LastTransitionTime.Time
-	case c != nil, set.GetAnnotations()[corev1alpha1.AwaitingActivationAnnotation] == "true":
-		return s.Now()
-	}
-	return set.GetCreationTimestamp().Time
-}
-
-// howToActivate says which revision awaits its activation, and what activates it.
-func (s *reconciliation) howToActivate(set corev1alpha1.GenericObjectSet) string {
-	number := set.ObjectSetSpec().Revision
-	what := strings.Join(slices.DeleteFunc([]string{versionOf(set), set.GetAnnotations()[corev1alpha1.PackageDigestAnnotation]}, func(s string) bool { return s == "" }), ", ")
-	if what != "" {
-		what = " (" + what + ")"
-	}
-	return fmt.Sprintf("Revision %d%s awaits its activation: kubectl package rollout activate %s --revision %d", number, what, s.nameInCommands(), number)
 }
 
 // nameInCommands is how commands name the owner.
@@ -254,19 +198,19 @@ func (s *reconciliation) retryCommand() string {
 func (s *reconciliation) reportRevisions(status *corev1alpha1.ObjectDeploymentStatus) {
 	status.CurrentRevision, status.CurrentVersion, status.CurrentImage, status.WaitingRevision = "", "", "", ""
 	if s.current != nil {
-		status.CurrentRevision, status.CurrentVersion = s.current.GetName(), versionOf(s.current)
+		status.CurrentRevision, status.CurrentVersion = s.current.GetName(), activation.VersionOf(s.current)
 		status.CurrentImage = s.current.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]
 	}
 	if s.awaitsActivation() {
 		status.WaitingRevision = s.wanted.GetName()
 	}
-	status.Rejected = s.rejections()
+	status.Rejected = activation.RejectionsOf(s.deployment)
 }
 
 // awaitsActivation reports whether the revision that the template stands for is not in charge,
 // and may be activated.
 func (s *reconciliation) awaitsActivation() bool {
-	return s.wanted != nil && s.wanted != s.current && !s.rejected(contentOf(s.wanted, hashOf(s.wanted)))
+	return s.wanted != nil && s.wanted != s.current && !s.rejected(activation.OfSet(s.wanted))
 }
 
 // awaiting reports the action that is expected of a user: an activation, or another one
@@ -283,7 +227,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 	idle := reason == corev1alpha1.ReasonIdle
 	switch {
 	case s.rollbackHeld != "":
-		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, false, s.rollbackHeld, heldMessage(s.rollbackHeld))
+		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, false, s.rollbackHeld, activation.Held(s.rollbackHeld))
 	case s.rolledBack():
 		why, text := s.rollbackMessage()
 		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, true, why, text)
@@ -293,7 +237,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 	}
 	switch {
 	case s.awaitsActivation():
-		text := s.howToActivate(s.wanted)
+		text := activation.How(s.wanted, s.nameInCommands())
 		conditions.Set(conds, generation, corev1alpha1.ConditionAwaitingActivation, true, corev1alpha1.ReasonAwaitingActivation, text)
 		if idle {
 			return false, corev1alpha1.ReasonAwaitingActivation, text
@@ -302,17 +246,6 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 		return false, corev1alpha1.ReasonRejected, "What the template stands for was rejected: change it, or run " + s.retryCommand() + "."
 	}
 	return progressing, reason, message
-}
-
-// heldMessage says why a revision that missed its deadline does not give way.
-func heldMessage(reason string) string {
-	switch reason {
-	case corev1alpha1.ReasonNoEarlierSuccess:
-		return "No earlier revision has succeeded, so that this one goes on trying."
-	case corev1alpha1.ReasonValuesNotKept:
-		return "Values of Secrets in the last revision that succeeded are not kept, so that this one goes on trying."
-	}
-	return "Slices of the last revision that succeeded are missing, so that this one goes on trying."
 }
 
 // rolledBack reports whether the revision in charge took over from one that missed its

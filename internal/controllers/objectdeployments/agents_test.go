@@ -14,7 +14,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -55,64 +54,5 @@ func TestLetPhaseGo(t *testing.T) {
 				t.Errorf("%v, again after %s, want %s: %s", err, s.After, tc.after, diff)
 			}
 		})
-	}
-}
-
-// TestPausedAgents: a revision is paused once all of its agents are, and goes on once they do.
-func TestPausedAgents(t *testing.T) {
-	t.Parallel()
-	agent := func(paused bool) objectsets.Agent {
-		a := objectsets.Agent{Live: &objects.Observed{}}
-		if paused {
-			a.Conditions = []metav1.Condition{{Type: corev1alpha1.ConditionPaused, Status: metav1.ConditionTrue}}
-		}
-		return a
-	}
-	for name, tc := range map[string]struct {
-		paused bool
-		agents []objectsets.Agent
-		want   metav1.ConditionStatus
-	}{
-		"no agents":           {true, nil, metav1.ConditionTrue},
-		"not paused":          {false, []objectsets.Agent{agent(false)}, ""},
-		"all paused":          {true, []objectsets.Agent{agent(true), agent(true)}, metav1.ConditionTrue},
-		"one goes on":         {true, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
-		"one is still paused": {false, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
-		"one does not exist":  {true, []objectsets.Agent{{}, agent(true)}, metav1.ConditionTrue},
-	} {
-		var conds []metav1.Condition
-		setPaused(&conds, 1, tc.paused, tc.agents)
-		got := metav1.ConditionStatus("")
-		if len(conds) > 0 {
-			got = conds[0].Status
-		}
-		if got != tc.want {
-			t.Errorf("%s: Paused is %q, want %q", name, got, tc.want)
-		}
-	}
-}
-
-// TestInTransition: a list of objects that is too short counts, unless it was cut.
-func TestInTransition(t *testing.T) {
-	t.Parallel()
-	refs := func(n int) []corev1alpha1.ControlledObjectReference {
-		all := make([]corev1alpha1.ControlledObjectReference, n)
-		for i := range all {
-			all[i] = corev1alpha1.ControlledObjectReference{Kind: "ConfigMap", Name: "some-longer-name-of-an-object", Namespace: "shop"}
-		}
-		return all
-	}
-	for name, tc := range map[string]struct {
-		agent objectsets.Agent
-		want  bool
-	}{
-		"all":        {objectsets.Agent{Objects: 2, ControllerOf: refs(2)}, false},
-		"one less":   {objectsets.Agent{Objects: 3, ControllerOf: refs(2)}, true},
-		"none":       {objectsets.Agent{Objects: 1}, true},
-		"a cut list": {objectsets.Agent{Objects: 1000, ControllerOf: refs(150)}, false},
-	} {
-		if got := inTransition([]objectsets.Agent{tc.agent}); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }

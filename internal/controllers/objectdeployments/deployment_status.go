@@ -10,6 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
@@ -54,7 +56,7 @@ func (s *reconciliation) newest() []corev1alpha1.ControlledObjectReference {
 		ref := corev1alpha1.ControlledObjectReference{
 			Kind: s.scope.Kind("ObjectSet"), Group: corev1alpha1.GroupVersion.Group, Name: set.GetName(), Namespace: set.GetNamespace(),
 		}
-		if size += sizeOf(&ref); size > limits.ControllerOfBytes {
+		if size += statuses.SizeOf(&ref); size > limits.ControllerOfBytes {
 			break
 		}
 		refs = append(refs, ref)
@@ -82,11 +84,11 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 		s.copyCurrent(conds, gen, typ)
 	}
 	if s.current != nil {
-		setMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
+		statuses.SetMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))
 	}
-	setTeardownForbidden(conds, gen, s.blocking())
+	statuses.SetTeardownForbidden(conds, gen, s.blocking())
 	s.setTarget(conds, gen)
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
 	stalled := input.DeadlinePassed || reason == corev1alpha1.ReasonRolledBack || reason == corev1alpha1.ReasonRejected || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
@@ -168,7 +170,7 @@ func (s *reconciliation) deadlinePassed() bool {
 		s.attended = time.Time{}
 		return false
 	}
-	since := s.activatedAt(s.current)
+	since := activation.Began(s.current, s.Now())
 	if s.attended.IsZero() {
 		s.attended = s.Now()
 	}

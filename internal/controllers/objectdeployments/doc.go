@@ -12,7 +12,7 @@
 //	teardown   instead of all, where the owner is being deleted or archived; orphaned.go: whether its objects stay
 //
 // What the steps know of an owner and remember is in state.go, which every file stands on; reconcile.go has their order. Owners
-// of other clusters are reconciled in lanes.go; restore.go comes before the first reconcile.
+// of other clusters are reconciled in package lanes; restore.go comes before the first reconcile.
 //
 // Durable before anything that relies on it: the claim and the opening of the
 // first phase in the set's first status write, the opening of each further

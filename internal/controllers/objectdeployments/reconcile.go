@@ -35,7 +35,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 		return reconcile.Result{}, err
 	}
 	if s.ref != nil && r.lanes != nil && !s.letsGo() {
-		r.lanes.add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
+		r.lanes.Add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
 		return reconcile.Result{}, nil
 	}
 	return s.reconcile(ctx)

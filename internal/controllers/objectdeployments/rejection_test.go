@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/require"
 )
@@ -70,7 +71,7 @@ func TestLongRetryValue(t *testing.T) {
 	s := reconciliationOf(nil, nil)
 	s.deployment.SetAnnotations(map[string]string{corev1alpha1.RetryAnnotation: strings.Repeat("x", limits.RetryValue+1)})
 	s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "h"}}
-	if !s.rejected(content{hash: "h"}) {
+	if !s.rejected(activation.Content{Hash: "h"}) {
 		t.Error("a value that is too long ended a rejection")
 	}
 }
@@ -127,7 +128,7 @@ func TestRollbackMessage(t *testing.T) {
 func TestStatefulObjectsOfRollbacks(t *testing.T) {
 	t.Parallel()
 	rejected := func(s *reconciliation) {
-		s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: hashOf(s.sets[1])}}
+		s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: activation.HashOf(s.sets[1])}}
 	}
 	rolledBack := func(s *reconciliation) {
 		s.sets[0].SetAnnotations(map[string]string{corev1alpha1.RolledBackFromAnnotation: "2"})

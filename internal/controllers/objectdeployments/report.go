@@ -15,6 +15,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -34,7 +36,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
 		if s.waiting(set) {
-			if err := s.writeSetStatus(ctx, set, waitingStatus(set, s.howToActivate(set))); err != nil {
+			if err := s.writeSetStatus(ctx, set, statuses.Waiting(set, activation.How(set, s.nameInCommands()))); err != nil {
 				return err
 			}
 		}
@@ -77,10 +79,10 @@ func (s *reconciliation) awaitsVerdict() bool {
 func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *engine.Revision) error {
 	status := s.setStatus(set, rev)
 	old := set.ObjectSetStatus()
-	if sameStatus(old, status) {
+	if statuses.Same(old, status) {
 		return nil
 	}
-	if !urgentSet(old, status) && !s.due(set) {
+	if !statuses.Urgent(old, status) && !s.due(set) {
 		return nil
 	}
 	return s.writeSetStatus(ctx, set, status)
@@ -96,15 +98,8 @@ func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
 	return true
 }
 
-// sameStatus compares statuses but for the timeline, which alone is no reason for a write.
-func sameStatus(a, b *corev1alpha1.ObjectSetStatus) bool {
-	x, y := *a, *b
-	x.Timeline, y.Timeline = nil, nil
-	return equality.Semantic.DeepEqual(x, y)
-}
-
 func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
-	if sameStatus(set.ObjectSetStatus(), status) {
+	if statuses.Same(set.ObjectSetStatus(), status) {
 		return nil
 	}
 	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })
@@ -116,7 +111,7 @@ func (s *reconciliation) reportDeployment(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
 		return nil
 	}
-	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
+	if !statuses.Transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
 		return nil
 	}
 	was, is := meta.IsStatusConditionTrue(old.Conditions, corev1alpha1.ConditionAvailable), meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
@@ -163,27 +158,27 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if s.deployment == nil {
 		set := s.sets[0]
 		status := set.ObjectSetStatus().DeepCopy()
-		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
+		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, statuses.Blocking(blocking), set.GetGeneration()
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionAvailable)
 		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
 		}
-		tearing(&status.Conditions, set.GetGeneration(), message, blocking)
+		statuses.Tearing(&status.Conditions, set.GetGeneration(), message, blocking)
 		s.setTarget(&status.Conditions, set.GetGeneration())
 		statuswriter.Fit(status, set.GetGeneration(), nil)
-		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
+		if !statuses.Urgent(set.ObjectSetStatus(), status) && !s.due(set) {
 			return nil
 		}
 		return s.writeSetStatus(ctx, set, status)
 	}
 	old := s.deployment.ObjectDeploymentStatus()
 	status := old.DeepCopy()
-	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
+	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, statuses.Blocking(blocking), s.deployment.GetGeneration()
 	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
-	tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
+	statuses.Tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
 	s.setTarget(&status.Conditions, s.deployment.GetGeneration())
 	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
-	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
+	if equality.Semantic.DeepEqual(old, status) || !statuses.Transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
 		return nil
 	}
 	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })

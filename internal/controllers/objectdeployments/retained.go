@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
@@ -61,7 +62,7 @@ func (s *reconciliation) reportRetained(ctx context.Context) error {
 		}
 		status := set.ObjectSetStatus().DeepCopy()
 		status.Retained = objectsets.RetainedReferences(rev, left)
-		describeArchived(status, set.GetGeneration())
+		statuses.DescribeArchived(status, set.GetGeneration())
 		if err := s.writeSetStatus(ctx, set, status); err != nil {
 			return err
 		}

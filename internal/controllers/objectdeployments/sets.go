@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
@@ -150,7 +152,7 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 	}
 	labels := revisions.WellKnown(s.deployment)
 	hash := revisions.TemplateHash(want, labels)
-	state.Rejected = s.rejected(contentOf(s.deployment, hash))
+	state.Rejected = s.rejected(activation.ContentOf(s.deployment, hash))
 	for _, set := range s.sets {
 		if set.ObjectSetSpec().Revision == math.MaxInt64 && set.GetDeletionTimestamp() == nil {
 			return state, fmt.Errorf("spec.revision of %s %s is %d, and no later revision can have a higher one: delete it",
@@ -170,12 +172,12 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			Opened:         rev != nil && rev.Opened() > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
 			Former:         set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == "",
-			Current:        digest == want && maps.Equal(apinames.Default.Inherited(set.GetLabels()), labels) || digest.IsZero() && hashOf(set) == hash,
+			Current:        digest == want && maps.Equal(apinames.Default.Inherited(set.GetLabels()), labels) || digest.IsZero() && activation.HashOf(set) == hash,
 			Waits:          objectsets.Waits(set),
 			Renumbered:     objectsets.Renumbered(set),
 			Described:      set.ObjectSetStatus().Revision,
 			Fallback:       set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] != "",
-			Rejected:       s.rejected(contentOf(set, hashOf(set))),
+			Rejected:       s.rejected(activation.OfSet(set)),
 			ValuesGone:     s.valuesGone(set),
 		})
 	}
@@ -233,7 +235,7 @@ func (s *reconciliation) archive(ctx context.Context, set corev1alpha1.GenericOb
 }
 
 func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
-	status := archivedStatus(set)
+	status := statuses.Archived(set)
 	s.Target.DropTornDown(s.rollout, set.GetUID())
 	s.forgetSlices()
 	if err := s.writeSetStatus(ctx, set, status); err != nil {

@@ -18,6 +18,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/exporter"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/foreign"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/lanes"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
@@ -27,6 +30,11 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+const (
+	backoffMin = 50 * time.Millisecond // after an error of the API server
+	backoffMax = 30 * time.Second
 )
 
 // Options are the parts that Setup connects.
@@ -58,10 +66,10 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &OwnerWatch{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: enqueue, Now: time.Now},
+		Owners: &foreign.Owners{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: enqueue, Now: time.Now},
 	}, o.Here, enqueue)
 	r.written, r.queue, r.quota = o.Slices, queue, o.Memory
-	r.lanes = newLanes(r.reconcileRemote, enqueue)
+	r.lanes = lanes.New(r.reconcileRemote, enqueue)
 	if err := mgr.Add(r.lanes); err != nil {
 		return nil, fmt.Errorf("add the lanes of other clusters: %w", err)
 	}
@@ -69,7 +77,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	settings := Settings("objectdeployment", limits.DeploymentWorkers)
-	settings.Metrics = &exporter{reader: r.Client}
+	settings.Metrics = &exporter.Sets{Reader: r.Client}
 	build, err := queue.Controller(mgr, settings)
 	if err != nil {
 		return nil, err
@@ -84,7 +92,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 // Settings are those of a controller of owners.
 func Settings(name string, workers int) queueing.Settings[objects.OwnerKey] {
 	return queueing.Settings[objects.OwnerKey]{
-		Name: name, Workers: workers, BackoffMin: deploymentBackoffMin, BackoffMax: deploymentBackoffMax,
+		Name: name, Workers: workers, BackoffMin: backoffMin, BackoffMax: backoffMax,
 		NamespaceOf: func(key objects.OwnerKey) string { return key.Namespace },
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -542,7 +543,9 @@ func (s *simulation) use(name string) {
 		if len(s.sets) > 0 {
 			one := sample(s, "set", s.sets)
 			name += " " + one.name
-			s.editSet(one, func(set *corev1alpha1.ObjectSet) { setAnnotation(set, corev1alpha1.RejectedAnnotation, "true") })
+			s.editSet(one, func(set *corev1alpha1.ObjectSet) {
+				activation.SetAnnotation(set, corev1alpha1.RejectedAnnotation, "true")
+			})
 		}
 	case "retry":
 		s.retry()

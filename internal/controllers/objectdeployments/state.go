@@ -14,6 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/foreign"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/lanes"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -34,7 +36,7 @@ type Home struct {
 	// Events records transitions.
 	Events events.EventRecorder
 	// Owners watches foreign owners of deployments and lone sets; nil for none.
-	Owners *OwnerWatch
+	Owners *foreign.Owners
 	Now    func() time.Time
 	// Namespace is the manager's: it has the Secrets of cluster kinds.
 	Namespace string
@@ -57,7 +59,7 @@ type Reconciler struct {
 	queue   *queueing.Queue[objects.OwnerKey]
 	enqueue func(objects.OwnerKey)
 	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
-	lanes *lanes
+	lanes *lanes.Lanes
 	// Fresh takes the answers to our writes.
 	Fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.

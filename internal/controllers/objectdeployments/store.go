@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
@@ -68,12 +69,12 @@ func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time,
 	if delay <= 0 {
 		return time.Time{}, nil
 	}
-	since := availableSince(set)
+	since := statuses.AvailableSince(set)
 	if since.IsZero() {
 		if err := s.record(ctx, rev); err != nil {
 			return time.Time{}, err
 		}
-		since = availableSince(set)
+		since = statuses.AvailableSince(set)
 	}
 	return since.Add(delay), nil
 }

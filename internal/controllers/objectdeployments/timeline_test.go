@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/engine"
 )
 
@@ -27,14 +28,14 @@ func TestTimelineAloneIsNotWritten(t *testing.T) {
 	s := newReconciliation()
 	status := set.Status.DeepCopy()
 	s.followPhases(set, status)
-	if len(status.Timeline) != 1 || !sameStatus(&set.Status, status) {
+	if len(status.Timeline) != 1 || !statuses.Same(&set.Status, status) {
 		t.Fatalf("the timeline %v is a reason for a write", status.Timeline)
 	}
 	now = now.Add(time.Minute)
 	status = set.Status.DeepCopy()
 	status.Phases[0].State = corev1alpha1.PhaseStateReady
 	s.followPhases(set, status)
-	if sameStatus(&set.Status, status) {
+	if statuses.Same(&set.Status, status) {
 		t.Error("another state of a phase is none")
 	}
 	if times := status.Timeline[0]; times.ReadyAt.Sub(times.AppliedAt.Time) != time.Minute {

@@ -1,4 +1,4 @@
-package objectdeployments
+package foreign
 
 import (
 	"context"
@@ -22,9 +22,12 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// ownerWatches is an OwnerWatch, and what it listens to.
+// noon is the time at first.
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// ownerWatches are Owners, and what it listens to.
 type ownerWatches struct {
-	OwnerWatch
+	Owners
 	mu     sync.Mutex
 	begun  map[livestate.Selection]livestate.Listener
 	woken  []objects.OwnerKey

@@ -1,4 +1,4 @@
-package objectdeployments
+package exporter
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 // Of each package the two latest revisions that are not archived have series.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := &exporter{reader: cachedSets{}}
+	m := &Sets{Reader: cachedSets{}}
 	want := map[string]float64{
 		"package_operator_object_set_created_timestamp_seconds now team shop":                         1001,
 		"package_operator_object_set_created_timestamp_seconds next team shop":                        1002,

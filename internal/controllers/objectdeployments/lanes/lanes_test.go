@@ -1,4 +1,4 @@
-package objectdeployments
+package lanes
 
 import (
 	"context"
@@ -26,8 +26,8 @@ func TestLanes(t *testing.T) {
 		var mu sync.Mutex
 		runs, results := map[string]int{}, map[string]error{"fails": errors.New("no")}
 		hang := make(chan struct{})
-		var l *lanes
-		l = newLanes(func(_ context.Context, key objects.OwnerKey) (reconcile.Result, error) {
+		var l *Lanes
+		l = New(func(_ context.Context, key objects.OwnerKey) (reconcile.Result, error) {
 			mu.Lock()
 			runs[key.Name]++
 			n, err := runs[key.Name], results[key.Name]
@@ -43,7 +43,7 @@ func TestLanes(t *testing.T) {
 				err = nil
 			}
 			return reconcile.Result{}, err
-		}, func(key objects.OwnerKey) { l.add(t.Context(), "fast", key) })
+		}, func(key objects.OwnerKey) { l.Add(t.Context(), "fast", key) })
 		ran := func() (all []string) {
 			synctest.Wait()
 			mu.Lock()
@@ -55,15 +55,15 @@ func TestLanes(t *testing.T) {
 			return all
 		}
 		for _, name := range []string{"h1", "h2", "h3", "h4", "h5", "h6"} {
-			l.add(t.Context(), "slow", owner(name))
-			l.add(t.Context(), "slow", owner(name))
+			l.Add(t.Context(), "slow", owner(name))
+			l.Add(t.Context(), "slow", owner(name))
 		}
-		if got := ran(); len(got) != targetWorkers {
-			t.Errorf("%v run in a lane of %d", got, targetWorkers)
+		if got := ran(); len(got) != workers {
+			t.Errorf("%v run in a lane of %d", got, workers)
 		}
-		l.add(t.Context(), "slow", owner("h1")) // it changed while it runs
+		l.Add(t.Context(), "slow", owner("h1")) // it changed while it runs
 		for _, name := range []string{"pauses", "fails", "panics"} {
-			l.add(t.Context(), "fast", owner(name))
+			l.Add(t.Context(), "fast", owner(name))
 		}
 		if got := ran(); !slices.Contains(got, "pauses") || !slices.Contains(got, "fails") {
 			t.Errorf("another lane waits: %v", got)
@@ -92,7 +92,7 @@ func TestLanesStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
 		var handled atomic.Int32
-		l := newLanes(func(context.Context, objects.OwnerKey) (reconcile.Result, error) {
+		l := New(func(context.Context, objects.OwnerKey) (reconcile.Result, error) {
 			<-answer
 			handled.Add(1)
 			return reconcile.Result{}, nil
@@ -100,8 +100,8 @@ func TestLanesStop(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)
 		go func() { stopped <- l.Start(ctx) }()
-		for i := range 2 * targetWorkers {
-			l.add(ctx, "lane", objects.OwnerKey{Kind: "ObjectDeployment", Name: fmt.Sprint(i)})
+		for i := range 2 * workers {
+			l.Add(ctx, "lane", objects.OwnerKey{Kind: "ObjectDeployment", Name: fmt.Sprint(i)})
 		}
 		synctest.Wait()
 		stop()
@@ -111,7 +111,7 @@ func TestLanesStop(t *testing.T) {
 		}
 		close(answer)
 		synctest.Wait()
-		if len(stopped) == 0 || handled.Load() != targetWorkers {
+		if len(stopped) == 0 || handled.Load() != workers {
 			t.Errorf("ended: %t, after %d owners", len(stopped) > 0, handled.Load())
 		}
 	})

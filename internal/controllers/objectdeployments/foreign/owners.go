@@ -1,4 +1,5 @@
-package objectdeployments
+// Package foreign watches the owners of deployments and lone sets that are of other API groups.
+package foreign
 
 import (
 	"cmp"
@@ -23,15 +24,14 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// OwnerWatch watches foreign owners of deployments and lone sets by their
-// metadata. When such an owner is deleted in the foreground, the garbage
+// Owners watches foreign owners by their metadata. When such an owner is deleted in the foreground, the garbage
 // collector would delete the deployment in the foreground too, which the
 // admission policy refuses; the engine deletes it in the background instead.
 //
 // The author of a deployment writes its owner references: of each, limits.ForeignOwners
 // are followed, and limits.OwnerWatches watches show single owners of the objects in one
 // namespace. Further owners are shown by one watch of all objects of their kind there.
-type OwnerWatch struct {
+type Owners struct {
 	// Listen is that of livestate.Cache.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	// Mapping is that of livestate.Cache: it sends no request.
@@ -59,9 +59,9 @@ func (o foreignOwner) kind() livestate.Selection {
 	return livestate.Selection{Resource: o.Resource, Namespace: o.Namespace}
 }
 
-// ownerWatch is one watch. Its fields are OwnerWatch's to lock.
+// ownerWatch is one watch. Its fields are locked by Owners.
 type ownerWatch struct {
-	all       *OwnerWatch
+	all       *Owners
 	stop      context.CancelFunc
 	namespace string // where it counts as a watch of a single owner
 	// owners are those that it shows, with what they own.
@@ -76,7 +76,7 @@ type ownerWatch struct {
 // Follow replaces the owners that are watched for a key by those that references name. It
 // returns a reference to one that is being deleted in the foreground; else it says of one
 // why it cannot be watched, and after what time to ask again; zero for never.
-func (w *OwnerWatch) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (terminating *metav1.OwnerReference, problem string, again time.Duration) {
+func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (terminating *metav1.OwnerReference, problem string, again time.Duration) {
 	if w == nil {
 		return nil, "", 0
 	}
@@ -134,7 +134,7 @@ const ownerRetry = time.Minute
 
 // find returns where an owner is. A reference of an object in a namespace is to one there,
 // or to a cluster-scoped one.
-func (w *OwnerWatch) find(key objects.OwnerKey, ref *metav1.OwnerReference) (foreignOwner, error) {
+func (w *Owners) find(key objects.OwnerKey, ref *metav1.OwnerReference) (foreignOwner, error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := w.Mapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -150,7 +150,7 @@ func (w *OwnerWatch) find(key objects.OwnerKey, ref *metav1.OwnerReference) (for
 }
 
 // add adds an owner to a watch, and returns it.
-func (w *OwnerWatch) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
+func (w *Owners) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 	watch := w.watchOf(key.Namespace, owner)
 	keys := watch.owners[owner]
 	if keys == nil {
@@ -169,7 +169,7 @@ func (w *OwnerWatch) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 }
 
 // watchOf returns the watch that shows an owner of something in a namespace, begun where there is none.
-func (w *OwnerWatch) watchOf(namespace string, owner foreignOwner) *ownerWatch {
+func (w *Owners) watchOf(namespace string, owner foreignOwner) *ownerWatch {
 	if watch := w.showing(owner); watch != nil {
 		return watch
 	}
@@ -194,7 +194,7 @@ func (w *OwnerWatch) watchOf(namespace string, owner foreignOwner) *ownerWatch {
 
 // showing returns the watch that shows an owner; nil for none. One that shows it already
 // precedes one that was begun for others of its kind.
-func (w *OwnerWatch) showing(owner foreignOwner) *ownerWatch {
+func (w *Owners) showing(owner foreignOwner) *ownerWatch {
 	single, kind := w.watches[owner.Selection], w.watches[owner.kind()]
 	if single == nil || kind != nil && kind.owners[owner] != nil {
 		return kind
@@ -203,7 +203,7 @@ func (w *OwnerWatch) showing(owner foreignOwner) *ownerWatch {
 }
 
 // remove ends the watch of an owner with the last key.
-func (w *OwnerWatch) remove(key objects.OwnerKey, owner foreignOwner) {
+func (w *Owners) remove(key objects.OwnerKey, owner foreignOwner) {
 	if w.followed[key].Delete(owner); len(w.followed[key]) == 0 {
 		delete(w.followed, key)
 	}

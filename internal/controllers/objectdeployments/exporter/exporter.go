@@ -1,4 +1,5 @@
-package objectdeployments
+// Package exporter has the metrics of ObjectSets.
+package exporter
 
 import (
 	"cmp"
@@ -17,22 +18,20 @@ import (
 
 const metricRevisions = 2 // of a deployment: the one in charge, and the one that takes over
 
-// exporter reads the sets from the cache at each scrape, as that of packages does.
-type exporter struct {
-	reader client.Reader
-}
+// Sets reads the sets from the cache at each scrape, as the exporter of packages does.
+type Sets struct{ Reader client.Reader }
 
 // Describe names the metrics.
-func (m *exporter) Describe(out chan<- *prometheus.Desc) {
+func (m *Sets) Describe(out chan<- *prometheus.Desc) {
 	metrics.Describe(out, metrics.SetCreated, metrics.SetSucceeded)
 }
 
 // Collect reads the sets of both scopes that are not archived.
-func (m *exporter) Collect(out chan<- prometheus.Metric) {
+func (m *Sets) Collect(out chan<- prometheus.Metric) {
 	deployments := map[types.NamespacedName][]corev1alpha1.GenericObjectSet{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
-		if err := m.reader.List(context.Background(), list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
+		if err := m.Reader.List(context.Background(), list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
 			continue
 		}
 		for _, set := range list.GenericObjectSets() {

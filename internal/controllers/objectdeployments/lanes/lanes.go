@@ -1,4 +1,5 @@
-package objectdeployments
+// Package lanes has the queues of owners whose objects are in other clusters.
+package lanes
 
 import (
 	"context"
@@ -15,14 +16,14 @@ import (
 )
 
 const (
-	deploymentBackoffMin = 50 * time.Millisecond // after an error of the API server
-	deploymentBackoffMax = 30 * time.Second
-	targetWorkers        = 4 // owners of one target that are reconciled at a time: they wait for it
+	backoffMin = 50 * time.Millisecond // after an error of an API server
+	backoffMax = 30 * time.Second
+	workers    = 4 // owners of one target that are reconciled at a time: they wait for it
 )
 
-// lanes reconcile the owners of other clusters, a few at a time for each cluster: one
+// Lanes reconcile the owners of other clusters, a few at a time for each cluster: one
 // that is slow or hangs delays its own owners alone. It is safe for concurrent use.
-type lanes struct {
+type Lanes struct {
 	reconcile func(context.Context, objects.OwnerKey) (reconcile.Result, error)
 	enqueue   func(objects.OwnerKey)
 
@@ -39,24 +40,25 @@ type queued struct {
 	due         *time.Timer
 }
 
-func newLanes(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *lanes {
-	return &lanes{
-		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: targetWorkers},
-		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](deploymentBackoffMin, deploymentBackoffMax),
+// New returns lanes that reconcile owners by do. enqueue is called with those that are due later.
+func New(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *Lanes {
+	return &Lanes{
+		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: workers},
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](backoffMin, backoffMax),
 		queued:  map[objects.OwnerKey]*queued{},
 	}
 }
 
 // Start implements manager.Runnable: it ends with the context, and once no owner is reconciled any more. The Lease is
 // not released before.
-func (l *lanes) Start(ctx context.Context) error {
+func (l *Lanes) Start(ctx context.Context) error {
 	<-ctx.Done()
 	l.run.Wait()
 	return nil
 }
 
-// add enqueues an owner in a lane, once however often it is added meanwhile.
-func (l *lanes) add(ctx context.Context, lane string, key objects.OwnerKey) {
+// Add enqueues an owner in a lane, once however often it is added meanwhile.
+func (l *Lanes) Add(ctx context.Context, lane string, key objects.OwnerKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q := l.queued[key]
@@ -73,7 +75,7 @@ func (l *lanes) add(ctx context.Context, lane string, key objects.OwnerKey) {
 	}
 }
 
-func (l *lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *queued) {
+func (l *Lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *queued) {
 	l.mu.Lock()
 	q.waits, q.runs = false, true
 	if q.due != nil {
@@ -98,7 +100,7 @@ func (l *lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *
 }
 
 // once reconciles an owner, and returns when to do so again; zero for never.
-func (l *lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Duration) {
+func (l *Lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Duration) {
 	if ctx.Err() != nil {
 		return 0
 	}
@@ -111,7 +113,7 @@ func (l *lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Dura
 	return result.RequeueAfter
 }
 
-func (l *lanes) recovered(ctx context.Context, key objects.OwnerKey) (result reconcile.Result, err error) {
+func (l *Lanes) recovered(ctx context.Context, key objects.OwnerKey) (result reconcile.Result, err error) {
 	err = panics.Guard(ctx, "reconciling "+key.String(), func() error {
 		result, err = l.reconcile(ctx, key)
 		return err

@@ -1,0 +1,124 @@
+package statuses
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// TestPhaseState checks the durable record of phases: what says that all objects
+// of a phase are written is believed after a restart.
+func TestPhaseState(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		old    corev1alpha1.PhaseState
+		report phases.PhaseReport
+		want   corev1alpha1.PhaseState
+	}{
+		"begun":             {"both wait for their write", "", phases.PhaseReport{Opened: true, Pending: 2}, corev1alpha1.PhaseStateApplying},
+		"refused":           {"nothing waits for a write, and nothing is written", "", phases.PhaseReport{Opened: true}, corev1alpha1.PhaseStateApplying},
+		"one refused":       {"the other one is written", "", phases.PhaseReport{Opened: true, Written: 1, Ready: 1}, corev1alpha1.PhaseStateApplying},
+		"written":           {"a probe is not true yet", "", phases.PhaseReport{Opened: true, Written: 2, Ready: 1}, corev1alpha1.PhaseStateProbing},
+		"partly taken":      {"a newer revision wrote the other one", "", phases.PhaseReport{Opened: true, Written: 1, Taken: 1}, corev1alpha1.PhaseStateProbing},
+		"ready":             {"all probes are true", "", phases.PhaseReport{Opened: true, Written: 2, Ready: 2}, corev1alpha1.PhaseStateReady},
+		"refused after all": {"it was ready once", corev1alpha1.PhaseStateReady, phases.PhaseReport{Opened: true, Written: 1, Ready: 1}, corev1alpha1.PhaseStateUnready},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rev := &engine.Revision{Revision: phases.Revision{Phases: []phases.Phase{{Name: "one", Objects: make([]*objects.Desired, 2)}}}}
+			rev.Restore(phases.Recorded{Started: 1})
+			tc.report.Total = 2
+			got := Phases([]corev1alpha1.PhaseStatus{{State: tc.old}}, &phases.Report{Phases: []phases.PhaseReport{tc.report}}, rev)
+			if got[0].State != tc.want {
+				t.Errorf("%s: the phase is %s, want %s", tc.reason, got[0].State, tc.want)
+			}
+		})
+	}
+}
+
+// TestArchivedStatus: what stays of the conditions is current, however many statuses
+// were written between the decision to archive and its end.
+func TestArchivedStatus(t *testing.T) {
+	t.Parallel()
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+	conds := set.StatusConditions()
+	conditions.Set(conds, 1, corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
+	conditions.Set(conds, 1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable, "All objects are available.")
+	status := Archived(set)
+	for _, c := range status.Conditions {
+		if c.ObservedGeneration != 2 {
+			t.Errorf("condition %s is of generation %d", c.Type, c.ObservedGeneration)
+		}
+	}
+	if !meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) || meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable) != nil {
+		t.Errorf("history says %v", status.Conditions)
+	}
+}
+
+// TestPausedAgents: a revision is paused once all of its agents are, and goes on once they do.
+func TestPausedAgents(t *testing.T) {
+	t.Parallel()
+	agent := func(paused bool) objectsets.Agent {
+		a := objectsets.Agent{Live: &objects.Observed{}}
+		if paused {
+			a.Conditions = []metav1.Condition{{Type: corev1alpha1.ConditionPaused, Status: metav1.ConditionTrue}}
+		}
+		return a
+	}
+	for name, tc := range map[string]struct {
+		paused bool
+		agents []objectsets.Agent
+		want   metav1.ConditionStatus
+	}{
+		"no agents":           {true, nil, metav1.ConditionTrue},
+		"not paused":          {false, []objectsets.Agent{agent(false)}, ""},
+		"all paused":          {true, []objectsets.Agent{agent(true), agent(true)}, metav1.ConditionTrue},
+		"one goes on":         {true, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one is still paused": {false, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one does not exist":  {true, []objectsets.Agent{{}, agent(true)}, metav1.ConditionTrue},
+	} {
+		var conds []metav1.Condition
+		setPaused(&conds, 1, tc.paused, tc.agents)
+		got := metav1.ConditionStatus("")
+		if len(conds) > 0 {
+			got = conds[0].Status
+		}
+		if got != tc.want {
+			t.Errorf("%s: Paused is %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestInTransition: a list of objects that is too short counts, unless it was cut.
+func TestInTransition(t *testing.T) {
+	t.Parallel()
+	refs := func(n int) []corev1alpha1.ControlledObjectReference {
+		all := make([]corev1alpha1.ControlledObjectReference, n)
+		for i := range all {
+			all[i] = corev1alpha1.ControlledObjectReference{Kind: "ConfigMap", Name: "some-longer-name-of-an-object", Namespace: "shop"}
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		agent objectsets.Agent
+		want  bool
+	}{
+		"all":        {objectsets.Agent{Objects: 2, ControllerOf: refs(2)}, false},
+		"one less":   {objectsets.Agent{Objects: 3, ControllerOf: refs(2)}, true},
+		"none":       {objectsets.Agent{Objects: 1}, true},
+		"a cut list": {objectsets.Agent{Objects: 1000, ControllerOf: refs(150)}, false},
+	} {
+		if got := inTransition([]objectsets.Agent{tc.agent}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
