@@ -118,7 +118,7 @@ func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.Generic
 // valuesGone reports whether sensitive values of a set in history are not kept: nothing that
 // is in use has them.
 func (s *reconciliation) valuesGone(set corev1alpha1.GenericObjectSet) bool {
-	names := secretsOf(set)
+	names := objectsets.SecretsOf(set)
 	if len(names) == 0 || objectsets.Owns(set) {
 		return false
 	}

@@ -75,7 +75,7 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 			break // the owner itself
 		}
 		ancestors[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
-		for _, name := range slicesOf(set) {
+		for _, name := range objectsets.SlicesOf(set) {
 			ancestors[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}
 		}
 	}

@@ -54,10 +54,10 @@ type sliceReferences map[string]bool
 func (s *reconciliation) sliceReferences() sliceReferences {
 	names := sliceReferences{}
 	for _, set := range s.sets {
-		for _, name := range secretsOf(set) {
+		for _, name := range objectsets.SecretsOf(set) {
 			names[name] = names[name] || objectsets.Owns(set)
 		}
-		for _, name := range slicesOf(set) {
+		for _, name := range objectsets.SlicesOf(set) {
 			names[name] = true
 		}
 	}
@@ -88,7 +88,7 @@ func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) 
 		return true
 	}
 	// One that never had slices costs no request.
-	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sliced) {
+	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sliced) {
 		if err := s.dropSlicesOf(ctx, obsolete); err != nil {
 			return err
 		}

@@ -46,12 +46,12 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 		ref := metav1.GetControllerOf(slice)
 		return present == "" || ref != nil && ref.UID != present
 	}
-	if slices.ContainsFunc(sets, sliced) {
+	if slices.ContainsFunc(sets, objectsets.Sliced) {
 		if err := s.dropSlicesOf(ctx, goes); err != nil {
 			return err
 		}
 	}
-	if slices.ContainsFunc(sets, sealed) {
+	if slices.ContainsFunc(sets, objectsets.Sealed) {
 		return s.dropSecretsOf(ctx, goes)
 	}
 	return nil

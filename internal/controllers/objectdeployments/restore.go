@@ -105,7 +105,7 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
 	wanted := map[types.NamespacedName]struct{}{}
 	for _, set := range sets {
-		for _, name := range slicesOf(set) {
+		for _, name := range objectsets.SlicesOf(set) {
 			if objectsets.Owns(set) {
 				wanted[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}] = struct{}{}
 			}

@@ -23,7 +23,7 @@ import (
 // readSlices reads the ObjectSlices of a set and returns those that are missing. Invalid
 // names count as missing.
 func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
-	for _, name := range slicesOf(set) {
+	for _, name := range objectsets.SlicesOf(set) {
 		if len(missing) >= limits.SlicesMissing {
 			break // each of the others would cost a request
 		}
@@ -56,7 +56,7 @@ func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.Generi
 // may write Secrets may not therefore write packages: a Secret with other content than it
 // is named after counts as missing.
 func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
-	for _, name := range secretsOf(set) {
+	for _, name := range objectsets.SecretsOf(set) {
 		if len(missing) >= limits.SlicesMissing {
 			break
 		}
@@ -122,38 +122,9 @@ func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
 	})
 }
 
-// slicesOf returns the names of a set's ObjectSlices in the order of its phases.
-func slicesOf(set corev1alpha1.GenericObjectSet) []string {
-	var names []string
-	for _, phase := range set.ObjectSetSpec().Phases {
-		names = append(names, phase.Slices...)
-	}
-	return names
-}
-
-// secretsOf returns the names of the Secrets that hold objects of a set.
-func secretsOf(set corev1alpha1.GenericObjectSet) []string {
-	var names []string
-	for _, phase := range set.ObjectSetSpec().Phases {
-		names = append(names, phase.SecretSlices...)
-	}
-	return names
-}
-
-// sliced reports whether the set, or an earlier one of its deployment, has slices.
-func sliced(set corev1alpha1.GenericObjectSet) bool {
-	return len(slicesOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true"
-}
-
-// sealed reports whether the set, or an earlier one of its deployment, has objects
-// in Secrets.
-func sealed(set corev1alpha1.GenericObjectSet) bool {
-	return len(secretsOf(set)) > 0 || set.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true"
-}
-
 // sealed reports whether the deployment has, or had, objects in Secrets.
 func (s *reconciliation) sealed() bool {
-	return s.deployment.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sealed)
+	return s.deployment.GetAnnotations()[corev1alpha1.SecretSlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sealed)
 }
 
 // forgetSlices drops the content of slices that no loaded revision uses.
@@ -161,7 +132,7 @@ func (s *reconciliation) forgetSlices() {
 	used := map[string]bool{}
 	for _, set := range s.sets {
 		if s.revisionOf(set) != nil {
-			for _, name := range append(slicesOf(set), secretsOf(set)...) {
+			for _, name := range append(objectsets.SlicesOf(set), objectsets.SecretsOf(set)...) {
 				used[name] = true
 			}
 		}
@@ -214,7 +185,7 @@ func (s *reconciliation) dueReferences() []reference {
 		if !objectsets.Owns(set) || set.GetDeletionTimestamp() != nil {
 			continue
 		}
-		for _, name := range slicesOf(set) {
+		for _, name := range objectsets.SlicesOf(set) {
 			slice := s.owned[name]
 			if slice == nil || begun[name] || slices.ContainsFunc(slice.OwnerReferences, s.isSet) {
 				continue
