@@ -110,7 +110,7 @@ type agent struct {
 	log    logr.Logger
 	home   *homeCluster
 	guard  transport.WrapperFunc
-	phases *objectdeployments.Reconciler
+	queues *objectdeployments.Queues
 }
 
 // connectAgent adds the controller of the ObjectSetPhases of a class to mgr. config is
@@ -119,14 +119,14 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config, memory int64
 	file := &targets.File{Path: c.TargetKubeconfig}
 	a := &agent{
 		ref: file.Ref(), log: mgr.GetLogger().WithName("target"), home: &homeCluster{reader: mgr.GetAPIReader()}, guard: config.WrapTransport,
+		queues: &objectdeployments.Queues{},
 	}
 	a.Targets = targets.New(targets.Options[*objectdeployments.Target]{
 		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Home: a.home.get, Open: a.open, Policy: outbound.Policy{Local: true},
 		Own: "name another cluster; phases whose objects are in the cluster of the agent have the class " + corev1alpha1.PhaseClassDefault,
 	})
-	var err error
-	a.phases, err = objectsetphases.SetupAgent(mgr, objectsetphases.AgentOptions{
-		Class: c.Class, NamespacedOnly: c.WatchNamespace != "", Targets: a,
+	err := objectsetphases.SetupAgent(mgr, objectsetphases.AgentOptions{
+		Class: c.Class, NamespacedOnly: c.WatchNamespace != "", Targets: a, Queues: a.queues,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of phases: %w", err)
@@ -153,7 +153,10 @@ func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id
 	if err != nil {
 		return nil, err
 	}
-	session := a.phases.NewTarget(&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Count: count}, id, home)
+	session := objectdeployments.NewTarget(
+		&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Count: count},
+		a.home.reader, a.queues.Enqueue, id, home,
+	)
 	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
 	return session, there.discovered(ctx)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -18,16 +17,13 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/environment"
-	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/panics"
 	buildversion "lockstep.run/lockstep/internal/kube/version"
@@ -42,11 +38,10 @@ const (
 // otherClusters connects to the targets of packages.
 type otherClusters struct {
 	*targets.Targets[*session]
-	log         logr.Logger
-	guard       transport.WrapperFunc
-	deployments *objectdeployments.Reconciler
-	packages    *packages.Reconciler
-	home        *homeCluster
+	shared *shared
+	log    logr.Logger
+	guard  transport.WrapperFunc
+	home   *homeCluster
 }
 
 // session is the connection to one target.
@@ -55,14 +50,13 @@ type session struct {
 	packages    *packages.Target
 }
 
-// newOtherClusters returns the targets of both controllers, which have so much memory together. guard refuses writes
-// without the Lease.
-func newOtherClusters(mgr ctrl.Manager, live *livestate.Cache, memory int64, c *Config, guard transport.WrapperFunc) *otherClusters {
-	o := &otherClusters{log: mgr.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: mgr.GetAPIReader()}}
+// newOtherClusters returns the targets of both controllers. guard refuses writes without the Lease.
+func newOtherClusters(s *shared, guard transport.WrapperFunc) *otherClusters {
+	o := &otherClusters{shared: s, log: s.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: s.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
-		Memory: memory,
-		Get:    sources.Getter(mgr.GetAPIReader()), Listen: live.Listen, Read: live.Read, Home: o.home.get, Open: o.open,
-		Policy: c.policy(c.AllowLocalTargets), Namespace: c.Namespace,
+		Memory: s.account.Limit() / targetsShare,
+		Get:    s.get, Listen: s.here.Listen, Read: s.here.Read, Home: o.home.get, Open: o.open,
+		Policy: s.policy(s.AllowLocalTargets), Namespace: s.Namespace,
 	})
 	return o
 }
@@ -112,12 +106,12 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 	if err != nil {
 		return nil, err
 	}
-	follow := &targetFollower{of: o, ref: ref, config: config}
-	there, err := newConnection(config, o.log.WithValues("secret", ref.String()), held, follow.kindChanged, follow.versionChanged)
+	changed := &changes{}
+	there, err := newConnection(config, o.log.WithValues("secret", ref.String()), held, changed.kinds.send, changed.versions.send)
 	if err != nil {
 		return nil, err
 	}
-	follow.detector = environment.New(environment.Options{
+	detector := environment.New(environment.Options{
 		Version: func(ctx context.Context) (string, error) {
 			version, err := targetVersion(ctx, config)
 			if err != nil {
@@ -127,19 +121,22 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
+	changed.kinds.listen(detector.KindChanged)
+	changed.kinds.listen(o.shared.changes.awaited.send)
+	changed.versions.listen(func(v version.Info) {
+		if len(v.GitVersion) <= limits.TargetVersionBytes {
+			detector.VersionChanged(v.GitVersion)
+		}
+	})
 	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight), Count: count}
 	s := &session{
-		deployments: o.deployments.NewTarget(executor, id, home),
+		deployments: objectdeployments.NewTarget(executor, o.home.reader, o.shared.queues.Enqueue, id, home),
 		packages: &packages.Target{
-			ID: id, Environment: follow.detector, ServedAPI: follow.servedAPI(there),
-			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
-				state := there.State(gk)
-				return state.Namespaced, state.Served
-			},
+			ID: id, Environment: detector, ServedAPI: o.servedAPI(ref, there), Namespaced: there.namespaced,
 		},
 	}
 	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
-	panics.Go(ctx, "looking at a target", func() { _ = follow.detector.Start(ctx) }) // it ends with the context alone
+	panics.Go(ctx, "looking at a target", func() { _ = detector.Start(ctx) }) // it ends with the context alone
 	return s, there.discovered(ctx)
 }
 
@@ -166,34 +163,11 @@ func targetVersion(ctx context.Context, config *rest.Config) (string, error) {
 	return version, err
 }
 
-// targetFollower enqueues packages when their target changes.
-type targetFollower struct {
-	of       *otherClusters
-	ref      targets.Ref
-	config   *rest.Config
-	detector *environment.Detector
-}
-
-// kindChanged and versionChanged are called by livestate, which must not wait.
-func (f *targetFollower) kindChanged(gk schema.GroupKind) {
-	f.detector.KindChanged(gk)
-	f.of.packages.KindChanged(gk)
-	if strings.Contains(gk.Group, ".") {
-		panics.After(schemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
-	}
-}
-
-func (f *targetFollower) versionChanged(v version.Info) {
-	if len(v.GitVersion) <= limits.TargetVersionBytes {
-		f.detector.VersionChanged(v.GitVersion)
-	}
-}
-
-// servedAPI reports whether the target serves an API. Its schemas are not waited for long.
-func (f *targetFollower) servedAPI(there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
+// servedAPI reports whether a target serves an API. Its schemas are not waited for long.
+func (o *otherClusters) servedAPI(ref targets.Ref, there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
 	return servedAPI(there, targetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
-		f.of.log.Info("a schema of a target cannot be read; it is read again", "secret", f.ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		panics.After(schemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
+		o.log.Info("a schema of a target cannot be read; it is read again", "secret", ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
+		o.shared.changes.schemaFollows(gk)
 	})
 }
 

@@ -167,7 +167,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
 	}, s.at, func(objects.OwnerKey) {})
 	if in.remote() {
-		s.reconciler.Targets = connected{s.reconciler.NewTarget(s.at, in.ID, in.Home)}
+		s.reconciler.Targets = connected{objectdeployments.NewTarget(s.at, h, func(objects.OwnerKey) {}, in.ID, in.Home)}
 	}
 	s.reconciler.Here.Exists = in.accountExists
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Reconciled: s.planned}

@@ -24,7 +24,7 @@ const deploymentStart = 5 * time.Millisecond // between attempts until discovery
 // Reconcile brings one owner closer to what its spec says. It is called when the owner, one of its sets, or one of their
 // objects changed. Owners of other clusters are reconciled in their lanes.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
-	ctx = r.queueOf(key).WithProgress(ctx, key)
+	ctx = r.Queues.of(key).WithProgress(ctx, key)
 	if err := r.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: deploymentStart}, nil
 	} else if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -49,27 +51,52 @@ type Options struct {
 	Memory *quota.Memory
 	// Namespace is the manager's.
 	Namespace string
-	// Others enqueues an owner of another controller, and reports whether it is one: its objects are tracked with those of
-	// deployments, and its claims are in the same table.
-	Others func(objects.OwnerKey) bool
+	// Queues has the queue of this controller, and those of the others with the same tracker.
+	Queues *Queues
+	// Targets are other clusters.
+	Targets Targets
+}
+
+// Queues are the queues of the controllers that share a tracker and a table of claims. The zero Queues are ready for use.
+type Queues struct {
+	Deployments, Phases queueing.Queue[objects.OwnerKey]
+	Templates           queueing.Queue[reconcile.Request]
+}
+
+// Enqueue enqueues an owner. Before the start it enqueues nothing.
+func (q *Queues) Enqueue(owner objects.OwnerKey) {
+	if strings.HasSuffix(owner.Kind, "ObjectTemplate") {
+		q.Templates.Enqueue(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}})
+		return
+	}
+	q.of(owner).Enqueue(owner)
+}
+
+// of returns the queue of the controller that a deployment, a set or an ObjectSetPhase is of.
+func (q *Queues) of(key objects.OwnerKey) *queueing.Queue[objects.OwnerKey] {
+	if strings.HasSuffix(key.Kind, "ObjectSetPhase") {
+		return &q.Phases
+	}
+	return &q.Deployments
+}
+
+// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with ObjectSetPhases. Those in the
+// lanes of other clusters are left out: a target that hangs delays no other package.
+func (q *Queues) Underway(namespace string) (all, own int) {
+	all, own = q.Deployments.Depth(namespace)
+	ofPhases, ownPhases := q.Phases.Depth(namespace)
+	return all + ofPhases, own + ownPhases
 }
 
 // Setup adds the controller of deployments and sets of both scopes to mgr, and
-// points the tracker at it: from then on a change of an object wakes its owner. The
-// reconciler's Targets may be set before the start.
+// points the tracker at it: from then on a change of an object wakes its owner.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
-	queue := &queueing.Queue[objects.OwnerKey]{}
-	enqueue := func(owner objects.OwnerKey) {
-		if !o.Others(owner) {
-			queue.Enqueue(owner)
-		}
-	}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &foreign.Owners{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: enqueue, Now: time.Now},
-	}, o.Here, enqueue)
-	r.written, r.queue, r.quota = o.Slices, queue, o.Memory
-	r.lanes = lanes.New(r.reconcileRemote, enqueue)
+		Owners: &foreign.Owners{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: o.Queues.Enqueue, Now: time.Now},
+	}, o.Here, o.Queues.Enqueue)
+	r.written, r.Queues, r.quota, r.Targets = o.Slices, o.Queues, o.Memory, o.Targets
+	r.lanes = lanes.New(r.reconcileRemote, r.enqueue)
 	if err := mgr.Add(r.lanes); err != nil {
 		return nil, fmt.Errorf("add the lanes of other clusters: %w", err)
 	}
@@ -78,7 +105,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	settings := Settings("objectdeployment", limits.DeploymentWorkers)
 	settings.Metrics = &exporter.Sets{Reader: r.Client}
-	build, err := queue.Controller(mgr, settings)
+	build, err := o.Queues.Deployments.Controller(mgr, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -107,27 +134,11 @@ func (r *Reconciler) Watch(build *builder.TypedBuilder[objects.OwnerKey], obj cl
 func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, Fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
-		queue: &queueing.Queue[objects.OwnerKey]{}, PhaseQueue: &queueing.Queue[objects.OwnerKey]{},
+		Queues: &Queues{},
 		memory: memory{owners: map[objects.OwnerKey]*state{}, claims: map[claimants]*claims.Table{}},
 	}
-	r.Here = r.NewTarget(here, "", "")
+	r.Here = NewTarget(here, home.Reader, enqueue, "", "")
 	return r
-}
-
-// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with ObjectSetPhases. Those in the
-// lanes of other clusters are left out: a target that hangs delays no other package.
-func (r *Reconciler) Underway(namespace string) (all, own int) {
-	all, own = r.queue.Depth(namespace)
-	ofPhases, ownPhases := r.PhaseQueue.Depth(namespace)
-	return all + ofPhases, own + ownPhases
-}
-
-// queueOf returns the queue of the controller that an owner is of.
-func (r *Reconciler) queueOf(key objects.OwnerKey) *queueing.Queue[objects.OwnerKey] {
-	if strings.HasSuffix(key.Kind, "ObjectSetPhase") {
-		return r.PhaseQueue
-	}
-	return r.queue
 }
 
 func deploymentKeys(_ context.Context, obj client.Object) []objects.OwnerKey {

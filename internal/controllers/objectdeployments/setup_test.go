@@ -38,12 +38,12 @@ func TestUnderwayCountsPhases(t *testing.T) {
 		require.NoError(t, q.Start(t.Context(), queue))
 		return queue
 	}
-	start(r.queue, "deployments")
-	ofPhases := start(r.PhaseQueue, "phases")
+	start(&r.Deployments, "deployments")
+	ofPhases := start(&r.Queues.Phases, "phases")
 	phase := objects.OwnerKey{Kind: "ObjectSetPhase", Namespace: "shop", Name: "a"}
-	r.queue.Enqueue(objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "a"})
-	r.PhaseQueue.Enqueue(phase)
-	r.PhaseQueue.Enqueue(objects.OwnerKey{Kind: "ObjectSetPhase", Namespace: "other", Name: "a"})
+	r.Deployments.Enqueue(objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "a"})
+	r.Queues.Phases.Enqueue(phase)
+	r.Queues.Phases.Enqueue(objects.OwnerKey{Kind: "ObjectSetPhase", Namespace: "other", Name: "a"})
 	check := func(when string) {
 		t.Helper()
 		if all, own := r.Underway("shop"); all != 3 || own != 2 {
@@ -55,7 +55,7 @@ func TestUnderwayCountsPhases(t *testing.T) {
 	r.Phases = phasesRead{read: func() {
 		read = true
 		check("one is reconciled")
-		if got, _ := r.PhaseQueue.Depth(""); got != 2 {
+		if got, _ := r.Queues.Phases.Depth(""); got != 2 {
 			t.Errorf("the queue of phases counts %d", got)
 		}
 	}}

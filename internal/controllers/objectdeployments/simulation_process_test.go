@@ -109,7 +109,7 @@ func (p *process) connect() {
 	tracker := tracking.New(apinames.Default)
 	p.cluster = p.server.Connect()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged, p.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, p.send
-	p.session = p.reconciler.NewTarget(&engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
+	p.session = NewTarget(&engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, p.reconciler.Reader, p.reconciler.enqueue, "target", "home")
 	p.woken = true
 }
 

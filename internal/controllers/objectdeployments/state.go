@@ -51,12 +51,10 @@ type Reconciler struct {
 	Targets Targets
 	// Phases are ObjectSetPhases, which are owners, too; nil for none.
 	Phases Phases
-	// PhaseQueue is the queue of their controller.
-	PhaseQueue *queueing.Queue[objects.OwnerKey]
 	// Hooks are for simulations.
 	Hooks Hooks
 
-	queue   *queueing.Queue[objects.OwnerKey]
+	*Queues
 	enqueue func(objects.OwnerKey)
 	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
 	lanes *lanes.Lanes

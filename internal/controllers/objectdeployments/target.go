@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
@@ -158,9 +159,10 @@ func (s *reconciliation) notRemoved(why string) string {
 	return fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), why)
 }
 
-// NewTarget returns a target that an engine rolls out to, from which its owners are enqueued.
-func (r *Reconciler) NewTarget(e *engine.Engine, id, home types.UID) *Target {
-	e.Tracker.Wake = r.enqueue
+// NewTarget returns a target that an engine rolls out to. Its owners are enqueued by wake, and their accounts are read from the
+// cluster of our own kinds. id and home are the fields of Target.
+func NewTarget(e *engine.Engine, reader client.Reader, wake func(objects.OwnerKey), id, home types.UID) *Target {
+	e.Tracker.Wake = wake
 	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		if err != nil {
@@ -169,15 +171,17 @@ func (r *Reconciler) NewTarget(e *engine.Engine, id, home types.UID) *Target {
 		_, err = e.Cluster.Mapping(gk, gv.Version)
 		return !meta.IsNoMatchError(err)
 	}
-	e.Exists = r.accountExists
+	e.Exists = func(ctx context.Context, account objects.Account) (bool, error) {
+		return accountExists(ctx, reader, account)
+	}
 	return &Target{Engine: e, ID: id, Home: home}
 }
 
 // accountExists reads from the API server whether a ServiceAccount exists.
-func (r *Reconciler) accountExists(ctx context.Context, account objects.Account) (bool, error) {
+func accountExists(ctx context.Context, reader client.Reader, account objects.Account) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, m)
+	err := reader.Get(ctx, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, m)
 	if apierrors.IsNotFound(err) {
 		return false, nil
 	}

@@ -127,7 +127,7 @@ func TestTargets(t *testing.T) {
 				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: tracking.New(apinames.Default)}, func(objects.OwnerKey) {})
 			one := &oneTarget{state: tc.state}
 			if tc.session != "" {
-				one.session = r.NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: tracking.New(apinames.Default)}, tc.session, "home")
+				one.session = NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: tracking.New(apinames.Default)}, r.Reader, r.enqueue, tc.session, "home")
 			}
 			r.Targets, r.restored = one, true
 			if _, err := r.Reconcile(t.Context(), objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}); err != nil {

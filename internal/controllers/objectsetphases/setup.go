@@ -1,7 +1,6 @@
 package objectsetphases
 
 import (
-	"strings"
 	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,14 +16,9 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// Controller is that of ObjectSetPhases. The zero Controller is ready for Setup.
-type Controller struct {
-	queue queueing.Queue[objects.OwnerKey]
-}
-
 // Setup adds the controller of the ObjectSetPhases to mgr whose objects are in the cluster of our own kinds.
-func (c *Controller) Setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler) error {
-	return c.setup(mgr, owners, &class{name: corev1alpha1.PhaseClassDefault, reader: mgr.GetClient(), fresh: owners.Fresh})
+func Setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler) error {
+	return setup(mgr, owners, &class{name: corev1alpha1.PhaseClassDefault, reader: mgr.GetClient(), fresh: owners.Fresh})
 }
 
 // AgentOptions are the parts that SetupAgent connects.
@@ -35,23 +29,24 @@ type AgentOptions struct {
 	NamespacedOnly bool
 	// Targets has one target, whatever is named.
 	Targets objectdeployments.Targets
+	// Queues has the queue of the controller.
+	Queues *objectdeployments.Queues
 }
 
 // SetupAgent adds the controller of the ObjectSetPhases of one class to mgr, and of nothing
 // else. Their objects are in another cluster.
-func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*objectdeployments.Reconciler, error) {
-	c := &Controller{}
+func SetupAgent(mgr ctrl.Manager, o AgentOptions) error {
 	home := objectdeployments.Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	r := objectdeployments.New(home, &engine.Engine{Tracker: tracking.New(apinames.Default)}, c.queue.Enqueue)
-	r.Targets = o.Targets
-	return r, c.setup(mgr, r, &class{
+	r := objectdeployments.New(home, &engine.Engine{Tracker: tracking.New(apinames.Default)}, o.Queues.Enqueue)
+	r.Targets, r.Queues = o.Targets, o.Queues
+	return setup(mgr, r, &class{
 		name: o.Class, reader: mgr.GetClient(), fresh: r.Fresh, target: &corev1alpha1.TargetReference{}, namespacedOnly: o.NamespacedOnly,
 	})
 }
 
-func (c *Controller) setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) error {
-	owners.Phases, owners.PhaseQueue = of, &c.queue
-	build, err := c.queue.Controller(mgr, of.settings())
+func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) error {
+	owners.Phases = of
+	build, err := owners.Queues.Phases.Controller(mgr, of.settings())
 	if err != nil {
 		return err
 	}
@@ -75,13 +70,4 @@ func (c *class) settings() queueing.Settings[objects.OwnerKey] {
 		workers = limits.AgentWorkers
 	}
 	return objectdeployments.Settings("objectsetphase", workers)
-}
-
-// Enqueue enqueues an ObjectSetPhase, and reports whether the owner is one. Before the start it enqueues nothing.
-func (c *Controller) Enqueue(owner objects.OwnerKey) bool {
-	if !strings.HasSuffix(owner.Kind, "ObjectSetPhase") {
-		return false
-	}
-	c.queue.Enqueue(owner)
-	return true
 }

@@ -23,7 +23,6 @@ type Reconciler struct {
 	Events events.EventRecorder
 	Now    func() time.Time
 
-	queue  queueing.Queue[reconcile.Request]
 	memory memory
 }
 

@@ -3,7 +3,6 @@ package objecttemplates
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
@@ -44,6 +42,8 @@ type Options struct {
 	// livestate.ErrNotReady at the start.
 	RestoreClaims func(context.Context) error
 	Environment   Environment
+	// Queue is the queue of the controller.
+	Queue *queueing.Queue[reconcile.Request]
 	// Sources watches what templates name, and nothing else.
 	Sources *sources.Watches
 	// Memory is what renderings are counted in.
@@ -65,39 +65,29 @@ var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.Sco
 // kind is that of namespaced templates.
 const kind = "ObjectTemplate"
 
-// Setup adds the controller of ObjectTemplates and ClusterObjectTemplates to mgr. r is the zero Reconciler.
-func (r *Reconciler) Setup(mgr ctrl.Manager, o Options) error {
-	r.Options, r.Client, r.Reader, r.Now = o, mgr.GetClient(), mgr.GetAPIReader(), time.Now
-	r.Events = mgr.GetEventRecorder("lockstep")
+// Setup adds the controller of ObjectTemplates and ClusterObjectTemplates to mgr.
+func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+	r := &Reconciler{Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
 	r.Sources.Enqueue = r.enqueue
-	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
+	build, err := r.Queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "objecttemplate", Workers: objectTemplateWorkers, Share: objectTemplateShare,
 		BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
 		Metrics:     &exporter{reader: r.Client, memory: &r.memory},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, scope := range scopes {
 		build = build.Watches(scope.NewObjectTemplate(), r.Fresh.EventHandler(func(obj client.Object) reconcile.Request {
 			return reconcile.Request{NamespacedName: keyOf(obj)}
 		}))
 	}
-	return build.Complete(r)
-}
-
-// Enqueue enqueues the template of an owner, and reports whether it is one. Before the start it enqueues nothing.
-func (r *Reconciler) Enqueue(owner objects.OwnerKey) bool {
-	if !strings.HasSuffix(owner.Kind, kind) {
-		return false
-	}
-	r.enqueue(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
-	return true
+	return r, build.Complete(r)
 }
 
 func (r *Reconciler) enqueue(key types.NamespacedName) {
-	r.queue.Enqueue(reconcile.Request{NamespacedName: key})
+	r.Queue.Enqueue(reconcile.Request{NamespacedName: key})
 }
 
 // KindChanged is called with a kind that is served in another way than before.

@@ -84,7 +84,7 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 
 // KindChanged enqueues the Packages that depend on a kind, which is served in another way, and reports whether there are any.
 func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
-	return r != nil && r.ledger.KindChanged(gk)
+	return r.ledger.KindChanged(gk)
 }
 
 // EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.

@@ -1,0 +1,75 @@
+package manager
+
+import (
+	"context"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
+
+	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/inputs/environment"
+	"lockstep.run/lockstep/internal/kube/panics"
+)
+
+// signal calls its listeners. They are added while the manager is set up, before anything is sent.
+type signal[T any] struct{ listeners []func(T) }
+
+func (s *signal[T]) listen(listener func(T)) { s.listeners = append(s.listeners, listener) }
+
+func (s *signal[T]) send(value T) {
+	for _, listener := range s.listeners {
+		listener(value)
+	}
+}
+
+// notice is a signal without a value.
+type notice struct{ signal[struct{}] }
+
+func (n *notice) listen(listener func()) { n.signal.listen(func(struct{}) { listener() }) }
+
+func (n *notice) send() { n.signal.send(struct{}{}) }
+
+// changes are the signals of changes in the cluster. The parts that notice a change are made before the controllers that follow it.
+type changes struct {
+	// kinds are served in another way than before. awaited are these and those of other clusters, and schemas has the kinds whose
+	// schema is published.
+	kinds, awaited, schemas signal[schema.GroupKind]
+	versions                signal[version.Info]
+	// environment is what packages and templates see of the cluster, and hosted the hosted clusters in it.
+	environment, hosted notice
+	// ceiling is what packages are granted at most.
+	ceiling notice
+}
+
+// followDetector has a detector follow the cluster.
+func (c *changes) followDetector(detector *environment.Detector, log logr.Logger) {
+	c.kinds.listen(detector.KindChanged)
+	c.versions.listen(func(v version.Info) {
+		log.Info("the API server has another version", "kubernetes", v.GitVersion)
+		detector.VersionChanged(v.GitVersion)
+	})
+}
+
+// environmentChanged does not wait; the lists of packages and templates may, for the cache.
+func (c *changes) environmentChanged() {
+	panics.Go(context.Background(), "enqueueing all packages", c.environment.send)
+}
+
+// followPackages has the controller of packages follow the cluster.
+func (c *changes) followPackages(r *packages.Reconciler) {
+	c.environment.listen(r.EnvironmentChanged)
+	c.ceiling.listen(r.CeilingChanged)
+	c.kinds.listen(c.awaited.send)
+	c.awaited.listen(func(gk schema.GroupKind) {
+		if r.KindChanged(gk) {
+			c.schemaFollows(gk)
+		}
+	})
+	c.schemas.listen(func(gk schema.GroupKind) { r.KindChanged(gk) })
+}
+
+// schemaFollows sends that the schema of a kind is published, a moment after the kind.
+func (c *changes) schemaFollows(gk schema.GroupKind) {
+	panics.After(schemaPublished, "enqueueing packages", func() { c.schemas.send(gk) })
+}
