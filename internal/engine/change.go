@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -384,7 +383,7 @@ func (s *step) fresh(ctx context.Context) *unstructured.Unstructured {
 			obj := &unstructured.Unstructured{Object: template}
 			obj.SetName(s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh")
 			// It fails if the name follows from the content, as for a CustomResourceDefinition.
-			if fresh, err := s.tryCreate(ctx, obj); err == nil {
+			if fresh, err := s.create(ctx, obj.GetName(), obj.Object, true); err == nil {
 				s.asFresh = fresh
 			}
 		}
@@ -393,19 +392,6 @@ func (s *step) fresh(ctx context.Context) *unstructured.Unstructured {
 		return nil
 	}
 	return s.asFresh
-}
-
-// tryCreate dry-runs the creation of an object.
-func (s *step) tryCreate(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	body, err := json.Marshal(obj.Object)
-	if err != nil {
-		return nil, err
-	}
-	writes, err := s.writes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return writes.Create(ctx, s.mapping, s.Key.Namespace, obj.GetName(), body, true)
 }
 
 // ImmutableError is a refusal to change a field of an object that could be created with it.
@@ -421,7 +407,7 @@ func (s *step) immutable(ctx context.Context, refusal error) error {
 		return err
 	}
 	// An object is validated before it is looked for.
-	if _, err := s.tryCreate(ctx, &unstructured.Unstructured{Object: obj}); err == nil || apierrors.IsAlreadyExists(err) {
+	if _, err := s.create(ctx, s.Key.Name, obj, true); err == nil || apierrors.IsAlreadyExists(err) {
 		return &ImmutableError{refusal}
 	}
 	return refusal

@@ -259,6 +259,10 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 		Guard(obj, nil, objects.Owner{})
 		return s.send(ctx, obj, false)
 	}
+	return s.create(ctx, s.Key.Name, obj, false)
+}
+
+func (s *step) create(ctx context.Context, name string, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
@@ -267,7 +271,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body, false)
+	return writes.Create(ctx, s.mapping, s.Key.Namespace, name, body, dryRun)
 }
 
 // write writes the object and records the response as the baseline of

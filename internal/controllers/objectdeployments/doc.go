@@ -8,7 +8,7 @@
 //	load       sets become revisions (stored.go, ancestors.go)
 //	sets       package revisions decides which there are: created (template.go, create.go), paused, archived, collected (collect.go)
 //	step       package engine takes the steps that are due, and records them on the statuses (store.go)
-//	report     the statuses (status.go, deployment_status.go) and events
+//	report     the statuses (status.go, deployment_status.go; packages statuses and activation have the words) and events
 //	teardown   instead of all, where the owner is being deleted or archived; orphaned.go: whether its objects stay
 //
 // What the steps know of an owner and remember is in state.go, which every file stands on; reconcile.go has their order. Owners

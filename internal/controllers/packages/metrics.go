@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/summary"
 )
@@ -120,7 +121,7 @@ func (c *counts) collect(out chan<- prometheus.Metric) {
 // collectState collects the state of a package.
 func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	name, namespace := pkg.GetName(), pkg.GetNamespace()
-	out <- metrics.PackageAvailability.Value(available(pkg), name, namespace, imageOf(pkg))
+	out <- metrics.PackageAvailability.Value(conditions.Value(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable), name, namespace, imageOf(pkg))
 	out <- metrics.PackageSummary.Value(1, name, namespace, string(word), versionOf(pkg))
 	since, reason := blockedSince(pkg, word)
 	if since.IsZero() {
@@ -185,15 +186,4 @@ func imageOf(pkg corev1alpha1.GenericPackage) string {
 		return resolved.Image
 	}
 	return pkg.PackageSpec().Image
-}
-
-func available(pkg corev1alpha1.GenericPackage) float64 {
-	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable)
-	switch {
-	case c == nil || c.Status == metav1.ConditionUnknown:
-		return 2
-	case c.Status == metav1.ConditionTrue:
-		return 1
-	}
-	return 0
 }

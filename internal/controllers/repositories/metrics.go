@@ -4,11 +4,10 @@ import (
 	"context"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
@@ -32,7 +31,7 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 			continue // the cache has stopped, and with it this process
 		}
 		for _, repository := range list.GenericRepositories() {
-			states[int(readyValue(repository.RepositoryStatus().Conditions))]++
+			states[int(conditions.Value(repository.RepositoryStatus().Conditions, corev1alpha1.ConditionReady))]++
 			m.collect(out, repository)
 		}
 	}
@@ -46,7 +45,7 @@ func (m *exporter) collect(out chan<- prometheus.Metric, repository corev1alpha1
 		out <- metric.Value(value, append([]string{repository.GetName(), repository.GetNamespace()}, labels...)...)
 	}
 	status := repository.RepositoryStatus()
-	send(metrics.RepositoryReady, readyValue(status.Conditions))
+	send(metrics.RepositoryReady, conditions.Value(status.Conditions, corev1alpha1.ConditionReady))
 	send(metrics.RepositoryPackages, float64(status.Packages))
 	send(metrics.RepositoryVersions, float64(status.Versions))
 	if modified, unmodified, failed, known := m.memory.fetchesOf(repository); known {
@@ -65,15 +64,4 @@ func (m *memory) fetchesOf(repository corev1alpha1.GenericPackageRepository) (mo
 		return 0, 0, 0, false
 	}
 	return f.modified, f.unmodified, f.failed, true
-}
-
-func readyValue(conds []metav1.Condition) float64 {
-	c := meta.FindStatusCondition(conds, corev1alpha1.ConditionReady)
-	switch {
-	case c == nil || c.Status == metav1.ConditionUnknown:
-		return 2
-	case c.Status == metav1.ConditionTrue:
-		return 1
-	}
-	return 0
 }

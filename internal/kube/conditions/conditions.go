@@ -64,3 +64,15 @@ func SameStatuses(a, b []metav1.Condition) bool {
 	}
 	return maps.Equal(statuses(a), statuses(b))
 }
+
+// Value returns a condition as the value of a metric: 1 for True, 0 for False, and 2 for Unknown or none.
+func Value(conds []metav1.Condition, typ string) float64 {
+	c := meta.FindStatusCondition(conds, typ)
+	switch {
+	case c == nil || c.Status == metav1.ConditionUnknown:
+		return 2
+	case c.Status == metav1.ConditionTrue:
+		return 1
+	}
+	return 0
+}

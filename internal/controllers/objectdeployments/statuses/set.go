@@ -75,6 +75,7 @@ func Phases(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.R
 	return statuses
 }
 
+// Blocking names the first objects that a revision waits for.
 func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 	var objs []corev1alpha1.BlockingObject
 	for _, b := range blocking {
@@ -113,6 +114,7 @@ func ControllerOf(report *phases.Report, agents []objectsets.Agent) []corev1alph
 	return refs
 }
 
+// Messages of the condition Claimed.
 const (
 	AllClaimed = "All objects are claimed."
 	LostClaim  = "Another owner has claimed objects of the revision."
@@ -264,6 +266,7 @@ func AvailableSince(set corev1alpha1.GenericObjectSet) time.Time {
 	return c.LastTransitionTime.Time
 }
 
+// Tearing reports that objects are being removed, and what the removal waits for.
 func Tearing(conds *[]metav1.Condition, gen int64, message string, blocking []phases.Blocker) {
 	forbidden := SetTeardownForbidden(conds, gen, blocking)
 	conditions.Kstatus(conds, gen, conditions.State{Stalled: forbidden, Reason: corev1alpha1.ReasonTearingDown, Message: message})
