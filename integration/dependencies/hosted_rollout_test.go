@@ -2,7 +2,6 @@ package dependencies_test
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -110,22 +109,6 @@ func (f *fleet) waitQuiescent(t *testing.T) []sandbox.Entry {
 	entries, err := j.Since(t.Context(), j.From, byManager...)
 	require.NoError(t, err)
 	return entries
-}
-
-// updates returns the hosted clusters in the order in which the manager has updated their Packages.
-func (f *fleet) updates(t *testing.T, j *harness.Journal) []string {
-	t.Helper()
-	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), sandbox.ByVerb("patch"),
-		sandbox.ByResource("packages.package-operator.run"))
-	require.NoError(t, err)
-	order := []string{}
-	for _, e := range entries {
-		cluster, ours := strings.CutPrefix(e.Object.Namespace, f.name+"-")
-		if ours && e.Object.Subresource == "" && e.Code == http.StatusOK && strings.Contains(e.RequestURI, "fieldManager=package-operator") {
-			order = append(order, cluster)
-		}
-	}
-	return order
 }
 
 // Packages of hosted clusters that are not selected any more, or deleted, are removed with their objects, so many at a time

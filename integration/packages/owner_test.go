@@ -93,20 +93,6 @@ func TestTeardownIsMirrored(t *testing.T) {
 	install(t, ns, image)
 }
 
-func count(list client.ObjectList) int {
-	switch l := list.(type) {
-	case *corev1alpha1.ObjectDeploymentList:
-		return len(l.Items)
-	case *corev1alpha1.ObjectSetList:
-		return len(l.Items)
-	case *corev1alpha1.ObjectSliceList:
-		return len(l.Items)
-	case *corev1.ConfigMapList:
-		return len(l.Items)
-	}
-	return -1
-}
-
 func configMap(t *testing.T, ns, name string) *corev1.ConfigMap {
 	t.Helper()
 	cm := &corev1.ConfigMap{}

@@ -104,13 +104,6 @@ func (s *webServer) set(content string) {
 	s.content, s.etag = content, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(content)))
 }
 
-// alternate makes the server answer with other contents in turn; without any, with its own.
-func (s *webServer) alternate(contents ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.others = contents
-}
-
 func (s *webServer) fail(status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
