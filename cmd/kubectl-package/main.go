@@ -8,6 +8,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // where there are none on disk, as in many images of CI
 
 	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/ui"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() { os.Exit(cli.Main(ui.Commands)) }

@@ -19,6 +19,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/ui"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -141,7 +142,7 @@ func startPage(ctx context.Context, t *testing.T, env *harness.Env) (address str
 		command.Wait()
 	})
 	command.Go(func() {
-		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut})
+		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut}, ui.Commands)
 		_ = in.CloseWithError(fmt.Errorf("the command ended: %s", errOut.String()))
 		codes <- code
 	})

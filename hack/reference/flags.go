@@ -13,6 +13,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/manager"
+	"lockstep.run/lockstep/internal/ui"
 )
 
 var (
@@ -63,7 +64,7 @@ var common = map[string]bool{
 func commands() string {
 	var b, all strings.Builder
 	shared, seen := map[string]string{}, map[string]int{}
-	eachCommand(cli.Tree(), func(cmd *cobra.Command) {
+	eachCommand(cli.Tree(ui.Commands), func(cmd *cobra.Command) {
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if common[f.Name] {
 				shared[flagRow(f)] = f.Name
@@ -80,7 +81,7 @@ func commands() string {
 	}
 	b.WriteString(begin("Commands and flags", "the help of kubectl package"))
 	b.WriteString("Every command in the words of `--help`. What holds for all of them, such as exit codes, is in [the command line](../cli.md). Flags that many share:\n\n| Flag | |\n|---|---|\n" + all.String())
-	eachCommand(cli.Tree(), func(cmd *cobra.Command) {
+	eachCommand(cli.Tree(ui.Commands), func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```text\n%s\n```\n", strings.TrimPrefix(cmd.CommandPath(), "kubectl package "), strings.TrimSuffix(cmd.Short, "."), cmd.UseLine())
 		rows := 0
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {

@@ -27,37 +27,41 @@ import (
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/kube/version"
-	"lockstep.run/lockstep/internal/ui"
 )
 
+// Commands are commands that are made elsewhere, such as the one of the page, which is built on this package's parts.
+type Commands func(command.Command) []*cobra.Command
+
 // Main returns the exit code. A second interrupt ends the process.
-func Main() int {
+func Main(more ...Commands) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	return Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	return Run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, more...)
 }
 
 // Run runs one command line and returns its exit code.
-func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	return RunOn(ctx, args, streams, cluster.Connect)
+func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams, more ...Commands) int {
+	return RunOn(ctx, args, streams, cluster.Connect, more...)
 }
 
 // RunOn is Run with another way to connect to clusters.
-func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial command.Dialer) int {
+func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial command.Dialer, more ...Commands) int {
 	ctrllog.SetLogger(logr.Discard())
 	ctx = logr.NewContext(ctx, logr.Discard())
 
-	root := newRoot(streams, dial)
+	root := newRoot(streams, dial, more...)
 	args = PackageOperatorNames(args)
 	root.SetArgs(desired.OverrideFlags(args))
 	return command.Exit(root.ExecuteContext(ctx), streams.ErrOut)
 }
 
 // Tree returns all commands, for the reference: none of them can be run.
-func Tree() *cobra.Command { return newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil) }
+func Tree(more ...Commands) *cobra.Command {
+	return newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, more...)
+}
 
-func newRoot(streams genericiooptions.IOStreams, dial command.Dialer) *cobra.Command {
+func newRoot(streams genericiooptions.IOStreams, dial command.Dialer, more ...Commands) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-package",
 		Short: "Build, check, install and watch packages of Kubernetes objects",
@@ -78,13 +82,17 @@ phase begins when everything in the phases before it works.`,
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.UsageError(cmd, err) })
 	on := command.Command{Streams: streams, Dial: dial}
+	var look []*cobra.Command
+	for _, commands := range more {
+		look = append(look, commands(on)...)
+	}
 	for _, group := range []struct {
 		title    string
 		commands []*cobra.Command
 	}{
 		{"Author packages", author.Commands(on)},
 		{"Install and follow", slices.Concat(planning.Commands(on), install.Commands(on))},
-		{"Look and repair", slices.Concat(ui.Commands(on), operate.Commands(on))},
+		{"Look and repair", append(look, operate.Commands(on)...)},
 		{"Catalogue", catalogue.Commands(on)},
 		{"Move in and out", migrate.Commands(on)},
 	} {

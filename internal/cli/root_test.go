@@ -9,6 +9,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/ui"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 )
@@ -79,5 +80,5 @@ func TestHelpIsShort(t *testing.T) {
 			visit(child)
 		}
 	}
-	visit(cli.Tree())
+	visit(cli.Tree(ui.Commands))
 }

@@ -19,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/ui"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/require"
 )
@@ -53,7 +54,7 @@ func InvokeOn(t *testing.T, dial command.Dialer, stdin string, args ...string) R
 	var out, errOut bytes.Buffer
 	all := clustertest.Streams(&out, &errOut)
 	all.In = strings.NewReader(stdin)
-	code := cli.RunOn(ctx, args, all, dial)
+	code := cli.RunOn(ctx, args, all, dial, ui.Commands)
 	if expression == "" {
 		return Result{code, out.String(), errOut.String()}
 	}
