@@ -9,7 +9,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
@@ -83,7 +82,7 @@ func slim(_ corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
 // outdated compares the installed version with the offers.
 func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPackage) (Outdated, error) {
 	ref := pkg.PackageSpec().PackageRef
-	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: cmp.Or(offers.NameOf(pkg), progress.Subject(ref)), Constraint: ref.Version}
+	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: progress.SubjectOf(pkg), Constraint: ref.Version}
 	name, err := choose.NameFor(ctx, pkg, ref)
 	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) {
 		row.Why = refusal.Message

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
@@ -191,7 +190,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 		row.Message = report.Message
 	}
 	if spec.PackageRef != nil {
-		row.Package = cmp.Or(offers.NameOf(pkg), progress.Subject(spec.PackageRef))
+		row.Package = progress.SubjectOf(pkg)
 	}
 	if r := pkg.PackageStatus().Resolved; r != nil {
 		row.Package, row.Version = cmp.Or(r.CatalogName, r.PackageName, row.Package), r.Version

@@ -115,3 +115,17 @@ type Difference struct {
 	PhaseBefore string   `json:"phaseBefore,omitempty"`
 	Fields      []Change `json:"fields,omitempty"`
 }
+
+// Object is the object in words, such as Deployment.apps shop/web.
+func (d *Difference) Object() string {
+	key := objects.Key{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
+	return key.GroupKind().String() + " " + key.NamespacedName()
+}
+
+// Phases is the phase of the object, and the one that it was in before.
+func (d *Difference) Phases() string {
+	if d.PhaseBefore != "" {
+		return d.Phase + ", before " + d.PhaseBefore
+	}
+	return d.Phase
+}

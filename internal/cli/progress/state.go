@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
@@ -126,6 +127,11 @@ func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 		return terminal.Line(cmp.Or(attempted.Image, Followed(spec.PackageRef))), terminal.Line(attempted.Version)
 	}
 	return terminal.Line(Followed(spec.PackageRef)), ""
+}
+
+// SubjectOf names what a package with a packageRef follows: the package that was chosen, or else what was asked for.
+func SubjectOf(pkg corev1alpha1.GenericPackage) string {
+	return cmp.Or(offers.NameOf(pkg), Subject(pkg.PackageSpec().PackageRef))
 }
 
 // Subject names the package of a packageRef, by its API where it has one, such as "what provides example.com/v1 Shop".

@@ -34,11 +34,8 @@ func locate(layer int, name, folder string) (place, error) {
 	}
 	p := place{path: strings.Join(clean, "/")}
 	p.inside = len(clean) > 0 && clean[0] == folder
-	switch {
-	case !p.inside:
+	if !p.inside {
 		return p, nil
-	case strings.HasPrefix(name, "/"):
-		return place{}, entryError(layer, name, "Store paths relative to the root of the image.", "the path is absolute")
 	}
 	return p, checkName(layer, name, clean)
 }
@@ -47,6 +44,8 @@ func checkName(layer int, name string, segments []string) error {
 	const remedy = "Rename it."
 	length := len(strings.Join(segments[1:], "/"))
 	switch {
+	case strings.HasPrefix(name, "/"):
+		return entryError(layer, name, "Store paths relative to the root of the image.", "the path is absolute")
 	case length > limits.PathBytes:
 		return limitError(layer, name, remedy, "the path has %d bytes below /%s; the limit is %d", length, segments[0], limits.PathBytes)
 	case len(segments)-1 > limits.PathDepth:

@@ -6,7 +6,6 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 const pageChanges = 200 // objects of a comparison, and fields of each
@@ -52,11 +51,7 @@ func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 		v.Phases = &phaseChange{strings.Join(c.Phases.Before, ", "), strings.Join(c.Phases.After, ", ")}
 	}
 	for _, o := range c.Objects[:len(c.Objects)-v.More] {
-		key := objects.Key{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-		item := diffObject{Name: key.GroupKind().String() + " " + key.NamespacedName(), Phase: o.Phase, Word: diffWords[o.Action].word, Sign: diffWords[o.Action].sign, Tone: diffWords[o.Action].tone}
-		if o.PhaseBefore != "" {
-			item.Phase += ", before " + o.PhaseBefore
-		}
+		item := diffObject{Name: o.Object(), Phase: o.Phases(), Word: diffWords[o.Action].word, Sign: diffWords[o.Action].sign, Tone: diffWords[o.Action].tone}
 		item.More = max(len(o.Fields)-pageChanges, 0)
 		for _, field := range o.Fields[:len(o.Fields)-item.More] {
 			one := diffField{Path: field.Path}

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
@@ -40,8 +39,8 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	r := Row{
 		Target: t, Summary: s.Summary(), Image: short(s.Image, pageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
 	}
-	if ref := pkg.PackageSpec().PackageRef; ref != nil {
-		r.Package = cmp.Or(offers.NameOf(pkg), progress.Subject(ref))
+	if pkg.PackageSpec().PackageRef != nil {
+		r.Package = progress.SubjectOf(pkg)
 	}
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), pageLineBytes), short(resolved.Version, pageLineBytes)

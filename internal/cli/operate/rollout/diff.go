@@ -12,7 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 type diffCommand struct {
@@ -89,16 +88,7 @@ func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) stri
 		objectdiff.Added: styles.Good("+"), objectdiff.Removed: styles.Bad("-"), objectdiff.Changed: styles.Busy("~"), objectdiff.Moved: styles.Busy(">"),
 	}
 	for _, o := range c.Objects {
-		kind := o.Kind
-		if o.Group != "" {
-			kind += "." + o.Group
-		}
-		name := kind + " " + objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
-		phase := "phase " + o.Phase
-		if o.PhaseBefore != "" {
-			phase += ", before " + o.PhaseBefore
-		}
-		fmt.Fprintf(&b, "%s %s  %s\n", marks[o.Action], terminal.Line(name), styles.Faint(terminal.Line(phase)))
+		fmt.Fprintf(&b, "%s %s  %s\n", marks[o.Action], terminal.Line(o.Object()), styles.Faint(terminal.Line("phase "+o.Phases())))
 		var rows [][]string
 		for _, f := range o.Fields {
 			rows = append(rows, []string{"    " + terminal.Line(f.Path), fieldChange(f)})
