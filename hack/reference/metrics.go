@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"lockstep.run/lockstep/internal/kube/metrics"
-	limit "lockstep.run/lockstep/internal/limits"
 )
 
 // metricsTable returns the page of metrics.
@@ -24,12 +23,12 @@ Those whose names begin with ` + "`package_operator`" + ` are Package Operator's
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", m.Name, m.TypeName(), labels, m.Help, m.Stability)
 	}
-	fmt.Fprintf(&b, `
+	b.WriteString(`
 *Stable*: the name and the labels stay; one that goes is listed as deprecated for two minor versions. *Alpha*: may change in any minor version. Buckets of histograms may change.
 
 ## Limits
 
-A package has at most 12 series, those of its two latest revisions included, and none for each of its objects; a repository has six, an ObjectSet without a deployment two, an ObjectTemplate one, and at most %d kinds have series. So 5,000 packages have 60,000 series, as many as a small cluster itself; where others install packages, a ResourceQuota with `+"`count/packages.package-operator.run`"+` bounds them. A value of a label has at most %d bytes and ends with … where it was longer.
-`, limit.MetricKinds, limit.MetricLabelBytes)
+A package has at most 12 series, those of its two latest revisions included, and none for each of its objects; a repository has six, an ObjectSet without a deployment two, an ObjectTemplate one, and at most ` + "`MetricKinds`" + ` kinds have series. So 5,000 packages have 60,000 series, as many as a small cluster itself; where others install packages, a ResourceQuota with ` + "`count/packages.package-operator.run`" + ` bounds them. A value of a label has at most ` + "`MetricLabelBytes`" + ` bytes and ends with … if it was longer: [limits](reference/limits.md).
+`)
 	return b.String()
 }
