@@ -27,11 +27,13 @@ func (c Change) Text(width int) (before, after string) {
 func (c Change) Lines() []string {
 	was, isText := c.Before.(string)
 	is, both := c.After.(string)
-	if !isText || !both || !strings.Contains(was, "\n") && !strings.Contains(is, "\n") {
+	if !isText || !both || !severalLines(was) && !severalLines(is) {
 		return nil
 	}
 	return lineDiff(was, is)
 }
+
+func severalLines(text string) bool { return strings.Contains(strings.TrimSuffix(text, "\n"), "\n") }
 
 // encode returns a value as JSON on one line.
 func encode(v any) string {
