@@ -2,11 +2,8 @@ package fetch
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"strings"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
@@ -51,13 +48,12 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, pullError(err)
 	}
-	repository := RepositoryOf(ref)
-	knownImage, _ := parseImageValidator(known)
+	repository, knownDigest := RepositoryOf(ref), digestOfValidator(known)
 	outcome, validator, err := verify(ctx, puller, &s, repository+"@"+digest, digest, known)
 	if err != nil {
 		return nil, err
 	}
-	if digest == knownImage.digest {
+	if digest == knownDigest {
 		return &Result{NotModified: true, Validator: validator, Verification: outcome}, nil
 	}
 	var image *registry.Image
@@ -84,53 +80,22 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	return &Result{Files: files, Revision: revision, Validator: validator, Verification: outcome}, nil
 }
 
-// imageValidator is the validator of an image.
-type imageValidator struct {
-	digest string
-	// keys identifies the keys and roots by which the image was verified; empty if it was not.
-	keys string
-}
-
-// verifiedMark separates both parts.
+// verifiedMark is in the validator of an image before what identifies the keys and roots by which it was verified.
 const verifiedMark = " verified by "
 
-// String returns the form that the status of a repository has.
-func (v imageValidator) String() string {
-	if v.keys == "" {
-		return v.digest
-	}
-	return v.digest + verifiedMark + v.keys
+func digestOfValidator(validator string) string {
+	digest, _, _ := strings.Cut(validator, verifiedMark)
+	return digest
 }
 
-// parseImageValidator is the inverse of String. The servers of other sources choose the text of their validators: a text that
-// does not start with a digest is never the validator of an image.
-func parseImageValidator(text string) (v imageValidator, ok bool) {
-	digest, keys, marked := strings.Cut(text, verifiedMark)
-	if _, err := v1.NewHash(digest); err != nil || marked && !isKey(keys) {
-		return imageValidator{}, false
-	}
-	return imageValidator{digest, keys}, true
-}
-
-// isKey reports whether a text has the form of [imagepolicy.Decision.VerificationKey].
-func isKey(text string) bool {
-	sum, err := hex.DecodeString(text)
-	return err == nil && len(sum) > 0
-}
-
-// VerifiedBy returns what identifies the keys and roots by which the image of a validator was verified; empty if it was not.
+// VerifiedBy returns what identifies the keys and roots by which the image of a validator was verified; empty where it was not.
 func VerifiedBy(validator string) string {
-	v, _ := parseImageValidator(validator)
-	return v.keys
+	_, key, _ := strings.Cut(validator, verifiedMark)
+	return key
 }
 
 // Unverified returns a validator of the same content, which does not say that its image was verified.
-func Unverified(validator string) string {
-	if v, ok := parseImageValidator(validator); ok {
-		return v.digest
-	}
-	return validator
-}
+func Unverified(validator string) string { return digestOfValidator(validator) }
 
 // verify verifies an image, unless it is known to be verified, and returns its validator. Its error is an *imagepolicy.Refusal where
 // the image must not be used.
@@ -139,7 +104,7 @@ func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest
 		return nil, digest, nil
 	}
 	key := s.Image.VerificationKey()
-	if validator = (imageValidator{digest, key}).String(); validator == known {
+	if validator = digest + verifiedMark + key; validator == known {
 		return nil, validator, nil
 	}
 	verified, err := puller.Verify(ctx, ref, digest, s.Image.Verification, key)

@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		"static":                {reason: "it never changes", change: byDigest, view: view{last: fetchedAt(time.Hour)}, want: stepRest},
 		"static, not verified": {
 			reason: "its signature is looked for again", change: byDigest, want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", keys: oneKey}, last: &success{input: input{source: "s", versions: "1", keys: oneKey}, at: start.Add(-time.Hour), validator: imageDigest}},
+			view: view{input: input{source: "s", versions: "1", keys: "k"}, last: &success{input: input{source: "s", versions: "1", keys: "k"}, at: start.Add(-time.Hour), validator: "sha256:a"}},
 		},
 		"static, retried": {reason: "it is requested", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
 		"incomplete":      {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
@@ -80,23 +80,23 @@ func TestDecide(t *testing.T) {
 		},
 		"verified after a restart": {
 			reason: "by the same keys", change: byDigest, want: stepRest,
-			view: view{input: input{source: "s", versions: "1", policy: "p", keys: oneKey}, last: &success{input: input{source: "s"}, restored: true, validator: verifiedBy(oneKey)}},
+			view: view{input: input{source: "s", versions: "1", policy: "by a verified by k", keys: "k"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
 		},
 		"other keys after a restart": {
 			reason: "it is verified again", change: byDigest, want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", policy: "p", keys: otherKey}, last: &success{input: input{source: "s"}, restored: true, validator: verifiedBy(oneKey)}},
+			view: view{input: input{source: "s", versions: "1", policy: "by a verified by l", keys: "l"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
 		},
 		"no keys after a restart": {
 			reason: "its status says that it is verified", change: byDigest, want: stepFetch,
-			view: view{last: &success{input: input{source: "s"}, restored: true, validator: verifiedBy(oneKey)}},
+			view: view{last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
 		},
 		"other keys": {
 			reason: "it is verified again", change: byDigest, want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", keys: otherKey}, last: fetchedAt(time.Minute)},
+			view: view{input: input{source: "s", versions: "1", keys: "l"}, last: fetchedAt(time.Minute)},
 		},
 		"refused, then other keys": {
 			reason: "it is verified again", want: stepFetch,
-			view: view{input: input{source: "s", versions: "1", keys: otherKey}, attempt: failed},
+			view: view{input: input{source: "s", versions: "1", keys: "l"}, attempt: failed},
 		},
 		"flapping": {
 			reason: "another source, right after the last fetch began", want: stepWait, wait: 3 * time.Second,
@@ -132,7 +132,7 @@ func TestDecisions(t *testing.T) {
 		at := func(name string) time.Time {
 			return start.Add(time.Duration(rapid.IntRange(-100_000, 100).Draw(t, name)) * time.Second)
 		}
-		inputs := rapid.SampledFrom([]input{{source: "a", versions: "1"}, {source: "a", versions: "2"}, {source: "b", versions: "1"}, {source: "a", versions: "1", policy: "p", keys: oneKey}})
+		inputs := rapid.SampledFrom([]input{{source: "a", versions: "1"}, {source: "a", versions: "2"}, {source: "b", versions: "1"}, {source: "a", versions: "1", policy: "p", keys: "k"}})
 		change := rapid.SampledFrom([]func(*corev1alpha1.PackageRepository){func(*corev1alpha1.PackageRepository) {}, paused, byDigest, retried})
 		v := view{repository: newRepository(change.Draw(t, "repository")), input: inputs.Draw(t, "input"), now: start}
 		if rapid.Bool().Draw(t, "succeeded") {

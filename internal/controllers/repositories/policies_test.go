@@ -26,7 +26,7 @@ import (
 func TestReportVerified(t *testing.T) {
 	t.Parallel()
 	refusal := (&imagepolicy.Refusal{Reason: imagepolicy.ReasonNoSignature, Message: "the registry has no signature"}).About("ghcr.io/a")
-	good := &verification{outcome: &imagepolicy.Outcome{Verified: &imagepolicy.Verified{Authority: "a", Policy: "p"}}, validator: verifiedBy(oneKey)}
+	good := &verification{outcome: &imagepolicy.Outcome{Verified: &imagepolicy.Verified{Authority: "a", Policy: "p"}}, validator: "d verified by k"}
 	for name, tc := range map[string]struct {
 		view      view
 		want      string
@@ -35,7 +35,7 @@ func TestReportVerified(t *testing.T) {
 		"fetching":        {view{outcome: outcome{step: stepFetch}}, "True/Verified/before", "d"},
 		"verified before": {view{outcome: outcome{step: stepRest}}, "True/Verified/before", "d"},
 		"not required":    {view{outcome: outcome{step: stepPublish}, verification: &verification{validator: "e"}}, "", "e"},
-		"verified":        {view{outcome: outcome{step: stepRest}, verification: good}, "True/Verified/Signed by the authority a of the ImageConfig p.", verifiedBy(oneKey)},
+		"verified":        {view{outcome: outcome{step: stepRest}, verification: good}, "True/Verified/Signed by the authority a of the ImageConfig p.", "d verified by k"},
 		"not written":     {view{outcome: outcome{step: stepPublish, writeErr: errors.New("no")}, verification: good}, "True/Verified/before", "d"},
 		"refused":         {view{outcome: outcome{step: stepBackOff}, verification: good, attempt: &attempt{Done: true, Err: refusal}}, "False/NoSignature/the image ghcr.io/a is not verified: the registry has no signature.", "d"},
 		"another error":   {view{outcome: outcome{step: stepBackOff}, attempt: &attempt{Done: true, Err: errors.New("no route")}}, "True/Verified/before", "d"},
@@ -108,22 +108,10 @@ func TestGatherPolicy(t *testing.T) {
 	}
 }
 
-// Validators of images, and the keys that they name.
-const (
-	oneKey   = "0123456789abcdef0123456789abcdef"
-	otherKey = "fedcba9876543210fedcba9876543210"
-)
-
-var imageDigest = sha256Of("d")
-
-func sha256Of(hex string) string { return "sha256:" + strings.Repeat(hex, 64) }
-
-func verifiedBy(keys string) string { return imageDigest + " verified by " + keys }
-
 // Where the condition Verified is not True, the image is verified again, though the same keys verified it before.
 func TestKnownOf(t *testing.T) {
 	t.Parallel()
-	is := input{source: "s", keys: oneKey}
+	is := input{source: "s", keys: "k"}
 	for name, tc := range map[string]struct {
 		verified bool
 		input    input
@@ -131,11 +119,11 @@ func TestKnownOf(t *testing.T) {
 		want     string
 	}{
 		"nothing":        {true, is, nil, ""},
-		"incomplete":     {true, is, &success{input: is, validator: verifiedBy(oneKey), incomplete: true}, ""},
-		"another source": {true, is, &success{input: input{source: "x"}, validator: verifiedBy(oneKey)}, ""},
-		"verified":       {true, is, &success{input: is, validator: verifiedBy(oneKey)}, verifiedBy(oneKey)},
-		"refused since":  {false, is, &success{input: is, validator: verifiedBy(oneKey)}, imageDigest},
-		"no signature":   {false, input{source: "s"}, &success{input: input{source: "s"}, validator: imageDigest}, imageDigest},
+		"incomplete":     {true, is, &success{input: is, validator: "d verified by k", incomplete: true}, ""},
+		"another source": {true, is, &success{input: input{source: "x"}, validator: "d verified by k"}, ""},
+		"verified":       {true, is, &success{input: is, validator: "d verified by k"}, "d verified by k"},
+		"refused since":  {false, is, &success{input: is, validator: "d verified by k"}, "d"},
+		"no signature":   {false, input{source: "s"}, &success{input: input{source: "s"}, validator: "d"}, "d"},
 	} {
 		r := newRepository()
 		conditions.Set(&r.Status.Conditions, 1, corev1alpha1.ConditionVerified, tc.verified, corev1alpha1.ReasonVerified, "before")
@@ -152,7 +140,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	w, store := newWorld(), &imageconfigs.Store{}
 	digest, signatures := "a", map[string]bool{} // by digest and keys
 	fetch := func(_ context.Context, j job) (*result, error) {
-		validator, keys := sha256Of(digest), j.image.VerificationKey()
+		validator, keys := digest, j.image.VerificationKey()
 		var outcome *imagepolicy.Outcome
 		if keys != "" {
 			verified, err := &imagepolicy.Verified{Authority: "a"}, error(nil)
@@ -167,7 +155,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 				}
 			}
 		}
-		if known, _, _ := strings.Cut(j.known, " "); known == sha256Of(digest) {
+		if known, _, _ := strings.Cut(j.known, " "); known == digest {
 			return &result{notModified: true, validator: validator, verification: outcome}, nil
 		}
 		content, err := pack(&repository.Content{Packages: []repository.Package{{
