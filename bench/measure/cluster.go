@@ -259,14 +259,18 @@ func (c *Cluster) fetchProfile(what, name string) error {
 		return err
 	}
 	defer resp.Body.Close()
-	profile, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("profile %s: the manager answers %s: %w", what, resp.Status, err)
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("profile %s: the manager answers %s", what, resp.Status)
 	}
 	if err := os.MkdirAll(c.o.Profile, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(c.o.Profile, fmt.Sprintf("%dx%d-%s.pprof", c.Packages, c.Workload.Objects, name)), profile, 0o644)
+	file, err := os.Create(filepath.Join(c.o.Profile, fmt.Sprintf("%dx%d-%s.pprof", c.Packages, c.Workload.Objects, name)))
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(file, resp.Body)
+	return cmp.Or(err, file.Close())
 }
 
 // waitQuiescent waits until the manager is quiescent, as far as the running scenario goes.

@@ -64,7 +64,7 @@ clusterpackage shop  revision 1 → 2
 …
 Plan: …`,
 	},
-	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, everything is as the spec asks for"},
+	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, its status reports no problem"},
 	{before: "kubectl package install registry.example/shop:v2 --cluster", command: "kubectl package rollout undo clusterpackage/shop", want: `
 clusterpackage shop changed: image registry.example/shop:v2 → registry.example/shop@sha256:… (revision 1)
 …

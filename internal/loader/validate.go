@@ -107,7 +107,10 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 		v.problems = append(v.problems, v.try(exampleOptions(component, false), "")...)
 		return nil
 	}
-	v.warnings = append(v.warnings, unreadObjects(u)...)
+	for _, p := range Unread(u.files) {
+		v.warnings = append(v.warnings, violation.Violation{Reason: violation.ReasonUnsupported, Path: p, Component: component}.
+			Because("Rename it to "+strings.TrimSuffix(p, ".json")+".yaml: JSON is YAML, too.", "the object in a .json file is not installed"))
+	}
 	m := u.result.Manifest
 	if len(m.Test.Template) == 0 {
 		v.withoutTests(u)
@@ -119,17 +122,15 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	return m
 }
 
-// unreadObjects warns of JSON files that look like objects: only files with the ending of YAML are read.
-func unreadObjects(u *unit) (warnings violation.Violations) {
-	for _, p := range u.files.Paths() {
+// Unread returns JSON files that look like objects: only files with the ending of YAML are read.
+func Unread(files Files) (paths []string) {
+	for _, p := range files.Paths() {
 		var object metav1.TypeMeta
-		if path.Ext(p) != ".json" || json.Unmarshal(u.files[p], &object) != nil || object.APIVersion == "" || object.Kind == "" {
-			continue
+		if path.Ext(p) == ".json" && json.Unmarshal(files[p], &object) == nil && object.APIVersion != "" && object.Kind != "" {
+			paths = append(paths, p)
 		}
-		warnings = append(warnings, violation.Violation{Reason: violation.ReasonUnsupported, Path: p, Component: u.component}.
-			Because("Rename it to "+strings.TrimSuffix(p, ".json")+".yaml: JSON is YAML, too.", "the object in a .json file is not installed"))
 	}
-	return warnings
+	return paths
 }
 
 func (v *validator) testCase(u *unit, i int) {

@@ -40,7 +40,7 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 		return d, f.follow(ctx, snap, state, d)
 	}
 	if report.Summary == progress.SummaryAvailable {
-		d.Reason, d.Cause = ReasonNone, "everything is as the spec asks for"
+		d.Reason, d.Cause = ReasonNone, "its status reports no problem"
 		if deployment != nil {
 			top.link.Message = ranBefore(deployment)
 		}

@@ -213,8 +213,9 @@ func (c simulatedWrites) Patch(
 		o.released = true
 		c.remove(key, o)
 	}
-	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil { // its set retains it
+	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil && !o.released { // its set retains it
 		o.released = true
+		c.removed = append(c.removed, removal{key, c.batch})
 	}
 	return after.DeepCopy(), nil
 }

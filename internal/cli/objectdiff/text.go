@@ -78,8 +78,10 @@ func lineDiff(before, after string) (lines []string) {
 			more++
 		case strings.HasPrefix(line, "@@"):
 			lines = append(lines, "…")
-		case strings.HasPrefix(line, `\ `):
-			lines = append(lines, "  (no newline at the end)")
+		case strings.HasPrefix(line, `\ `): // a missing newline counts only if the other text has one
+			if bothEnds := strings.HasSuffix(before, "\n") == strings.HasSuffix(after, "\n"); !bothEnds {
+				lines = append(lines, "  (no newline at the end)")
+			}
 		default:
 			lines = append(lines, line[:1]+" "+terminal.Line(line[1:]))
 		}

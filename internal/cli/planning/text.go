@@ -136,7 +136,7 @@ var planMarks = map[dryrun.Action]struct{ mark, word string }{
 	dryrun.ActionTakeOver: {"<", "taken over from "},
 	dryrun.ActionReplace:  {"±", "deleted and recreated"},
 	dryrun.ActionDelete:   {"-", ""},
-	dryrun.ActionRelease:  {"o", "stays, and is nobody's from then on"},
+	dryrun.ActionRelease:  {"o", "released: it stays, without a controller"},
 	dryrun.ActionRefuse:   {"✗", "refused"},
 }
 

@@ -94,7 +94,7 @@ func ReportOf(snap Snapshot) Report {
 	r.Summary, r.away = s.Summary(), s.Away != ""
 	switch r.Summary {
 	case SummaryAvailable:
-		r.Message = "Everything is as the spec asks for."
+		r.Message = "The status reports no problem."
 	case SummaryPending:
 		r.Message = "No manager has looked at the latest spec yet."
 	default:

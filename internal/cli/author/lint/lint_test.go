@@ -258,6 +258,8 @@ func TestRules(t *testing.T) {
 		{"finalizer", edit{"{name: first, namespace: shop,", "{name: first, namespace: shop, finalizers: [example.com/hold],"}, nil, "its deletion waits for example.com/hold", nil},
 		{"template-in-plain-file", edit{`resources: ["*"]`, `resources: ["{{ .config.shop }}"]`}, edit{`resources: ["*"]`, `resources: ["{{ $labels.config }}"]`},
 			"role.yaml:4 {{ .config.shop }} is installed literally", nil},
+		{"unread-object", edit{"\n-- item.yaml", "\n-- more.json\n{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\"}\n-- item.yaml"}, edit{"\n-- item.yaml", "\n-- dashboard.json\n{\"kind\": \"x\"}\n-- item.yaml"},
+			"error more.json the object is not installed", nil},
 		{"number-as-float", edit{`"{{ .package.metadata.name }}"`, `"size: 1e+06"`}, edit{`"{{ .package.metadata.name }}"`, `"size: 1000000"`}, "stringData.password 1e+06 is how", nil},
 		{"number-as-float", edit{crdStatus, crdSpec + crdStatus[1:], otherItem, otherItem + "spec: {size: 9007199254740993}\n"}, edit{crdStatus, crdSpec + crdStatus[1:], otherItem, otherItem + "spec: {size: 9007199254740992}\n"}, "spec.size 9007199254740993 is above 2^53", nil},
 		{"replicas-and-autoscaler", edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n"},

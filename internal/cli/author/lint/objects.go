@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
@@ -51,6 +52,13 @@ func templateInPlainFile(c *oneCase, r reporter) {
 				break
 			}
 		}
+	}
+}
+
+func unreadObject(c *oneCase, r reporter) {
+	for _, p := range loader.Unread(c.files) {
+		r.base.Path = p
+		r.manifest("", "Rename it to "+strings.TrimSuffix(p, ".json")+".yaml.", "the object is not installed")
 	}
 }
 

@@ -251,8 +251,9 @@ func Archived(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetStatus {
 // DescribeArchived says what an archived revision is left with.
 func DescribeArchived(status *corev1alpha1.ObjectSetStatus, gen int64) {
 	message := "The revision owns nothing any more."
-	if n := len(status.Retained); n > 0 {
-		message = fmt.Sprintf("The revision controls nothing any more, and retains %d objects (status.retained) until it goes; the annotation %s of the deployment removes them before.", n, corev1alpha1.PruneAnnotation)
+	if len(status.Retained) > 0 {
+		message = "The revision controls nothing any more. The objects in status.retained stay until it is deleted, or until the annotation " +
+			corev1alpha1.PruneAnnotation + " of the deployment deletes them."
 	}
 	conditions.Set(&status.Conditions, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, message)
 }
