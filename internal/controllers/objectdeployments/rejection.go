@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
@@ -52,10 +51,7 @@ func (s *reconciliation) takeRejection(ctx context.Context, set corev1alpha1.Gen
 	return s.patch(ctx, set, func() { activation.SetAnnotation(set, corev1alpha1.RejectedAnnotation, "") })
 }
 
-// stateful are kinds of objects whose deletion loses more than the package can bring again.
-var stateful = []schema.GroupKind{{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}}
-
-// leaveStateful marks the stateful objects of revisions that a rollback left: they stay, without a controller, where no
+// leaveStateful marks the objects with data of revisions that a rollback left: they stay, without a controller, where no
 // other revision has them. Which revisions these are is on record in those that took over. A deletion of the deployment
 // removes these objects as all others.
 func (s *reconciliation) leaveStateful() {
@@ -70,7 +66,7 @@ func (s *reconciliation) leaveStateful() {
 		left := s.deployment.GetDeletionTimestamp() == nil && activation.RolledBackFrom(set, s.sets)
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
-				d.Left = left && slices.Contains(stateful, d.Key.GroupKind())
+				d.Left = left && d.Key.KeepsData()
 			}
 		}
 	}
@@ -84,7 +80,7 @@ func (s *reconciliation) givesWay(set corev1alpha1.GenericObjectSet) bool {
 	return set == s.current && !succeeded(set) && set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] == "" && slices.ContainsFunc(s.sets, succeeded)
 }
 
-// releasedWith names the stateful objects that only a set brought, if a rollback leaves it.
+// releasedWith names the objects with data that only a set brought, if a rollback leaves it.
 func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []string {
 	rev := s.revisionOf(set)
 	if rev == nil || !s.givesWay(set) {
@@ -94,7 +90,7 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	for i := range rev.Started() {
 		for _, d := range rev.Phases[i].Objects {
 			other := slices.ContainsFunc(s.rollout.Revisions(), func(r *engine.Revision) bool { return r != rev && r.Contains(d.Key) })
-			if !other && slices.Contains(stateful, d.Key.GroupKind()) && len(names) < limits.BlockingObjects {
+			if !other && d.Key.KeepsData() && len(names) < limits.BlockingObjects {
 				names = append(names, d.Key.Kind+" "+d.Key.Name)
 			}
 		}
