@@ -54,7 +54,7 @@ func parse(args []string) (options, error) {
 	var w measure.Workload
 	var rest time.Duration
 	flags.StringSliceVar(&names, "workload", nil, "what to measure: all, or some of\n"+describePresets()+"(default: those with *)")
-	flags.StringSliceVar(&wanted, "scenarios", nil, "what happens, instead of what is usual for the workload; the first one always does:\n"+describeScenarios())
+	flags.StringSliceVar(&wanted, "scenarios", nil, "scenarios to run instead of the usual ones of the workload; the first one always runs:\n"+describeScenarios())
 	flags.IntVar(&w.Objects, "objects", 0, "objects of each package, instead of the workload's")
 	flags.IntVar(&w.Phases, "phases", 0, "phases of each package, instead of the workload's; a divisor of the objects")
 	flags.IntVar(&w.Packages, "packages", 0, "packages, instead of the workload's; they are installed together")

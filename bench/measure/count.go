@@ -10,7 +10,7 @@ import (
 
 // Count is what one user asked of the API server, without watches and its Lease.
 // Every request is in exactly one of Reads, Lists, DryRuns, Writes, Statuses and
-// Events, the sum of which is Requests.
+// Events; Requests is their sum.
 type Count struct {
 	Requests                                        int
 	Reads, Lists, DryRuns, Writes, Statuses, Events int

@@ -52,7 +52,7 @@ func (c *Cluster) neighbour() Measurement {
 		rounds = append(rounds, c.round("while the large one is applied", small))
 		c.waitLarge(c.Total())
 		c.waitQuiescent()
-		rounds = append(rounds, c.round("beside the large one, applied and not ready", small))
+		rounds = append(rounds, c.round("next to the large one, applied and not ready", small))
 		s.End = time.Now()
 		return c.since(), s
 	})

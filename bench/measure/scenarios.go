@@ -46,12 +46,12 @@ type Scenario struct {
 	run   func(*Cluster) Measurement
 }
 
-// scenarios in the order in which they run.
+// scenarios in the order they run in.
 var scenarios = []Scenario{
 	{Install, "the packages are created", (*Cluster).install},
 	{Publish, "a repository is added", (*Cluster).publish},
 	{Transitions, "another client opens one phase after the other", (*Cluster).transitions},
-	{Neighbour, "50 small packages are installed alone and beside a large one", (*Cluster).neighbour},
+	{Neighbour, "50 small packages are installed alone and next to a large one", (*Cluster).neighbour},
 	{Rest, "nothing happens for a while", (*Cluster).rest},
 	{Refresh, "the source of the repository is fetched again, and has nothing new", (*Cluster).refresh},
 	{NewVersion, "the repository has a new version of one package", (*Cluster).newVersion},
@@ -71,7 +71,7 @@ var special = map[string][]string{
 	Gates: {Transitions}, Unready: {Neighbour}, Offers: {Publish, Refresh, NewVersion, Restart},
 }
 
-// Scenarios returns all scenarios in the order in which they run.
+// Scenarios returns all scenarios in the order they run in.
 func Scenarios() []Scenario { return slices.Clone(scenarios) }
 
 // Scenarios returns those that the workload can be measured in, in their order.

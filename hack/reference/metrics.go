@@ -10,7 +10,7 @@ import (
 // metricsTable returns the page of metrics.
 func metricsTable() string {
 	var b strings.Builder
-	b.WriteString(begin("Metrics", "internal/kube/metrics") + `How they are read is in [watch the engine](administrate/watch.md), what to be [alerted](alerts.md) of on a page of its own. Beside these are the usual ones of controller-runtime, the Go runtime and the process.
+	b.WriteString(begin("Metrics", "internal/kube/metrics") + `[Watch the engine](administrate/watch.md) shows how to read them, and [alerts](alerts.md) has the alerts. Besides these are the usual ones of controller-runtime, the Go runtime and the process.
 Those whose names begin with ` + "`package_operator`" + ` are Package Operator's. Only the leader has those with names of packages, repositories and templates. A scrape reads caches alone.
 
 | Metric | Type | Labels | Meaning | Stability |

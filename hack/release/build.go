@@ -13,7 +13,7 @@ import (
 // levels of processors are those that Go compiles for by default, whatever the environment says.
 var levels = []string{"GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0"}
 
-// command runs a program of this project, and returns what it prints.
+// command runs a program of this project, and returns its output.
 func command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env, cmd.Stderr = slices.Concat(os.Environ(), levels, env), os.Stderr

@@ -65,7 +65,7 @@ func run(ctx context.Context, args []string) error {
 		r.platforms = slices.DeleteFunc(slices.Clone(all), func(p platform) bool { return !slices.Contains(strings.Split(*platforms, ","), p.String()) })
 	}
 	if len(r.platforms) == 0 {
-		return fmt.Errorf("--platforms: %s is none of %v", *platforms, all)
+		return fmt.Errorf("--platforms: %s is not one of %v", *platforms, all)
 	}
 	if err := r.readCommit(ctx); err != nil {
 		return err

@@ -240,7 +240,7 @@ func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 		{nil, "name the version"},
 		{[]string{"0.2.0"}, "not a semantic one"},
 		{[]string{"v0.2"}, "not a semantic one"},
-		{[]string{"--platforms", "plan9/arm", "v0.2.0-rc.1"}, "plan9/arm is none of"},
+		{[]string{"--platforms", "plan9/arm", "v0.2.0-rc.1"}, "plan9/arm is not one of"},
 		{[]string{"--out", t.TempDir(), "v0.2.0-rc.1"}, "must be a new one"},
 		{[]string{"v999.0.0"}, ""},
 	} {

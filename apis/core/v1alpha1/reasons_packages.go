@@ -123,12 +123,12 @@ const (
 	// chosen last.
 	ReasonDowngradeRefused = "DowngradeRefused"
 
-	// ReasonVersionInvalid is that packageRef.version is no constraint.
+	// ReasonVersionInvalid: packageRef.version is not a valid constraint.
 	ReasonVersionInvalid = "VersionInvalid"
 )
 
 // Reasons of ConditionDependenciesReady, ConditionSatisfied and ConditionDeletionHeld,
-// beside UnknownPackage and NoMatchingVersion.
+// in addition to UnknownPackage and NoMatchingVersion.
 const (
 	// ReasonDependenciesReady is that all dependencies are available.
 	ReasonDependenciesReady = "DependenciesReady"
@@ -191,7 +191,7 @@ const (
 	// before stays offered.
 	ReasonFetchFailed = "FetchFailed"
 
-	// ReasonContentInvalid is that the fetched content is no repository. The content
+	// ReasonContentInvalid: the fetched content is not a repository. The content
 	// fetched before stays offered.
 	ReasonContentInvalid = "ContentInvalid"
 

@@ -113,7 +113,7 @@ const (
 	ReasonDriftReported = "DriftReported"
 
 	// ReasonObjectsKept is that objects are released instead of deleted, because their
-	// deletion would destroy what is in them. It is on an Event, too.
+	// deletion would destroy the objects in them. It is on an Event, too.
 	ReasonObjectsKept = "ObjectsKept"
 
 	// ReasonFieldsAdjusted is that fields of other managers gave way to a template, or that the
@@ -127,7 +127,7 @@ const (
 	ReasonApplyError = "ApplyError"
 )
 
-// Reasons of ObjectTemplates, beside TemplateError, CollisionDetected, ApplyError,
+// Reasons of ObjectTemplates, in addition to TemplateError, CollisionDetected, ApplyError,
 // ServiceAccountRequired and TearingDown.
 const (
 	// ReasonRendered is that the object is as the template renders it.
@@ -150,7 +150,7 @@ const (
 	// ReasonAllPackagesProgressed is that the rollout of all Packages is done.
 	ReasonAllPackagesProgressed = "AllPackagesProgressed"
 
-	// ReasonNotAllPackagesProgressed is that the rollout of a Package goes on.
+	// ReasonNotAllPackagesProgressed: the rollout of a Package continues.
 	ReasonNotAllPackagesProgressed = "NotAllPackagesProgressed"
 
 	// ReasonAtLeastOnePackagePaused is that a Package is paused.

@@ -61,7 +61,7 @@ unless one is named. For a folder or an image see kubectl package inspect.`,
 	}
 	c.Connects(cmd)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "from the cluster's repositories alone, as for a ClusterPackage")
-	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list those of the repositories of all namespaces")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list packages from the repositories of all namespaces")
 	cmd.Flags().BoolVar(&c.example, "values", false, "print an example of the values")
 	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the values")
 	c.Output.Add(cmd)
@@ -72,7 +72,7 @@ unless one is named. For a folder or an image see kubectl package inspect.`,
 func (c *availableCommand) named(args []string) (name, version string, err error) {
 	switch {
 	case len(args) == 0 && (c.schema || c.example):
-		return "", "", errors.New("NAME is missing: of which package?")
+		return "", "", errors.New("NAME is missing: name the package")
 	case len(args) == 0:
 		return "", "", nil
 	case c.everywhere:

@@ -70,7 +70,7 @@ func TestAvailable(t *testing.T) {
 	golden.JSON(t, "available", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "-A", "-o", "json").Out)
 	golden.JSON(t, "available-versions", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "shop.example.com", "-o", "json").Out)
 	for arg, want := range map[string]string{
-		"--values":               "NAME is missing: of which package?",
+		"--values":               "NAME is missing: name the package",
 		"-A shop.example.com":    "--all-namespaces lists packages: leave out NAME",
 		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available`,
 		"shop":                   "Did you mean shop.example.com?",

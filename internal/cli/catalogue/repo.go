@@ -28,14 +28,14 @@ func newRepo(on command.Command) *cobra.Command {
 		Short: "Add, show and change the repositories that packages of the cluster come from",
 		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.
-What they offer is shown by kubectl package available. Files and images of repositories are
+kubectl package available shows the packages that they offer. Files and images of repositories are
 made by kubectl package repository.`,
 	}
 	cmd.AddCommand(newRepoAdd(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on))
 	return cmd
 }
 
-// named completes a command whose argument is the name of a repository, empty where it may be left out and is.
+// named completes a command whose argument is the name of a repository, empty if it is left out.
 func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.RepositoryName) error, checks ...func() error) *cobra.Command {
 	cmd.Args = command.Takes("NAME")
 	cmd.ValidArgsFunction = c.Completes((*cluster.Cluster).CompleteRepositories)

@@ -32,7 +32,7 @@ func newRepoAdd(on command.Command) *cobra.Command {
 	c := &repoAddCommand{repoCommand: repoCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "add NAME [IMAGE]",
-		Short: "Add a repository, and wait until what it offers is known",
+		Short: "Add a repository, and wait for its list of packages",
 		Long: `Add a repository of packages to the namespace, or with --cluster to the whole cluster, and wait until its
 content was fetched: an OCI image, an archive or file on a web server (--http), a git repository (--git),
 or files that become part of the object (--file, at most 900 KiB).
@@ -122,10 +122,10 @@ func newRepoUpdate(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "update NAME",
 		SuggestFor: []string{"kick"},
-		Short:      "Change a repository, or fetch it again at once, and wait until what it offers is known",
+		Short:      "Change a repository, or fetch it again at once, and wait for its list of packages",
 		Long: `Change what the flags name of a repository; the rest of it stays. If they change nothing, it is fetched
 again at once, instead of after its interval or the pause after a failure. With --paused nothing is fetched
-any more, and what was fetched stays offered.`,
+any more, and the fetched packages stay offered.`,
 	}
 	c.spec.add(cmd)
 	c.named(cmd, c.run, c.spec.check)

@@ -33,7 +33,7 @@ func newRepoGet(on command.Command) *cobra.Command {
 		Use: "get [NAME]", Aliases: []string{"list"},
 		Short: "Show the repositories of the namespace and of the cluster, or one of them",
 		Long: `List the repositories of the namespace and of the cluster, and how they stand. With NAME, show where a
-repository comes from, what it offers, and what is wrong with it.`,
+repository comes from, its packages, and its problems.`,
 	}
 	c.named(cmd, c.run)
 	cmd.Args = command.Takes("[NAME]")

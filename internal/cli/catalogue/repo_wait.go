@@ -111,7 +111,7 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 		if r.GetUID() != uid {
 			return false, gone
 		}
-		lines.show("withdrawing what it offers")
+		lines.show("withdrawing its packages")
 		return false, nil
 	})
 	var status apierrors.APIStatus

@@ -59,7 +59,7 @@ func UsageError(cmd *cobra.Command, err error) error {
 }
 
 // Groups has commands that only have commands below them refuse other words, and name the command that is meant. Flags that stand
-// beside such a word are unknown there, so they are not looked at.
+// next to such a word are unknown there, so they are ignored.
 func Groups(root *cobra.Command) {
 	for _, cmd := range append(root.Commands(), root) {
 		if !cmd.HasSubCommands() {

@@ -108,7 +108,7 @@ func (w *Waiter) failure(s progress.State, v progress.Outcome, elapsed time.Dura
 		}
 		return fmt.Errorf("%s after %s: %s%s", failing, progress.Elapsed(elapsed), culprit, see)
 	case errors.Is(err, errInterrupted):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it%s", failing, see)
+		return fmt.Errorf("%s: interrupted; the rollout continues in the cluster%s", failing, see)
 	case err != nil:
 		return err
 	case v.Failed && s.Gone:
@@ -156,7 +156,7 @@ func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Obj
 	case errors.Is(err, ErrTimeout):
 		return fmt.Errorf("%s %s after %s: %s", name, failing, progress.Elapsed(c.Timeout), cause())
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it", name)
+		return fmt.Errorf("%s: interrupted; the rollout continues in the cluster", name)
 	}
 	return err
 }

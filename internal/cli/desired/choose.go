@@ -269,5 +269,5 @@ func (c *Chooser) Newest(ctx context.Context, name string) (*Chosen, *offers.Off
 
 // NothingOffered is the remedy where no repository offers a package.
 func (c *Chooser) NothingOffered() string {
-	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or see what is wrong with the present ones: kubectl package repo get -A"
+	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or look at the problems of the present ones: kubectl package repo get -A"
 }

@@ -123,7 +123,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 		if failed := livenessFailure(s.Name, events); failed != "" {
 			c.text = fmt.Sprintf("container %s of %s is restarted again and again, %s so far, because it does not pass its liveness probe: %s",
 				s.Name, c.object, terminal.Count(int(s.RestartCount), "restart"), failed)
-			c.remedy = "Correct the probe or what it asks, or give the container more time by a startupProbe. " + logs(p, s.Name, true)
+			c.remedy = "Correct the probe or its endpoint, or give the container more time by a startupProbe. " + logs(p, s.Name, true)
 		}
 	default:
 		c.reason = ReasonContainer

@@ -76,7 +76,7 @@ type grants struct {
 type role struct {
 	rules  []rbacv1.PolicyRule
 	labels labels.Set
-	// into are the standard cluster roles that aggregate it, selectors those of the roles
+	// into are the standard cluster roles that aggregate it, selectors select the roles
 	// that it aggregates.
 	into      []string
 	selectors []labels.Selector

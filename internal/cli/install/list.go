@@ -120,7 +120,7 @@ func (c *listCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// listOutdated lists those of the packages that are not at their newest version.
+// listOutdated lists the packages that are not at their newest version.
 func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, found []corev1alpha1.GenericPackage) error {
 	rows, byImage, err := desired.OutdatedOf(ctx, cl, found)
 	switch {

@@ -49,7 +49,7 @@ func encode(v any) string {
 	return terminal.Line(strings.TrimSpace(buf.String()))
 }
 
-// around cuts a text to a width so that the place where it begins to differ from another one stays.
+// around cuts a text to a width so that its first difference from another text stays visible.
 func around(text, other string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

@@ -23,7 +23,7 @@ func newRetry(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:        "retry NAME|job/NAME",
 		SuggestFor: []string{"kick"},
-		Short:      "Try again at once what has failed of a package, or run a finished Job of it again",
+		Short:      "Retry the failed steps of a package at once, or run a finished Job of it again",
 		Long: `Have the engine retry at once what has failed of a package, instead of after its back-off: an image that
 could not be pulled, a write that was refused, an object of another owner. If the package has an
 interval, its tag is looked up. Then watch the rollout. NAME may be package/NAME or clusterpackage/NAME.

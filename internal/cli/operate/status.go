@@ -108,7 +108,7 @@ func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name
 	report.Images, report.OmittedImages = images, int32(omitted) //nolint:gosec // bounded by limits
 }
 
-// text is the screen of the package, and its objects where they are asked for.
+// text is the screen of the package, and its objects if requested.
 func (r *statusReport) text(o progress.ScreenOptions) string {
 	text := progress.Screen(r.Report, o)
 	if r.Objects != nil {

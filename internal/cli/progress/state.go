@@ -129,7 +129,7 @@ func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 	return terminal.Line(Followed(spec.PackageRef)), ""
 }
 
-// SubjectOf names what a package with a packageRef follows: the package that was chosen, or else what was asked for.
+// SubjectOf names what a package with a packageRef follows: the package that was chosen, or else the requested one.
 func SubjectOf(pkg corev1alpha1.GenericPackage) string {
 	return cmp.Or(offers.NameOf(pkg), Subject(pkg.PackageSpec().PackageRef))
 }

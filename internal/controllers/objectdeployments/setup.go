@@ -51,7 +51,7 @@ type Options struct {
 	Memory *quota.Memory
 	// Namespace is the manager's.
 	Namespace string
-	// Queues has the queue of this controller, and those of the others with the same tracker.
+	// Queues has the queues of this controller and of the others with the same tracker.
 	Queues *Queues
 	// Targets are other clusters.
 	Targets Targets

@@ -79,7 +79,7 @@ func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 	return accountRequired
 }
 
-// copySettings copies the settings of a Package to its deployment. One that lacks a required account keeps that of before.
+// copySettings copies the settings of a Package to its deployment. A Package without a required account keeps its previous account.
 func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
 	account, allowed := a.of(pkg)
 	deployment.CopySettings(dep, pkg, account, allowed)

@@ -111,7 +111,7 @@ func (s *reconciliation) resolveDependencies(ctx context.Context, required []cor
 }
 
 // errOutdated means that the Packages that a resolution read have changed since.
-var errOutdated = errors.New("what it depends on is being deleted")
+var errOutdated = errors.New("a package that it depends on is being deleted")
 
 // withInput calls decide, in the turn of the namespace on the processors, with what a decision for the Package is made from.
 func (s *reconciliation) withInput(

@@ -120,7 +120,7 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 		return
 	}
 	own := snapshot.InstanceOf(s.pkg)
-	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // an event is no decision
+	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // only for an event
 	if names := dependencies.Refusing(dependents, own, after.Resolved.Version); len(names) > 0 {
 		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+dependencies.FirstOf(names)+". Change these.")
 	}
@@ -130,7 +130,7 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 // do not hold it.
 func (s *reconciliation) warnDeleted(ctx context.Context) {
 	own := snapshot.InstanceOf(s.pkg)
-	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // an event is no decision
+	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // only for an event
 	if names := dependencies.Refusing(dependents, own, ""); len(names) > 0 {
 		s.warn("Delete", "It is deleted, and these depend on it: "+dependencies.FirstOf(names)+".")
 	}

@@ -55,7 +55,7 @@ type reconciliation struct {
 	state *state
 	view
 	queueing.Outcome
-	// turns are those in one of which it is reconciled again; nil for none.
+	// turns is the queue that reconciles it again; nil if none does.
 	turns *turns
 }
 

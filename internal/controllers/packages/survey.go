@@ -13,10 +13,10 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// dependencyIndex is that of Packages by the instances that satisfy their dependencies.
+// dependencyIndex is the index of Packages by the instances that satisfy their dependencies.
 const dependencyIndex = "status.dependencies.packageRef"
 
-// indexes are those of the caches.
+// indexes are the indexes of the caches.
 func indexes() []choice.Index {
 	all := choice.Indexes()
 	for _, scope := range corev1alpha1.Scopes() {
@@ -39,10 +39,10 @@ func satisfiers(obj client.Object) []string {
 	return found
 }
 
-// latest are the Packages in the caches, newer where they were written here: those that dependencies decides about.
+// latest are the Packages in the caches, or newer if this process wrote them. Package dependencies decides on them.
 type latest struct{ *Reconciler }
 
-// In returns those of a namespace, or without one ClusterPackages.
+// In returns the Packages of a namespace; without one, ClusterPackages.
 func (l latest) In(ctx context.Context, namespace string) (all []corev1alpha1.GenericPackage, err error) {
 	for _, created := range l.Fresh.Created(generatedOwner) {
 		if pkg, ok := created.(corev1alpha1.GenericPackage); ok && pkg.GetNamespace() == namespace {

@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
-// turns are those of the namespaces, and that of ClusterPackages, which waits for no namespace.
+// turns has a queue for each namespace, and one for ClusterPackages, which waits for no namespace.
 type turns struct {
 	namespaces, cluster queueing.Requests[types.NamespacedName]
 }

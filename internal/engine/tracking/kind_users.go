@@ -15,7 +15,7 @@ type kindUsers struct {
 	owners map[schema.GroupKind]sets.Set[objects.OwnerKey]
 }
 
-// Use declares of which kinds an owner has objects.
+// Use declares the kinds of an owner's objects.
 func (u *kindUsers) Use(owner objects.OwnerKey, kinds []schema.GroupKind) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -21,7 +21,7 @@ type Tracker struct {
 	// It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
-	// Names are those of the objects.
+	// Names are the names of the objects.
 	Names *objects.Names
 	// ListTypes has which lists are sets or maps, as far as that is known.
 	ListTypes *drift.ListTypes

@@ -42,7 +42,7 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 	}
 }
 
-// rooms are the folders of the manager: all but those of the command line and its page.
+// rooms are the folders of the manager: all except the command line and its page.
 func rooms(t *testing.T) []string {
 	entries, err := os.ReadDir(filepath.Join("..", ".."))
 	require.NoError(t, err)

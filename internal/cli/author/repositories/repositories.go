@@ -44,7 +44,7 @@ The repositories of a cluster are kept by kubectl package repo.`,
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(newBuild(streams), pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull), newPush(streams))
-	// Package Operator edits a repository in its file; build makes it of what it offers.
+	// Package Operator edits a repository in its file; build makes it from the packages.
 	for _, edits := range []*cobra.Command{
 		newInitialize(streams), newAdd(streams), remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
 	} {

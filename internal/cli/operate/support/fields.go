@@ -9,7 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// fields are those of an object that an archive has: a name leads to the fields below it, which hold for each element of a list;
+// fields are the fields of an object that an archive contains: a name leads to the fields below it, which hold for each element of a list;
 // nil is the whole value.
 type fields map[string]fields
 

@@ -80,9 +80,9 @@ func Rejected(set corev1alpha1.GenericObjectSet, reason string) string {
 func Held(reason string) string {
 	switch reason {
 	case corev1alpha1.ReasonNoEarlierSuccess:
-		return "No earlier revision has succeeded, so that this one goes on trying."
+		return "No earlier revision has succeeded, so this one is tried again."
 	case corev1alpha1.ReasonValuesNotKept:
-		return "Values of Secrets in the last revision that succeeded are not kept, so that this one goes on trying."
+		return "Values of Secrets in the last revision that succeeded are not kept, so this one is tried again."
 	}
-	return "Slices of the last revision that succeeded are missing, so that this one goes on trying."
+	return "Slices of the last revision that succeeded are missing, so this one is tried again."
 }

@@ -350,7 +350,7 @@ func Waiting(set corev1alpha1.GenericObjectSet, how string) *corev1alpha1.Object
 	return status
 }
 
-// Same compares statuses but for the timeline, which alone is no reason for a write.
+// Same compares statuses but for the timeline, which alone does not cause a write.
 func Same(a, b *corev1alpha1.ObjectSetStatus) bool {
 	x, y := *a, *b
 	x.Timeline, y.Timeline = nil, nil

@@ -20,7 +20,7 @@ type Origin struct {
 	// Files are these manifests, and digest is theirs. Without files they are known by the digest alone.
 	Files  map[string]string
 	Digest string
-	// version, repository and packageName are those of packageRef.
+	// version, repository and packageName come from packageRef.
 	Version, Repository, PackageName string
 	// Declared is what the repository says of manifests that are no package.
 	Declared loader.Declared
@@ -43,9 +43,9 @@ type Choice struct {
 	Origin Origin
 	// Provider is the package that packageRef leads to.
 	Provider offers.Provider
-	// Candidates are the versions that may be chosen, the highest first: not all of them, where there are many.
+	// Candidates are the versions that may be chosen, the highest first: not all of them, if there are many.
 	Candidates []offers.Offered
-	// Reason and message are of the condition Resolved; empty where nothing was chosen.
+	// Reason and message are of the condition Resolved; empty if nothing was chosen.
 	Reason, Message string
 	// Fits reports whether the installed version is one that packageRef would accept.
 	Fits bool

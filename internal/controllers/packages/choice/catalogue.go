@@ -105,7 +105,7 @@ func (l *Lookup) Offers(namespace, name string) []resolver.Offer {
 	return snapshot.OffersOf(offers.Candidates(name, listed.local, listed.cluster, listed.visible))
 }
 
-// Providers returns the names of packages of which a version there provides an API.
+// Providers returns the names of packages with a version that provides an API.
 func (l *Lookup) Providers(namespace string, api corev1alpha1.ProvidedAPI) []string {
 	some, err := l.listIndexed(l.ctx, namespace, client.MatchingFields{providedIndex: api.String()})
 	if err != nil {

@@ -210,7 +210,7 @@ func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) 
 	return repository != nil && offers.Visible(&repository.Spec, own)
 }
 
-// offeredBy returns the names of packages of which a repository of the cluster offers a version, and the APIs that these provide.
+// offeredBy returns the names of packages that a repository of the cluster offers, and the APIs that they provide.
 func (f *Followers) offeredBy(ctx context.Context, repository string) (map[string]bool, error) {
 	list := &corev1alpha1.ClusterAvailablePackageList{}
 	if err := f.Catalogue.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

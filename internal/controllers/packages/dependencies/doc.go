@@ -5,7 +5,7 @@
 //	        ▲                                    │
 //	        └── Decisions: what others are about to write counts as written
 //
-// It writes nothing. Packages are read through an interface of its Ledger, and what a decision reads beside Known, as offers and versions,
+// It writes nothing. Packages are read through an interface of its Ledger, and the other input of a decision besides Known, such as offers and versions,
 // by functions of its Input.
 //
 // The Ledger has all of who waits for what, in the order of one resolution:

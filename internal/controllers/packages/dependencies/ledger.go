@@ -14,7 +14,7 @@ import (
 
 // Packages reads Packages in their latest known states, for reading only.
 type Packages interface {
-	// In returns those of a namespace, or without one ClusterPackages.
+	// In returns the Packages of a namespace; without one, ClusterPackages.
 	In(ctx context.Context, namespace string) ([]corev1alpha1.GenericPackage, error)
 	// DependentsOf returns those that record an instance as what satisfies a dependency.
 	DependentsOf(ctx context.Context, i resolver.Instance) ([]corev1alpha1.GenericPackage, error)
@@ -96,7 +96,7 @@ func (l *Ledger) Changed(changed func(string) bool) bool {
 	return len(waiting) > 0
 }
 
-// Survey returns the Packages that matter to those of a namespace, or to ClusterPackages: these, ClusterPackages, and dependents of
+// Survey returns the Packages that matter to a namespace's Packages, or to ClusterPackages: these, ClusterPackages, and dependents of
 // ClusterPackages that heed all, with the decisions that are not written yet.
 func (l *Ledger) Survey(ctx context.Context, namespace string) (Known, error) {
 	l.deciding.Lock()

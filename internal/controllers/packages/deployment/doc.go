@@ -5,5 +5,5 @@
 //	drift.go      whether another client edited the template, or a crash left it incomplete
 //	ownership.go  whether a deployment of the Package's name is its own
 //
-// Slices write with a client. The rest decides on what it is given.
+// Slices write with a client. The rest decides on its arguments alone.
 package deployment

@@ -31,7 +31,7 @@ func New(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {
 	return dep
 }
 
-// Selection returns the labels by which the deployment of a Package selects its revisions.
+// Selection returns the labels that the deployment of a Package selects its revisions by.
 func Selection(pkg corev1alpha1.GenericPackage) map[string]string {
 	return map[string]string{
 		corev1alpha1.PackageLabel:         pkg.GetName(),
@@ -163,7 +163,7 @@ func Fill(
 	return nil
 }
 
-// SlicedAnnotations are those of a deployment with these phases.
+// SlicedAnnotations are the annotations of a deployment with these phases.
 func SlicedAnnotations(phases []corev1alpha1.ObjectSetTemplatePhase) map[string]string {
 	annotations := map[string]string{}
 	for _, phase := range phases {

@@ -17,12 +17,12 @@ type SpecChange struct {
 	generation, since int64
 	asks              string
 	writer            [2]string
-	// by are the annotations of a deployment that is loaded for the change; nil where that is not known, and once a load has begun or none
+	// by are the annotations of a deployment that is loaded for the change; nil if unknown, and once a load has started or none
 	// was needed: later loads have other reasons.
 	by map[string]string
 }
 
-// Note notes the generation of a Package. Who has made it is known where this process has seen the one before, or the Package is new.
+// Note notes the generation of a Package. The author of the change is known if this process has seen the generation before, or if the Package is new.
 func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	generation := pkg.GetGeneration()
 	if generation == c.generation {
@@ -39,7 +39,7 @@ func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	c.generation, c.asks, c.writer = generation, asks, writer
 }
 
-// Drop drops the change where nothing is loaded for it.
+// Drop drops the change if nothing is loaded for it.
 func (c *SpecChange) Drop() { c.by = nil }
 
 // begin records with a load who changed the spec for it; one that repeats the last has that from it. No spec asks for the new digest of

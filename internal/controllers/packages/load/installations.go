@@ -39,7 +39,7 @@ func (l *Loads) NoteInstallation(p *Package, pkg corev1alpha1.GenericPackage) {
 	}
 }
 
-// claim claims the name of a package, and returns its other installations in the namespace, or those of a ClusterPackage in the
+// claim claims the name of a package, and returns its other installations in the namespace, or for a ClusterPackage in the
 // cluster, sorted. The loader decides on conflicts.
 func (l *Loads) claim(ctx context.Context, p *Package, own types.NamespacedName, name string) ([]types.NamespacedName, error) {
 	others, all := map[types.NamespacedName]struct{}{}, map[types.NamespacedName]corev1alpha1.GenericPackage{}

@@ -92,7 +92,7 @@ type Input struct {
 
 // Out is the state of a load, and of the deployment of its content.
 type Out struct {
-	// Dependencies are those of a failed attempt; empty while they are not known.
+	// Dependencies are the dependencies of a failed attempt; empty while they are not known.
 	Dependencies string
 	// Large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
 	Large bool
@@ -103,7 +103,7 @@ type Out struct {
 	took    time.Duration
 	// unread is why the other installations of the package are not known.
 	unread error
-	// Deployed is when the content was written, of which only a summary is kept then.
+	// Deployed is when the content was written, and then only a summary is kept.
 	Deployed time.Time
 }
 
@@ -122,7 +122,7 @@ func New(s Setting) *Loads {
 // spread returns a time between half of d and d, so that packages are not resolved together after a restart.
 func spread(d time.Duration) time.Duration { return d/2 + rand.N(d/2) } //nolint:gosec // no secret depends on it
 
-// Meet returns a Package of which nothing is known, in place of any of its name.
+// Meet returns a new Package in place of any other with its name.
 func (l *Loads) Meet(pkg corev1alpha1.GenericPackage) *Package {
 	p := &Package{uid: pkg.GetUID()}
 	l.attempts.Lock()
@@ -131,7 +131,7 @@ func (l *Loads) Meet(pkg corev1alpha1.GenericPackage) *Package {
 	return p
 }
 
-// Forget ends what goes on for a Package, and retries others that it was in the way of.
+// Forget ends the work for a Package, and retries others that it blocked.
 func (l *Loads) Forget(key types.NamespacedName) {
 	l.attempts.Lock()
 	p := l.packages[key]
@@ -178,7 +178,7 @@ func (l *Loads) Finish(p *Package, a *Attempt) {
 	l.Drop(p)
 }
 
-// Resume begins a large load of which the status has a record.
+// Resume starts a large load that the status has a record of.
 func (l *Loads) Resume(p *Package, a *Attempt) *Attempt {
 	begun, current := l.attempts.Update(&p.attempt, a, func(a *Attempt) { a.Out.Begin = nil })
 	if !current {
@@ -360,7 +360,7 @@ func (l *Loads) count(before, after *Attempt) {
 // keeps reports whether an attempt has content in memory that is not deployed yet.
 func keeps(a *Attempt) bool { return a != nil && a.Out.Content != nil && a.Out.Deployed.IsZero() }
 
-// inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
+// inFlight returns 1 for an attempt in progress, or whose content is not recorded on a status yet.
 func inFlight(a *Attempt) int {
 	if a == nil || a.Err != nil {
 		return 0

@@ -44,7 +44,7 @@ type Pipeline struct {
 	// Pulled is called after each pull of an image; nil for none.
 	Pulled func(took time.Duration, err error)
 
-	// Processors are what it is rendered on.
+	// Processors bound the rendering.
 	Processors *queueing.Processors
 	// rendering bounds the processor time of rendering, and the memory of small packages.
 	rendering queueing.Levels
@@ -61,14 +61,14 @@ type Request struct {
 	Environment   manifestsv1alpha1.PackageEnvironment
 	Manager       string // as Options.Version
 	installations func(packageName string) []types.NamespacedName
-	// HashKey hashes sensitive values; nil where there are none.
+	// HashKey hashes sensitive values; nil if there are none.
 	HashKey []byte
-	// Namespaced is that of another cluster, or nil.
+	// Namespaced reports the scope of kinds in another cluster, or is nil.
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
 	Level      int
 	// Size is how often it was found to be larger than there was room for.
 	Size int
-	// Policies are those of the decision to load it.
+	// Policies are the policies of the decision to load it.
 	Policies *imagepolicy.Set
 	// Reader has to have the right to get the Secrets that the Package names.
 	Reader objects.Account
@@ -86,9 +86,9 @@ type Content struct {
 	Sealing *objectslices.Sealing
 	// Warnings name ignored content, such as unknown fields.
 	Warnings []string
-	// Dependencies are those of the manifest.
+	// Dependencies are the manifest's.
 	Dependencies []corev1alpha1.Dependency
-	// Verification is what came of that of the image; nil where no signature is needed.
+	// Verification is the outcome for the image; nil if no signature is needed.
 	Verification *imagepolicy.Outcome
 	// Rules are the rights that the package asks for.
 	Rules []rbacv1.PolicyRule

@@ -16,7 +16,7 @@ type Tag struct {
 	interval  time.Duration
 	Due       time.Time
 	Resolving bool
-	// Digest is what it stood for last, and err why the last resolution failed.
+	// Digest is its last digest, and err why the last resolution failed.
 	Digest string
 	Err    error
 	// unpacked is the digest when the resolution began: its response must not revert
@@ -26,7 +26,7 @@ type Tag struct {
 	retryValue string
 }
 
-// Question is what a Package asks about its tag: what it stands for, once in an interval and after a retry.
+// Question is a Package's request for the digest of its tag, once in an interval and after a retry.
 type Question struct {
 	Image    string
 	Interval time.Duration
