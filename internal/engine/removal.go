@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -36,20 +35,13 @@ func (s *step) delete(ctx context.Context) error {
 	return nil
 }
 
-// podOwners are the built-in kinds whose objects own pods, or own others that do.
-var podOwners = map[schema.GroupKind]bool{
-	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "Deployment"}: true,
-	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
-	{Group: "batch", Kind: "CronJob"}: true, objects.Job: true, {Kind: "ReplicationController"}: true,
-}
-
 // propagation returns how the object is deleted. In the foreground it stays until the garbage collector
 // has ended its pods, and everything that comes after it waits. A custom resource may own pods, too. If it
 // has finalizers, its controller ends what it owns, in an order that the collector does not know; the
 // engine's own kinds refuse to be deleted in the foreground for that reason.
 func (s *step) propagation() metav1.DeletionPropagation {
 	foreign := s.Key.Group != s.run.Tracker.Names.GroupVersion.Group
-	if podOwners[s.Key.GroupKind()] || s.custom && foreign && !s.Live.Finalizers {
+	if objects.OwnsPods(s.Key.GroupKind()) || s.custom && foreign && !s.Live.Finalizers {
 		return metav1.DeletePropagationForeground
 	}
 	return metav1.DeletePropagationBackground

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -13,6 +14,25 @@ const heldMessageBytes = 160 // of each condition in the reason why a deletion h
 
 // AwaitsDependents is what holds an object that is deleted in the foreground.
 const AwaitsDependents = "waits for its pods and other dependents to end"
+
+// podOwners are the built-in kinds whose objects own pods, or own others that do.
+var podOwners = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "Deployment"}: true,
+	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "batch", Kind: "CronJob"}: true, Job: true, {Kind: "ReplicationController"}: true,
+}
+
+// OwnsPods reports whether a kind is a built-in one whose objects own pods, or own others that do.
+func OwnsPods(gk schema.GroupKind) bool { return podOwners[gk] }
+
+// CollectedSince returns the second since the epoch at which an object was deleted that the garbage collector
+// alone holds; 0 for others, and for those that own pods.
+func CollectedSince(gk schema.GroupKind, deleted *metav1.Time, finalizers []string) int64 {
+	if deleted == nil || OwnsPods(gk) || !slices.Equal(finalizers, []string{metav1.FinalizerDeleteDependents}) {
+		return 0
+	}
+	return deleted.Unix()
+}
 
 // HeldBy returns why a deletion hangs: finalizers, that of the garbage collector in words, and conditions
 // about it, which Namespaces and CustomResourceDefinitions have.

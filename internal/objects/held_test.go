@@ -4,6 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -43,5 +46,30 @@ func TestHeldBy(t *testing.T) {
 	long := strings.Repeat("ä", limits.HeldBytes)
 	if got := objects.HeldBy([]string{long}, []any{condition("Terminating", "True", long)}); len(got) > limits.HeldBytes+len("…") {
 		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestCollectedSince tells objects that the garbage collector alone holds, and that own no pods, from others.
+func TestCollectedSince(t *testing.T) {
+	t.Parallel()
+	deleted := metav1.Unix(1_700_000_000, 0)
+	database, deployment := schema.GroupKind{Group: "example.com", Kind: "Database"}, schema.GroupKind{Group: "apps", Kind: "Deployment"}
+	collector := metav1.FinalizerDeleteDependents
+	for _, tc := range []struct {
+		reason     string
+		kind       schema.GroupKind
+		deleted    *metav1.Time
+		finalizers []string
+		want       int64
+	}{
+		{reason: "not deleted", kind: database, finalizers: []string{collector}},
+		{reason: "in the background", kind: database, deleted: &deleted},
+		{reason: "in the foreground", kind: database, deleted: &deleted, finalizers: []string{collector}, want: 1_700_000_000},
+		{reason: "a controller holds it, too", kind: database, deleted: &deleted, finalizers: []string{"a/b", collector}},
+		{reason: "its pods are awaited however long they take", kind: deployment, deleted: &deleted, finalizers: []string{collector}},
+	} {
+		if got := objects.CollectedSince(tc.kind, tc.deleted, tc.finalizers); got != tc.want {
+			t.Errorf("%s: %d, want %d", tc.reason, got, tc.want)
+		}
 	}
 }

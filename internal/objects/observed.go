@@ -40,6 +40,9 @@ type Observed struct {
 	Writer string
 	// AdoptableBy is the value of the annotation that lets one owner adopt the object.
 	AdoptableBy string
+	// CollectedSince is the second since the epoch at which an object without pods of its own was deleted
+	// that the garbage collector alone holds; else 0.
+	CollectedSince int64
 	// Trimmed is the JSON of what probes read of the object; nil where no
 	// probe of a live revision selects its kind.
 	Trimmed []byte

@@ -247,9 +247,25 @@ func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 	return v
 }
 
-// awaitDeletion judges an object that is being deleted: it is awaited.
+// collectorPatience is how long the garbage collector may take to end the dependents of a custom resource.
+// If it knows the resource under a version that is no longer served, it never lets go of it.
+const collectorPatience = 2 * time.Minute
+
+// awaitDeletion judges an object that is being deleted: it is awaited. One that the collector does not let
+// go is deleted once more, in the background: its dependents end after it then.
 func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
-	return unwatched(c, Decision{Action: Wait, Message: c.terminating(live)}, leavingPause)
+	v := unwatched(c, Decision{Action: Wait, Message: c.terminating(live)}, leavingPause)
+	if v.Action != Wait || live.CollectedSince == 0 || !c.owns(c.controller(live)) {
+		return v
+	}
+	due := time.Unix(live.CollectedSince, 0).Add(collectorPatience)
+	if !c.Now.Before(due) {
+		return Decision{Action: Delete}
+	}
+	if v.Retry.IsZero() || due.Before(v.Retry) {
+		v.Retry = due
+	}
+	return v
 }
 
 // decideOwner reports whether the live object is owned, or else what follows from

@@ -96,6 +96,9 @@ func TestDecide(t *testing.T) {
 		})
 	}
 	terminating := live(func(o *objects.Observed) { o.Terminating, o.Held = true, objects.HeldBy([]string{"a/b", "c/d"}, nil) })
+	collected := func(ago time.Duration) func(*phases.DecisionInput) {
+		return live(func(o *objects.Observed) { o.CollectedSince = noon.Add(-ago).Unix() })
+	}
 	unwatched := live(func(o *objects.Observed) { o.Watched = false })
 	unlabelled := func(c *phases.DecisionInput) { c.Live.Object.Watched, c.Live.Unlabelled = false, true }
 	looked := func(ago time.Duration) func(*phases.DecisionInput) {
@@ -147,6 +150,18 @@ func TestDecide(t *testing.T) {
 		{
 			name: "terminating without finalizers", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.Terminating = true })},
 			want: phases.Wait, says: "is being deleted", reason: "the grace period of a pod",
+		},
+		{
+			name: "the garbage collector has time", given: []func(*phases.DecisionInput){terminating, collected(119 * time.Second)},
+			want: phases.Wait, says: "is being deleted", retry: time.Second, reason: "dependents may take a while to end",
+		},
+		{
+			name: "the garbage collector does not act", given: []func(*phases.DecisionInput){terminating, collected(2 * time.Minute)},
+			want: phases.Delete, reason: "it may know the object under a version that is no longer served",
+		},
+		{
+			name: "the garbage collector does not act on an object of others", given: []func(*phases.DecisionInput){terminating, collected(time.Hour), by("ObjectSet", "other", "other")},
+			want: phases.Wait, reason: "its owner deletes it",
 		},
 		{
 			name: "terminating, unlabelled, just read", given: []func(*phases.DecisionInput){terminating, unwatched, looked(time.Second)},

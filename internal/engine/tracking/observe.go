@@ -74,6 +74,7 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 	obs.Revision, _ = strconv.ParseInt(annotations[t.Names.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
+		obs.CollectedSince = objects.CollectedSince(live.GroupVersionKind().GroupKind(), live.GetDeletionTimestamp(), live.GetFinalizers())
 		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 		obs.Held = objects.HeldBy(live.GetFinalizers(), conditions)
 	}
