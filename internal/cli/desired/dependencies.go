@@ -255,7 +255,7 @@ func hasContent(doc []byte) bool {
 	return false
 }
 
-// dependencyOf returns NAME of a first line "# dep=NAME".
+// dependencyOf returns NAME of a first line "# dep=NAME", which a further comment can follow.
 func dependencyOf(doc []byte) string {
 	first, _, _ := bytes.Cut(bytes.TrimSpace(doc), []byte("\n"))
 	comment, is := bytes.CutPrefix(first, []byte("#"))
@@ -263,6 +263,7 @@ func dependencyOf(doc []byte) string {
 	if !is || !is2 {
 		return ""
 	}
+	name, _, _ = bytes.Cut(name, []byte("#"))
 	return string(bytes.TrimSpace(name))
 }
 

@@ -28,7 +28,7 @@ func withNeeds() client.Object {
 func TestInstallOverrides(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, withNeeds())
-	values := clitest.ValuesFile(t, "# About the shop.\n---\ntitle: Corner\n---\n# dep=db\nsize: 3\n---\n# dep=mail\n# Of the mail.\nfrom: x\n")
+	values := clitest.ValuesFile(t, "# About the shop.\n---\ntitle: Corner\n---\n# dep=db   # key = dep, value = name of the dependency\nsize: 3\n---\n# dep=mail\n# Of the mail.\nfrom: x\n")
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "shop", "--wait=false", "--values", values, "--dependencies", "User",
 		"--override", `db={"package":{"version":"<2"}}`, `--override:mail=package: {name: post.example.com}`)
 	if got.Code != 0 {
@@ -41,7 +41,7 @@ func TestInstallOverrides(t *testing.T) {
 		d.Overrides[0].ConfigFrom[0].ConfigMapKeyRef.Name != "shop.db-values" || pkg.PackageSpec().ConfigFrom[0].ConfigMapKeyRef.Name != "shop-values" {
 		t.Errorf("%+v", pkg.PackageSpec())
 	}
-	for name, want := range map[string]string{"shop-values": "title: Corner\n", "shop.db-values": "# dep=db\nsize: 3\n", "shop.mail-values": "# dep=mail\n# Of the mail.\nfrom: x\n"} {
+	for name, want := range map[string]string{"shop-values": "title: Corner\n", "shop.db-values": "# dep=db   # key = dep, value = name of the dependency\nsize: 3\n", "shop.mail-values": "# dep=mail\n# Of the mail.\nfrom: x\n"} {
 		var live corev1.ConfigMap
 		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &live); err != nil || live.Data[desired.ValuesKey] != want {
 			t.Errorf("%s: %v %q", name, err, live.Data)
