@@ -30,6 +30,7 @@ func (i *item) install() {
 	i.identity(from, spec)
 	handled := i.annotations(spec)
 	i.values(from, spec)
+	i.dependencies(from.child("dependencies"), spec)
 	if from.bool("noopDelete") {
 		spec["deletionPolicy"] = "Orphan"
 		i.kept("spec.noopDelete", "becomes spec.deletionPolicy: Orphan")
@@ -176,36 +177,82 @@ func (i *item) values(from *fields, spec map[string]any) {
 	all := i.doc.GetAnnotations()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if name == helmValues || strings.HasPrefix(name, helmValues+".") {
-			sources = append(sources, i.secret("annotation "+name, all[name])...)
+			sources = append(sources, i.secret("annotation "+name, "spec.configFrom", all[name])...)
 		}
 	}
 	for _, value := range from.list("values") {
-		ref := value.child("secretRef")
-		name := ref.text("name")
-		if name == "" {
-			i.missing(value.path, "it names no Secret")
-			continue
-		}
-		if ref.has("key") {
-			i.kept(ref.at("key"), "had no effect: all keys of the Secret count")
-		}
-		ref.rest(i)
+		sources = append(sources, i.secretOf(value, "spec.configFrom")...)
 		value.rest(i)
-		sources = append(sources, i.secret(value.path, name)...)
 	}
 	if len(sources) > 0 {
 		spec["configFrom"] = sources
 	}
 }
 
-func (i *item) secret(field, name string) (sources []any) {
+// dependencies carries over who installs them, and the versions and values that take the place of the author's.
+func (i *item) dependencies(from *fields, spec map[string]any) {
+	if len(from.values) == 0 {
+		return
+	}
+	out, byName, overrides := map[string]any{}, map[string]map[string]any{}, []any{}
+	override := func(entry *fields, field string, value any) {
+		name := entry.text("name")
+		if byName[name] == nil {
+			byName[name] = map[string]any{"name": name}
+			overrides = append(overrides, byName[name])
+		}
+		byName[name][field] = value
+		entry.rest(i)
+	}
+	if management := from.text("managedBy"); management != "" {
+		out["management"] = management
+		i.kept(from.at("managedBy"), "becomes spec.dependencies.management")
+	}
+	for _, entry := range from.list("override") {
+		ref, pkg := entry.child("packageRef"), map[string]any{}
+		if name := ref.text("refName"); name != "" {
+			pkg["name"] = name
+		}
+		i.selection(ref.child("versionSelection"), pkg)
+		ref.rest(i)
+		override(entry, "package", pkg)
+		i.kept(ref.path, "becomes package in spec.dependencies.overrides")
+	}
+	for _, entry := range from.list("values") {
+		if sources := i.secretOf(entry, "configFrom in spec.dependencies.overrides"); len(sources) > 0 {
+			override(entry, "configFrom", sources)
+		}
+	}
+	if len(overrides) > 0 {
+		out["overrides"] = overrides
+	}
+	from.rest(i)
+	spec["dependencies"] = out
+}
+
+// secretOf makes sources of the Secret that an entry of values names.
+func (i *item) secretOf(entry *fields, into string) []any {
+	ref := entry.child("secretRef")
+	name := ref.text("name")
+	if name == "" {
+		i.missing(entry.path, "it names no Secret")
+		return nil
+	}
+	if ref.has("key") {
+		i.kept(ref.at("key"), "had no effect: all keys of the Secret count")
+	}
+	ref.rest(i)
+	return i.secret(entry.path, into, name)
+}
+
+func (i *item) secret(field, into, name string) (sources []any) {
 	keys, known := i.secrets[key(i.doc.GetNamespace(), name)]
 	if !known {
 		keys, known = i.secrets[key("", name)]
 	}
 	switch {
 	case !known:
-		i.missing(field, "Secret %s is not among the input, so its keys are not known: add it to the input, or an entry of spec.configFrom for each of its keys", name)
+		i.missing(field, "Secret %s is not among the input, so its keys are not known: add it to the input, or an entry to %s for each of its keys", name, into)
 		return nil
 	case len(keys) == 0:
 		i.kept(field, "Secret %s is empty", name)
@@ -214,7 +261,7 @@ func (i *item) secret(field, name string) (sources []any) {
 	for _, k := range keys {
 		sources = append(sources, map[string]any{"secretKeyRef": map[string]any{"name": name, "key": k, "sensitive": false}})
 	}
-	i.kept(field, "becomes spec.configFrom: %s of Secret %s; with sensitive: false, as they may stand outside of Secrets now; what the schema marks as a password or writeOnly may not",
-		strings.Join(keys, ", "), name)
+	i.kept(field, "becomes %s: %s of Secret %s; with sensitive: false, as they may stand outside of Secrets now; what the schema marks as a password or writeOnly may not",
+		into, strings.Join(keys, ", "), name)
 	return sources
 }
