@@ -100,16 +100,20 @@ func (p conditionProbe) evaluate(o *object) outcome {
 	if !isList {
 		return outcome{message: "malformed .status.conditions"}
 	}
+	missing := outcome{message: fmt.Sprintf(`missing .status.condition[%q]`, p.conditionType)}
 	for _, element := range list {
 		condition, isMap := element.(map[string]any)
 		if !isMap {
 			return outcome{message: "malformed .status.conditions"}
 		}
-		if condition["type"] == p.conditionType {
+		switch {
+		case condition["type"] == p.conditionType:
 			return p.check(condition, o.generation)
+		case condition["type"] == "Failed" && condition["status"] == "True": // a Job that failed never completes
+			missing.message = fmt.Sprintf("has failed: %v: %s", condition["reason"], quoted(fmt.Sprint(condition["message"])))
 		}
 	}
-	return outcome{message: fmt.Sprintf(`missing .status.condition[%q]`, p.conditionType)}
+	return missing
 }
 
 // check evaluates the first condition of the type; later ones do not count.

@@ -66,6 +66,17 @@ status:
   - {type: Available, status: "False"}
 `
 
+// The probes of these tests are of Deployments.
+const failedJob = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: migrate, namespace: shop}
+status:
+  conditions:
+  - {type: FailureTarget, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}
+  - {type: Failed, status: "True", reason: BackoffLimitExceeded, message: Job has reached the specified backoff limit}
+`
+
 func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	failed := func(messages ...string) Result { return Result{Status: False, Messages: messages} }
@@ -88,6 +99,8 @@ func TestEvaluate(t *testing.T) {
 			Result{Status: False, Messages: []string{`.status.condition["Available"] is True`}, ConditionFalse: true}},
 		{"condition missing", deployment, []corev1alpha1.Probe{condition("Ready", "True")},
 			unknown(`missing .status.condition["Ready"]`)},
+		{"condition that a failed Job never gets", failedJob, []corev1alpha1.Probe{condition("Complete", "True")},
+			unknown("has failed: BackoffLimitExceeded: Job has reached the specified backoff limit")},
 		{"condition of an earlier generation", deployment, []corev1alpha1.Probe{condition("Old", "True")},
 			Result{Messages: []string{`.status.condition["Old"] outdated`}, Outdated: true}},
 		{"no conditions", `{apiVersion: apps/v1, kind: Deployment, status: {}}`,

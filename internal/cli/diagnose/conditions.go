@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -100,7 +101,7 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 	case key.GroupKind() == job && typ == "Failed":
 		c.weight, c.reason = weightEvent, ReasonJob
 		c.text = object + " has failed: " + strings.TrimSpace(reason+said(message))
-		c.remedy = "See the log of its pods, correct it, and delete the Job so that it is made again."
+		c.remedy = fmt.Sprintf("See its log: kubectl -n %s logs job/%s. Once the cause is mended, run it again: kubectl package retry job/%s -n %s", key.Namespace, key.Name, key.Name, key.Namespace)
 	case typ == "ReplicaFailure":
 		return notCreated(object, key.Namespace, message)
 	case key.GroupKind() == apiService && typ == "Available":
