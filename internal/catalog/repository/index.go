@@ -82,7 +82,11 @@ func (x *Index) Add(e Entry) error {
 }
 
 func ambiguous(v *semver.Version, have *Entry) error {
-	return fmt.Errorf("version %s of %s is offered by %s@%s already: remove that first, or choose another version", v, have.Package, have.Image, have.Digest)
+	offered, as := "", have.Versions[slices.IndexFunc(have.Versions, v.Equal)]
+	if as.String() != v.String() {
+		offered = fmt.Sprintf(" as %s, and build metadata does not tell versions apart", as)
+	}
+	return fmt.Errorf("version %s of %s is offered by %s@%s already%s: remove that first, or choose another version", v, have.Package, have.Image, have.Digest, offered)
 }
 
 // with returns another entry of the same image with the versions of both, described as by this one if the other says

@@ -40,6 +40,14 @@ type buildCommand struct {
 	push   string
 	prefix string
 	strict bool
+	// missing are images of packages that are pushed if the repository can be built.
+	missing []missingImage
+}
+
+type missingImage struct {
+	image v1.Image
+	ref   string
+	tags  []name.Tag
 }
 
 func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
@@ -143,6 +151,12 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 	if err != nil {
 		return err
 	}
+	for _, m := range c.missing {
+		if err := c.registry.Push(ctx, m.image, m.tags); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.streams.ErrOut, "pushed %s\n", terminal.Line(m.ref))
+	}
 	for _, problem := range left {
 		fmt.Fprintln(c.streams.ErrOut, "warning: "+terminal.Line(problem))
 	}
@@ -209,7 +223,7 @@ func save(file string, image v1.Image, files loader.Files) error {
 	return nil
 }
 
-// packageEntry is the entry of the image of a package in a folder, which is pushed where there is none yet.
+// packageEntry is the entry of the image of a package in a folder, which is built if there is none yet.
 func (c *buildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
 	files, err := content.ReadFolder(folder)
 	if err != nil {
@@ -226,45 +240,44 @@ func (c *buildCommand) packageEntry(ctx context.Context, folder string) (reposit
 		return repository.Entry{}, fmt.Errorf("the manifest in %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", folder)
 	}
 	ref := strings.TrimSuffix(c.prefix, "/") + "/" + m.Name + ":v" + strings.ReplaceAll(m.Spec.Version, "+", "_")
-	if err := c.publish(ctx, folder, ref, files); err != nil {
+	digest, err := c.build(ctx, folder, ref, files)
+	if err != nil {
 		return repository.Entry{}, err
 	}
-	return c.entryOf(ctx, ref)
+	return c.entryOf(ctx, ref, digest, files)
 }
 
-// publish builds the image of a package in a folder and pushes it. An image that is there stays, and has to hold the same files.
-func (c *buildCommand) publish(ctx context.Context, folder, ref string, files loader.Files) error {
+// build builds the image of a package in a folder, and returns its digest. An image that is there stays, and has to hold the same files.
+func (c *buildCommand) build(ctx context.Context, folder, ref string, files loader.Files) (string, error) {
 	tags, err := c.registry.Tags([]string{ref})
 	if err != nil {
-		return err
+		return "", err
 	}
 	there, err := c.registry.PullFrom(ctx, "", ref, nil)
 	var failure *registry.PullError
 	switch {
 	case err == nil && maps.EqualFunc(there.Files, files, bytes.Equal):
-		return nil
+		return there.Digest, nil
 	case err == nil:
-		return fmt.Errorf("%s is there with other files than %s: raise spec.version in its manifest, or push it first: kubectl package build %s --tag %s --push", ref, folder, folder, ref)
+		return "", fmt.Errorf("%s is there with other files than %s: raise spec.version in its manifest, or push it first: kubectl package build %s --tag %s --push", ref, folder, folder, ref)
 	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
-		return fmt.Errorf("%w. %s would be pushed there", err, folder)
+		return "", fmt.Errorf("%w. %s would be pushed there", err, folder)
 	}
 	found, err := testrunner.Validate(ctx, files, testrunner.Options{Folder: folder})
 	if err != nil {
-		return err
+		return "", err
 	}
 	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 	if !found.Valid {
-		return fmt.Errorf("%s in %s: nothing was built. To push it unchecked: kubectl package build %s --tag %s --push --ignore-schemas", content.Problems(len(found.Problems)), folder, folder, ref)
+		return "", fmt.Errorf("%s in %s: nothing was built. To push it unchecked: kubectl package build %s --tag %s --push --ignore-schemas", content.Problems(len(found.Problems)), folder, folder, ref)
 	}
 	image, err := loader.Build(files, loader.BuildOptions{})
 	if err != nil {
-		return err
+		return "", err
 	}
-	if err := c.registry.Push(ctx, image, tags); err != nil {
-		return err
-	}
-	fmt.Fprintf(c.streams.ErrOut, "pushed %s\n", terminal.Line(ref))
-	return nil
+	c.missing = append(c.missing, missingImage{image, ref, tags})
+	digest, err := image.Digest()
+	return digest.String(), err
 }
 
 // input gathers what a repository is made of.

@@ -138,6 +138,9 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	broken := clitest.Folder(t, clitest.BadPackage)
+	builds := clitest.Folder(t, strings.ReplaceAll(strings.ReplaceAll(clitest.GoodPackage, "1.2.0", "1.2.0+a"), "-- ", "-- a/")+strings.ReplaceAll(strings.ReplaceAll(clitest.GoodPackage, "1.2.0", "1.2.0+b"), "-- ", "-- b/"))
+	clitest.Fixed(t, filepath.Join(builds, "a"))
+	clitest.Fixed(t, filepath.Join(builds, "b"))
 	strange, onlyStrange := clitest.ValuesFile(t, clitest.CarvelDocuments+unusable), clitest.ValuesFile(t, strings.TrimPrefix(unusable, "---\n"))
 	for name, test := range map[string]struct {
 		args []string
@@ -148,6 +151,7 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		"another form":        {[]string{dir, "-o", "a.zip"}, "has another ending than .yaml"},
 		"no image is named":   {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
 		"other files":         {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 is there with other files than " + dir + ": raise spec.version"},
+		"build metadata":      {[]string{builds, "-o", out, "--images", host + "/builds"}, "already as 1.2.0+a, and build metadata does not tell versions apart"},
 		"not a package":       {[]string{broken, "-o", out, "--images", host}, "1 problem in " + broken},
 		"an unusable version": {[]string{strange, "-o", out, "--strict"}, "the repository would not offer all of it:\n  Repository invalid in " + strange + " idx 2 line "},
 		"no usable version":   {[]string{onlyStrange, "-o", out}, "nothing in the repository can be used; the first problem: Repository invalid in " + onlyStrange + " idx 0 line "},
@@ -162,5 +166,8 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		if _, err := os.Stat(out); err == nil {
 			t.Errorf("%s: something was written", name)
 		}
+	}
+	if got := clitest.Invoke(t, "", "validate", host+"/builds/web:v1.2.0_a"); !strings.Contains(got.Err, "image not found") {
+		t.Errorf("a package of a repository that cannot be built was pushed: %+v", got)
 	}
 }

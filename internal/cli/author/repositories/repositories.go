@@ -136,7 +136,11 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	if err != nil {
 		return err
 	}
-	entry, err := c.entryOf(ctx, ref)
+	image, err := c.registry.PullFrom(ctx, "", ref, nil)
+	if err != nil {
+		return err
+	}
+	entry, err := c.entryOf(ctx, ref, image.Digest, image.Files)
 	if err != nil {
 		return err
 	}
@@ -147,13 +151,9 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 	return c.write(path, index)
 }
 
-// entryOf describes the package in an image, by its digest.
-func (c *repositoryCommand) entryOf(ctx context.Context, ref string) (repository.Entry, error) {
-	image, err := c.registry.PullFrom(ctx, "", ref, nil)
-	if err != nil {
-		return repository.Entry{}, err
-	}
-	m, err := loader.Describe(image.Files)
+// entryOf describes the package in an image.
+func (c *repositoryCommand) entryOf(ctx context.Context, ref, digest string, files loader.Files) (repository.Entry, error) {
+	m, err := loader.Describe(files)
 	if err != nil {
 		return repository.Entry{}, content.Reported(c.streams, err, "the image "+ref+" is no package that can be used: %s")
 	}
@@ -161,11 +161,11 @@ func (c *repositoryCommand) entryOf(ctx context.Context, ref string) (repository
 	if err != nil {
 		return repository.Entry{}, err
 	}
-	_, icon := loader.About(image.Files, m)
+	_, icon := loader.About(files, m)
 	if m.Spec.Version == "" {
 		m.Spec.Version = "0.0.0" // add names the versions
 	}
-	entry, err := repository.EntryOf(m, parsed.Context().Name(), image.Digest, image.Files["README.md"], providedBy(ctx, image.Files))
+	entry, err := repository.EntryOf(m, parsed.Context().Name(), digest, files["README.md"], providedBy(ctx, files))
 	if err != nil {
 		return entry, err
 	}
