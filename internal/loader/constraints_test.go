@@ -3,6 +3,7 @@ package loader
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -164,24 +165,25 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 	}
 	want := []string{"spec.dependencies[0].package: the dependency is optional, and is not looked for yet", "spec.dependencies[1].api: the dependency is optional, and is not looked for yet"}
 	require.Equal(t, want, warnings)
-	description, icon := About(files, p.Manifest)
-	if description != "# Shop\n" || string(icon) != "<svg/>" {
-		t.Errorf("%q %q", description, icon)
+	if got := Description(p.Manifest, files); got != "# Shop\n" {
+		t.Errorf("%q", got)
 	}
 	files["README.md"] = []byte(strings.Repeat("ü", limits.ProseBytes) + "\xff")
-	if description, _ := About(files, p.Manifest); len(description) > limits.ProseBytes {
+	if len(Description(p.Manifest, files)) > limits.ProseBytes {
 		t.Error("the description is not bounded")
 	}
 	p.Manifest.Spec.Display.LongDescription = "own"
-	if description, _ := About(files, p.Manifest); description != "own" {
-		t.Errorf("%q", description)
+	if got := Description(p.Manifest, files); got != "own" {
+		t.Errorf("%q", got)
 	}
 }
 
 func TestIcons(t *testing.T) {
 	t.Parallel()
+	picture, err := os.ReadFile("../../examples/format/my-icon.png")
+	require.NoError(t, err)
 	for _, test := range []struct{ path, content, want string }{
-		{"a.svg", "<?xml?><svg/>", ""}, {"a.png", "\x89PNG\r\n\x1a\n", ""},
+		{"a.svg", "<?xml?><svg/>", ""}, {"a.png", string(picture), ""},
 		{"a.png", "<svg/>", `the file "a.png" is no PNG picture`}, {"a.svg", "x", `the file "a.svg" is no SVG picture`}, {"a.gif", "GIF89a", "neither .png nor .svg"},
 		{"a.svg", "<svg>" + strings.Repeat("x", limits.IconBytes), "Limit exceeded in manifest.yaml"}, {"../a.svg", "", `the package has no file "../a.svg"`},
 	} {

@@ -108,19 +108,11 @@ func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
 	return u.result.Manifest, nil
 }
 
-const readme = "README.md"
-
-// About returns the long description, by default README.md, and the icon or nil. The texts are not trusted.
-func About(files Files, m *manifestsv1alpha1.PackageManifest) (description string, icon []byte) {
-	if d := m.Spec.Display; d != nil {
-		description = d.LongDescription
-		if data := files[d.Icon]; len(data) <= limits.IconBytes {
-			icon = data
-		}
+// Description returns the long description of a package, by default its README.md. It is not trusted.
+func Description(m *manifestsv1alpha1.PackageManifest, files Files) string {
+	if d := m.Spec.Display; d != nil && d.LongDescription != "" {
+		return d.LongDescription
 	}
-	if description == "" {
-		text := files[readme]
-		description = strings.ToValidUTF8(string(text[:min(len(text), limits.ProseBytes)]), "")
-	}
-	return description, icon
+	text := files["README.md"]
+	return strings.ToValidUTF8(string(text[:min(len(text), limits.ProseBytes)]), "")
 }

@@ -1,9 +1,12 @@
 package repository
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"image/png"
 	"slices"
 	"strings"
 
@@ -13,14 +16,14 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // EntryOf returns the entry of a package image, with what a catalogue shows of it: image is its repository, without tag
-// and digest, digest such as sha256:…, readme the description where the manifest has none, provides the APIs that it
-// brings, as it is loaded by default. The manifest has to state spec.version. Its icon is a file of the package, that the caller
-// sets as Display.IconSVG where it is an SVG image.
-func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, readme []byte, provides []corev1alpha1.ProvidedAPI) (Entry, error) {
+// and digest, digest such as sha256:…, files those of the package, provides the APIs that it brings, as it is loaded by
+// default. The manifest has to state spec.version.
+func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files loader.Files, provides []corev1alpha1.ProvidedAPI) (Entry, error) {
 	if m.Spec.Version == "" {
 		return Entry{}, fmt.Errorf("the manifest of %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", m.Name)
 	}
@@ -34,8 +37,11 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, readme 
 	e := Entry{
 		Package: m.Name, Image: image, Digest: digestPrefix + strings.TrimPrefix(digest, digestPrefix), Versions: []*semver.Version{version},
 		Constraints: m.Spec.Constraints, PackageName: m.Spec.PackageName,
-		Display: displayOf(m, readme), Release: releaseOf(m), Provides: providesOf(m, provides),
+		Display: displayOf(m, files), Release: releaseOf(m), Provides: providesOf(m, provides),
 		Dependencies: manifest.Dependencies(m.Spec.Dependencies), Scopes: scopesOf(m.Spec.Scopes),
+	}
+	if size := jsonSize(e.Display); size > limits.AvailableDisplayBytes {
+		return Entry{}, fmt.Errorf("the icon and the description of %s have %d bytes, encoded; the limit is %d: use a smaller icon", m.Name, size, limits.AvailableDisplayBytes)
 	}
 	if s := m.Spec.Config.OpenAPIV3Schema; s != nil {
 		raw, err := json.Marshal(s)
@@ -47,10 +53,10 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, readme 
 	return e, nil
 }
 
-func displayOf(m *manifestsv1alpha1.PackageManifest, readme []byte) *corev1alpha1.PackageDisplay {
-	out := &corev1alpha1.PackageDisplay{Provider: m.Spec.Provider}
+func displayOf(m *manifestsv1alpha1.PackageManifest, files loader.Files) *corev1alpha1.PackageDisplay {
+	out := &corev1alpha1.PackageDisplay{Provider: m.Spec.Provider, LongDescription: loader.Description(m, files)}
 	if d := m.Spec.Display; d != nil {
-		out.Name, out.ShortDescription, out.LongDescription = d.Name, d.ShortDescription, d.LongDescription
+		out.Name, out.ShortDescription, out.IconSVG = d.Name, d.ShortDescription, svg(files[d.Icon])
 		out.Categories, out.Support = d.Categories, d.Support
 		out.Keywords = d.Keywords
 		for _, p := range d.Maintainers {
@@ -63,13 +69,20 @@ func displayOf(m *manifestsv1alpha1.PackageManifest, readme []byte) *corev1alpha
 			out.Links = append(out.Links, corev1alpha1.PackageLink{Name: l.Name, URL: l.URL})
 		}
 	}
-	if out.LongDescription == "" {
-		out.LongDescription = strings.ToValidUTF8(string(readme[:min(len(readme), limits.ProseBytes)]), "")
-	}
 	if jsonSize(out) == len("{}") {
 		return nil
 	}
 	return out
+}
+
+// svg returns an icon as an SVG image; a PNG image becomes the content of one.
+func svg(icon []byte) []byte {
+	size, err := png.DecodeConfig(bytes.NewReader(icon))
+	if err != nil {
+		return icon
+	}
+	return fmt.Appendf(nil, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d"><image width="%[1]d" height="%[2]d" href="data:image/png;base64,%s"/></svg>`,
+		size.Width, size.Height, base64.StdEncoding.EncodeToString(icon))
 }
 
 func withContact(name, contact string) string {

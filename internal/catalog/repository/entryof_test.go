@@ -1,6 +1,8 @@
 package repository_test
 
 import (
+	"bytes"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +15,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -23,7 +27,7 @@ func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
 			Version: version, Provider: "Example", PackageName: "shop.tools.example.com",
 			Release: &manifestsv1alpha1.PackageManifestRelease{Notes: "Faster.", Date: "2026-01-31", Licenses: []string{"MIT"}},
 			Display: &manifestsv1alpha1.PackageManifestDisplay{
-				Name: "Shop", ShortDescription: "Sells things", Categories: []string{"trade"}, Support: "Ask.", Requirements: "1 GiB of memory",
+				Name: "Shop", ShortDescription: "Sells things", Icon: "icon.png", Categories: []string{"trade"}, Support: "Ask.", Requirements: "1 GiB of memory",
 				Maintainers: []manifestsv1alpha1.PackageManifestMaintainer{{Name: "Ada", Email: "ada@example.com"}, {Name: "Grace"}},
 				Keywords:    []string{"shop", "cart"},
 				Owners:      []manifestsv1alpha1.PackageManifestOwner{{Name: "Eve", Email: "eve@example.com"}, {Name: "Us"}},
@@ -54,7 +58,9 @@ func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
 func TestBuild(t *testing.T) {
 	t.Parallel()
 	provides := []corev1alpha1.ProvidedAPI{{APIVersion: "tools.example.com/v1", Kind: "Shop"}}
-	first, err := repository.EntryOf(shopManifest("1.0.0"), "registry.example.com/shop", one, []byte("# Shop\n"), provides)
+	icon, err := os.ReadFile("../../../examples/format/my-icon.png")
+	require.NoError(t, err)
+	first, err := repository.EntryOf(shopManifest("1.0.0"), "registry.example.com/shop", one, loader.Files{"README.md": []byte("# Shop\n"), "icon.png": icon}, provides)
 	require.NoError(t, err)
 	second, err := repository.EntryOf(&manifestsv1alpha1.PackageManifest{
 		ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Spec: manifestsv1alpha1.PackageManifestSpec{Version: "1.1.0-rc.1", PackageName: "shop.tools.example.com"},
@@ -94,12 +100,14 @@ func TestBuildRefuses(t *testing.T) {
 	if err == nil || strings.ReplaceAll(err.Error(), two, one) != want {
 		t.Errorf("got %v", err)
 	}
+	large := loader.Files{"icon.png": make([]byte, limits.IconBytes), "README.md": bytes.Repeat([]byte("x"), limits.ProseBytes)}
 	for reason, test := range map[string]struct{ version, digest, want string }{
 		"no version":  {"", one, "the manifest of shop states no spec.version: state one, such as 1.2.3, to offer the package in a repository"},
 		"bad version": {"v1", one, `spec.version of shop, "v1", is no semantic version: write it as 1.2.3`},
+		"large icon":  {"1.0.0", one, "the icon and the description of shop have 415405 bytes, encoded; the limit is 393216: use a smaller icon"},
 		"bad digest":  {"1.0.0", "sha256:12", `"sha256:12" is no digest of the image example.com/shop`},
 	} {
-		if _, err := repository.EntryOf(shopManifest(test.version), "example.com/shop", test.digest, nil, nil); err == nil || err.Error() != test.want {
+		if _, err := repository.EntryOf(shopManifest(test.version), "example.com/shop", test.digest, large, nil); err == nil || err.Error() != test.want {
 			t.Errorf("%s: got %v", reason, err)
 		}
 	}

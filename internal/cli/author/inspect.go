@@ -45,7 +45,7 @@ func newInspect(on command.Command) *cobra.Command {
 		Use:   "inspect SOURCE|IMAGE",
 		Short: "Say what a package in a folder or an image is (an installed one: status, explain)",
 		Long: `Describe a package in a folder or an image, without a cluster: its phases, objects and probes, its
-configuration, images and constraints, the rights that it grants, and those that it needs.
+configuration, images and constraints, the rights that it grants, those that it needs, and its README.md.
 
 --values prints an example of its values as YAML. --tree prints the objects in their phases, for the
 first test case or the one that --config-testcase names. --as-manager reads the image as the manager
@@ -101,7 +101,7 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 		}
 		return c.components(ctx, source, files)
 	}
-	report, err := describe.Of(pkg, c.preview.component, content.ComponentsOf(files))
+	report, err := describe.Of(pkg, files, c.preview.component, content.ComponentsOf(files))
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestTextOfTheExample(t *testing.T) {
 	t.Parallel()
 	files, err := loader.ReadFolder("../../../examples/operator/cluster")
 	require.NoError(t, err)
-	report, err := Of(load(t, files, true), "", nil)
+	report, err := Of(load(t, files, true), files, "", nil)
 	require.NoError(t, err)
 	got := Text(report, terminal.Plain())
 	golden(t, "testdata/operator.txt", got)
@@ -78,11 +78,12 @@ func TestReport(t *testing.T) {
 	t.Parallel()
 	files := loader.Files{
 		"manifest.yaml":      []byte(everything),
+		"README.md":          []byte("# Shop\n\nSells \x1b[31mthings.\n\n"),
 		"manifest.lock.yaml": []byte("apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifestLock\nmetadata: {name: shop}\nspec: {images: [{name: app, image: 'example.com/app:v1', digest: 'sha256:0123456789012345678901234567890123456789012345678901234567890123'}]}\n"),
 		"cm.yaml":            []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, labels: {a: b}, annotations: {package-operator.run/phase: one, package-operator.run/deletion-policy: Keep}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b, annotations: {package-operator.run/phase: one}}\n"),
 		"rbac.yaml":          []byte("apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: a, annotations: {package-operator.run/phase: one}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: admin}\nsubjects: [{kind: User, name: \"e\\u001bve\"}]\n"),
 	}
-	report, err := Of(load(t, files, false), "back", []string{"back", "front"})
+	report, err := Of(load(t, files, false), files, "back", []string{"back", "front"})
 	require.NoError(t, err)
 	got := Text(report, terminal.Plain())
 	golden(t, "testdata/everything.txt", got)

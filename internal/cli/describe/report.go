@@ -28,6 +28,7 @@ type Report struct {
 	Components   []string                                  `json:"components,omitempty"`
 	Scopes       []string                                  `json:"scopes"`
 	Display      *manifestsv1alpha1.PackageManifestDisplay `json:"display,omitempty"`
+	Description  string                                    `json:"description,omitempty"`
 	Constraints  []string                                  `json:"constraints,omitempty"`
 	Dependencies []string                                  `json:"dependencies,omitempty"`
 	Provides     []corev1alpha1.ProvidedAPI                `json:"provides,omitempty"`
@@ -92,12 +93,12 @@ type Image struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// Of describes a loaded package. components are those that it has.
-func Of(pkg *loader.Package, component string, components []string) (*Report, error) {
+// Of describes a package that was loaded of files. components are those that it has.
+func Of(pkg *loader.Package, files loader.Files, component string, components []string) (*Report, error) {
 	spec := &pkg.Manifest.Spec
 	r := &Report{
 		Name: pkg.Manifest.Name, Version: spec.Version, Provider: spec.Provider, Component: component, Components: components,
-		Display: spec.Display, Constraints: constraints(spec.Constraints), Dependencies: dependencies(pkg), Provides: pkg.Provides,
+		Display: spec.Display, Description: loader.Description(pkg.Manifest, files), Constraints: constraints(spec.Constraints), Dependencies: dependencies(pkg), Provides: pkg.Provides,
 		Config: ConfigKeys(spec.Config.OpenAPIV3Schema), Phases: []Phase{},
 	}
 	for _, scope := range spec.Scopes {

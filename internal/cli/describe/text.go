@@ -21,6 +21,10 @@ func Text(r *Report, styles terminal.Styles) string {
 	w.config(r)
 	w.images(r)
 	w.rights(r)
+	if r.Description != "" {
+		w.title("Description")
+		w.WriteString(strings.TrimRight(terminal.Text(r.Description), "\n") + "\n")
+	}
 	return w.String()
 }
 

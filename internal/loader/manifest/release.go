@@ -1,7 +1,9 @@
 package manifest
 
 import (
+	"bytes"
 	"fmt"
+	"image/png"
 	"net/url"
 	"strings"
 	"time"
@@ -154,7 +156,7 @@ func (c *checker) icon(path string, files archive.Files) {
 	case len(data) > limits.IconBytes:
 		c.add(violation.ReasonLimit, field, "Use a smaller picture.", "the file %q has %d bytes; the limit is %d", path, len(data), limits.IconBytes)
 	case strings.HasSuffix(path, ".png"):
-		if !strings.HasPrefix(string(data), "\x89PNG\r\n\x1a\n") {
+		if _, err := png.DecodeConfig(bytes.NewReader(data)); err != nil {
 			c.invalid(field, "", "the file %q is no PNG picture", path)
 		}
 	case strings.HasSuffix(path, ".svg"):

@@ -161,18 +161,10 @@ func (c *repositoryCommand) entryOf(ctx context.Context, ref, digest string, fil
 	if err != nil {
 		return repository.Entry{}, err
 	}
-	_, icon := loader.About(files, m)
 	if m.Spec.Version == "" {
 		m.Spec.Version = "0.0.0" // add names the versions
 	}
-	entry, err := repository.EntryOf(m, parsed.Context().Name(), digest, files["README.md"], providedBy(ctx, files))
-	if err != nil {
-		return entry, err
-	}
-	if entry.Display != nil && m.Spec.Display != nil && strings.HasSuffix(m.Spec.Display.Icon, ".svg") {
-		entry.Display.IconSVG = icon
-	}
-	return entry, nil
+	return repository.EntryOf(m, parsed.Context().Name(), digest, files, providedBy(ctx, files))
 }
 
 // providedBy are the APIs that a package brings, as it is rendered by default.
