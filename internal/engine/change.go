@@ -60,7 +60,7 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 	if err != nil {
 		return nil, err
 	}
-	answer, refusal := s.send(ctx, template, dryRun)
+	answer, refusal := s.send(ctx, template, apply.ApplyRequest{Force: true, DryRun: dryRun})
 	if refusal != nil && !refused(refusal) {
 		return nil, refusal
 	}

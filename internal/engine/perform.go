@@ -198,8 +198,8 @@ func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 	}
 }
 
-// send applies an object that has its guards.
-func (s *step) send(ctx context.Context, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
+// send applies an object that has its guards; it completes the request.
+func (s *step) send(ctx context.Context, obj map[string]any, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
@@ -208,9 +208,27 @@ func (s *step) send(ctx context.Context, obj map[string]any, dryRun bool) (*unst
 	if err != nil {
 		return nil, err
 	}
-	return writes.Apply(ctx, apply.ApplyRequest{
-		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
-	})
+	r.Mapping, r.Namespace, r.Name, r.Body = s.mapping, s.Key.Namespace, s.Key.Name, body
+	return writes.Apply(ctx, r)
+}
+
+// contested asks the API server which fields a correction takes back from others. That is one request more,
+// so it is made if contention is about to be reported; the names of fields may be sensitive.
+func (s *step) contested(ctx context.Context) []string {
+	s.run.mu.Lock()
+	asked := s.run.rollout.applied.At(s.Key).Contention.Impends() && s.Live != nil && !s.run.rollout.exposes(s.Key)
+	s.run.mu.Unlock()
+	if !asked {
+		return nil
+	}
+	obj, err := s.content(ctx)
+	if err != nil {
+		return nil
+	}
+	if _, err = s.send(ctx, obj, apply.ApplyRequest{DryRun: true}); apply.Classify(err) != apply.FieldConflict {
+		return nil
+	}
+	return apply.CausesOf(err)
 }
 
 // keepIgnored returns an object with the ignored fields as they are on the live one, which is read for it: the guard
@@ -257,7 +275,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	}
 	if s.applied {
 		Guard(obj, nil, objects.Owner{})
-		return s.send(ctx, obj, false)
+		return s.send(ctx, obj, apply.ApplyRequest{Force: true})
 	}
 	return s.create(ctx, s.Key.Name, obj, false)
 }
@@ -290,11 +308,18 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	if s.replacement != nil && len(s.replacement.kept) > 0 {
 		s.noteKept(s.replacement.kept)
 	}
+	var fields []string
+	if correction {
+		fields = s.contested(ctx)
+	}
 	id, obs, err := s.submit(ctx)
 	if err != nil {
 		return err
 	}
-	s.markApplied(id, obs, correction)
+	s.markApplied(id, obs)
+	if correction {
+		s.countCorrection(fields)
+	}
 	return nil
 }
 
@@ -342,7 +367,7 @@ func (s *step) track() objects.Digest {
 }
 
 // markApplied records that the object shows the template.
-func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction bool) {
+func (s *step) markApplied(id objects.Digest, obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	rec := s.run.rollout.applied.At(s.Key)
@@ -353,15 +378,19 @@ func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction 
 	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
 		s.run.rollout.clearFailures(s.Key)
 	}
-	if correction {
-		rival := ""
-		if s.Live != nil {
-			rival = s.Live.Writer
-		}
-		rec.CountCorrection(rival, s.run.Cluster.Now())
-		if rec.Contention.Throttled() {
-			s.run.Happened(Event{Kind: Fight})
-		}
+}
+
+// countCorrection records that fields of others were put back.
+func (s *step) countCorrection(fields []string) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec, rival := s.run.rollout.applied.At(s.Key), ""
+	if s.Live != nil {
+		rival = s.Live.Writer
+	}
+	rec.CountCorrection(rival, fields, s.run.Cluster.Now())
+	if rec.Contention.Throttled() {
+		s.run.Happened(Event{Kind: Fight})
 	}
 }
 

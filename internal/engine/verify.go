@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -33,7 +34,7 @@ func (s *step) verify(ctx context.Context) error {
 		s.setContent(differs)
 		return nil
 	case s.Live.Matches:
-		s.markApplied(id, s.Live, false)
+		s.markApplied(id, s.Live)
 		return nil
 	case s.Live.StaleFields:
 		s.setContent(differs) // not even a dry run is possible
@@ -46,11 +47,11 @@ func (s *step) verify(ctx context.Context) error {
 	}
 	wanted := s.run.Tracker.Observe(s.Key, dry)
 	if wanted.Projection == s.Live.Projection {
-		s.markApplied(id, s.Live, false)
+		s.markApplied(id, s.Live)
 		return nil
 	}
 	if s.Report {
-		s.markApplied(id, wanted, false) // what differs from it is named, and left
+		s.markApplied(id, wanted) // what differs from it is named, and left
 		return nil
 	}
 	s.setContent(differs)
@@ -101,7 +102,7 @@ func (s *step) record(ctx context.Context) error {
 		return err
 	}
 	Guard(former, s.Live, s.Desired.Owner(s.Metadata.Owner))
-	dry, err := s.send(ctx, former, true)
+	dry, err := s.send(ctx, former, apply.ApplyRequest{Force: true, DryRun: true})
 	if err != nil {
 		return err
 	}

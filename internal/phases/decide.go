@@ -370,6 +370,14 @@ func otherManager(c DecisionInput) string {
 	return "another writer"
 }
 
+// contested names the fields that another manager changed, where they are known.
+func contested(c DecisionInput) string {
+	if f := c.Applied.Contention; f != nil && len(f.Fields) > 0 {
+		return counted(f.Fields)
+	}
+	return "it"
+}
+
 // by names the field manager that wrote the object last, unless it is the engine's.
 func by(live *objects.Observed) string {
 	if live.Writer == "" {
@@ -402,7 +410,8 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 	case !same && c.Report:
 		return Decision{Drift: "was changed" + by(live)}
 	case !same:
-		return correction(c, Correct, otherManager(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
+		return correction(c, Correct, otherManager(c)+" changes "+contested(c)+" back again and again; corrected again after a pause: let only one of both set the field, or leave it to the other one by the annotation "+
+			c.Owner.Names.IgnoredFieldsAnnotation)
 	case r.Labels != c.Labels && c.Relabel:
 		return Decision{Action: Relabel}
 	}

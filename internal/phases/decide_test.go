@@ -371,6 +371,10 @@ func TestDecide(t *testing.T) {
 			want: phases.Wait, says: "field manager tuner changes it back", retry: 700 * time.Millisecond, reason: "then it is a fight",
 		},
 		{
+			name: "drift of known fields", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.Fields = []string{".data.a", ".data.b"} })},
+			want: phases.Wait, says: "field manager tuner changes .data.a, .data.b back", retry: time.Second, reason: "the field is what both writers have to agree on",
+		},
+		{
 			name: "drift, by an unknown manager", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
 			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields may not tell",
 		},

@@ -283,12 +283,16 @@ type Contention struct {
 	// last one happened.
 	Corrections int
 	Corrected   time.Time
-	// OtherManager is the other field manager of the last drift, where it is known.
+	// OtherManager is the other field manager of the last drift, and Fields those that it set, where they are known.
 	OtherManager string
+	Fields       []string
 }
 
 // freeCorrections are made without a pause.
 const freeCorrections = 5
+
+// Impends reports whether the next correction is followed by a pause.
+func (c *Contention) Impends() bool { return c != nil && c.Corrections >= freeCorrections-1 }
 
 // Throttled reports whether the next correction is made after a pause.
 func (c *Contention) Throttled() bool { return c != nil && c.Corrections >= freeCorrections }
@@ -358,12 +362,12 @@ func (r *Applied) preflightFailed(d *objects.Desired) bool {
 // again reports whether a write of d would put back the former content.
 func (r *Applied) again(d *objects.Desired) bool { return r.Content == d.Content }
 
-// CountCorrection remembers a correction of what another manager wrote, "" where that is not known: one
+// CountCorrection remembers a correction of fields that another manager wrote, "" where that is not known: one
 // that follows another within a quarter of an hour is contention with another writer.
-func (r *Applied) CountCorrection(otherManager string, now time.Time) {
+func (r *Applied) CountCorrection(otherManager string, fields []string, now time.Time) {
 	n := 1
 	if f := r.Contention; f != nil && now.Sub(f.Corrected) <= 15*time.Minute {
 		n += f.Corrections
 	}
-	r.Contention = &Contention{Corrections: n, Corrected: now, OtherManager: otherManager}
+	r.Contention = &Contention{Corrections: n, Corrected: now, OtherManager: otherManager, Fields: fields}
 }

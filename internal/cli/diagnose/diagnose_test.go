@@ -44,6 +44,10 @@ func TestRefused(t *testing.T) {
 		},
 		{phases.Collision(nil, objects.Owner{Names: apinames.Default}), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Take it over by kubectl package adopt"},
 		{
+			"field manager tuner changes .data.level back again and again; corrected again after a pause: let only one of both set the field",
+			ReasonContention, "ConfigMap shop/web: field manager tuner changes .data.level back again and again", "Let only one of both set the field",
+		},
+		{
 			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
 			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",
 		},

@@ -16,6 +16,7 @@ const (
 	ReasonPackage        Reason = "Package"
 	ReasonTarget         Reason = "Target"
 	ReasonCollision      Reason = "Collision"
+	ReasonContention     Reason = "Contention"
 	ReasonWebhook        Reason = "Webhook"
 	ReasonWebhookFailed  Reason = "WebhookFailed"
 	ReasonQuota          Reason = "Quota"

@@ -31,6 +31,9 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("leave it out here"):
 		what, remedy, _ := strings.Cut(message, ": ")
 		return of(ReasonCollision, object+" "+what, upper(remedy))
+	case says(" again and again"):
+		what, remedy, _ := strings.Cut(message, ": ")
+		return of(ReasonContention, object+": "+what, upper(remedy))
 	case says("failed calling webhook"):
 		return webhookFailed(object, message), true
 	case says("admission webhook ") && says("denied the request"):
