@@ -163,6 +163,14 @@ func (v *validator) withoutTests(u *unit) {
 		return
 	}
 	namespaced, cluster := v.withDefaults(u, exampleOptions(u.component, false)), v.withDefaults(u, exampleOptions(u.component, true))
+	if i := slices.IndexFunc(namespaced, outOfScope("kind")); i >= 0 {
+		// What else a Package lacks does not matter, nor the namespaces that a ClusterPackage can have by default.
+		p := u.result.At(violation.ReasonObjectScope, "spec.scopes").Because("Leave Namespaced out.", "%s is cluster-scoped, and a Package may only bring objects of its own namespace", namespaced[i].Object)
+		if slices.ContainsFunc(cluster, outOfScope("metadata.namespace")) {
+			cluster = append(slices.DeleteFunc(cluster, outOfScope("metadata.namespace")), p)
+		}
+		namespaced = append(slices.DeleteFunc(namespaced, func(p violation.Violation) bool { return !slices.Contains(cluster, p) }), p)
+	}
 	both := func(p violation.Violation) bool { return slices.Contains(namespaced, p) && slices.Contains(cluster, p) }
 	if len(namespaced) > 0 && len(cluster) > 0 && !slices.ContainsFunc(namespaced, both) {
 		v.problems = append(append(v.problems, namespaced...), cluster...)
@@ -177,6 +185,10 @@ func (v *validator) withoutTests(u *unit) {
 			}
 		}
 	}
+}
+
+func outOfScope(field string) func(violation.Violation) bool {
+	return func(p violation.Violation) bool { return p.Reason == violation.ReasonObjectScope && p.Field == field }
 }
 
 func inScope(kind string, p violation.Violation) violation.Violation {

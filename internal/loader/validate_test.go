@@ -34,9 +34,19 @@ func TestValidate(t *testing.T) {
 			pkg("manifest.yaml", plain, "a.yaml", strings.Replace(configMap("a", "frist", ""), "v1\nkind: ConfigMap", "example.com/v1\nkind: X", 1)), []string{`phase "frist"`}, nil,
 		},
 		{
+			"one problem says that cluster-scoped objects and the scope Namespaced do not go together",
+			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", strings.NewReplacer("ConfigMap", "Namespace").Replace(configMap("b", "first", "")+"---\n"+configMap("c", "first", ""))),
+			[]string{"spec.scopes: v1 Namespace b is cluster-scoped"}, nil,
+		},
+		{
+			"or a warning, if it can be installed as a ClusterPackage",
+			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "  namespace: x\n"), "b.yaml", strings.NewReplacer("ConfigMap", "Namespace").Replace(configMap("b", "first", "")+"---\n"+configMap("c", "first", ""))),
+			nil, []string{"spec.scopes: as a Package: v1 Namespace b is cluster-scoped"},
+		},
+		{
 			"a package that fails in each scope for another reason can be installed in none",
-			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", strings.Replace(configMap("b", "first", ""), "ConfigMap", "Namespace", 1)),
-			[]string{"Namespace is cluster-scoped", "ConfigMap is namespaced"}, nil,
+			pkg("manifest.yaml", plain+"  permissions: {aggregateTo: [view]}\n", "a.yaml", configMap("a", "first", "")),
+			[]string{"spec.permissions.aggregateTo: a ClusterRole is cluster-scoped", "ConfigMap is namespaced"}, nil,
 		},
 		{
 			"a namespace in a namespaced package fits one namespace only",
