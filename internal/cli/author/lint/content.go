@@ -1,8 +1,11 @@
 package lint
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -51,7 +54,7 @@ func imageRule(latest bool) func(*oneCase, reporter) {
 		for _, o := range c.of(kindsWithPods...) {
 			fields.Containers(o.Object, func(path, _ string, container map[string]any) {
 				image := fields.Text(container, "image")
-				if image != "" && !pinned(image) && hasLatestTag(image) == latest && !c.placeholder(o, image) {
+				if image != "" && !pinned(image) && hasLatestTag(image) == latest && !c.configured(image) {
 					r.at(o, fmt.Sprintf("%s[name=%q].image", path, fields.Text(container, "name")), remedy, "%s", image)
 				}
 			})
@@ -59,9 +62,11 @@ func imageRule(latest bool) func(*oneCase, reporter) {
 	}
 }
 
-// placeholder reports whether an image is only the default of the configuration: every installation has its own.
-func (c *oneCase) placeholder(o *object, image string) bool {
-	return c.Name == "" && strings.HasSuffix(o.source.Path, ".gotmpl") && !strings.Contains(string(c.files[o.source.Path]), image)
+// configured reports whether an image is a value of the configuration: a test case and a default only stand in for what
+// each installation names.
+func (c *oneCase) configured(image string) bool {
+	values, err := json.Marshal(c.Package.Config)
+	return err == nil && bytes.Contains(values, strconv.AppendQuote(nil, image))
 }
 
 func pinned(image string) bool { return strings.Contains(image, "@") || image == loader.StaticImage }

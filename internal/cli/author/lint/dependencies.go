@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// undeclaredAPI passes over packages that depend on others: what those bring is not known here.
+// undeclaredAPI reports each API once. It passes over packages that depend on others: what those bring is not known here.
 func undeclaredAPI(c *oneCase, r reporter) {
 	dependencies := c.Package.Dependencies
 	if slices.ContainsFunc(dependencies, func(d corev1alpha1.Dependency) bool { return d.Package != nil }) {
@@ -19,15 +19,17 @@ func undeclaredAPI(c *oneCase, r reporter) {
 	openShift := slices.ContainsFunc(c.manifest.Spec.Constraints, func(constraint manifestsv1alpha1.PackageManifestConstraint) bool {
 		return slices.Contains(constraint.Platform, manifestsv1alpha1.PlatformOpenShift)
 	})
+	known := slices.Clone(c.Package.Provides)
 	for _, o := range c.objects {
 		api := corev1alpha1.ProvidedAPI{APIVersion: o.GetAPIVersion(), Kind: o.GetKind()}
 		_, builtIn := loader.BuiltInScope(o.kind)
 		declared := slices.ContainsFunc(dependencies, func(d corev1alpha1.Dependency) bool {
 			return d.API != nil && d.API.APIVersion == api.APIVersion && d.API.Kind == api.Kind
 		})
-		if builtIn || declared || openShift && strings.HasSuffix(o.kind.Group, ".openshift.io") || slices.Contains(c.Package.Provides, api) {
+		if builtIn || declared || openShift && strings.HasSuffix(o.kind.Group, ".openshift.io") || slices.Contains(known, api) {
 			continue
 		}
+		known = append(known, api)
 		r.at(o, "", fmt.Sprintf("Add {name: …, api: {apiVersion: %s, kind: %s}} to spec.dependencies.", api.APIVersion, api.Kind),
 			"neither Kubernetes nor the package brings %s %s, and no dependency names it", api.APIVersion, api.Kind)
 	}

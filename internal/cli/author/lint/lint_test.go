@@ -212,7 +212,7 @@ func TestRules(t *testing.T) {
 		{"missing-probe", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: StatefulSet}"},
 			edit{"{kind: {group: apps, kind: Deployment}}", "{kind: {group: apps, kind: Deployment}, selector: {matchLabels: {package-operator.run/package: shop}}}",
 				"  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""},
-			"no probe judges it", nil},
+			"no probe judges shop", nil},
 		{"ready-at-once", edit{"  minReadySeconds: 5\n", ""}, edit{"  minReadySeconds: 5\n", "", `"{{ .images.shop }}"`, `"{{ .images.shop }}", readinessProbe: {tcpSocket: {port: 80}}`},
 			"minReadySeconds is 0", nil},
 		{"custom-resource-probe", edit{"  config:\n", "  - selector: {kind: {group: shop.example.com, kind: Item}}\n    probes: [{condition: {type: Ready, status: \"True\"}}]\n  config:\n"}, nil,
@@ -230,6 +230,9 @@ func TestRules(t *testing.T) {
 			"deleting the package deletes the data in data", nil},
 		{"latest-image", edit{"{{ .images.shop }}", "localhost:5000/shop"}, edit{"{{ .images.shop }}", "localhost:5000/shop:v1"},
 			`spec.template.spec.containers[name="shop"].image localhost:5000/shop`, nil},
+		{"latest-image", edit{"{{ .images.shop }}", "{{ .config.registry }}/shop", "        shop:\n", "        registry: {type: string, description: Host., default: None}\n        shop:\n"},
+			edit{"{{ .images.shop }}", "{{ .config.image }}", "        shop:\n", "        image: {type: string, description: Image., default: None}\n        shop:\n", "{metadata: {name: shop-two}}", "{metadata: {name: shop-two}}, config: {image: 'shop:latest'}"},
+			"image None/shop", nil},
 		{"latest-image", edit{"{{ .images.shop }}", "shop:latest"}, edit{"{{ .images.shop }}", "shop:latest@sha256:0123456789012345678901234567890123456789012345678901234567890123"}, "shop:latest", nil},
 		{"unpinned-image", edit{"{{ .images.shop }}", "example.com/shop:v1"}, nil, "example.com/shop:v1", nil},
 		{"selector-mismatch", edit{"matchLabels: {app: shop}", "matchLabels: {app: shop, tier: web}"}, nil, "its pods have no label tier: web", nil},
@@ -309,9 +312,30 @@ apiVersion: manifests.package-operator.run/v1alpha1
 kind: PackageManifest
 metadata: {name: needy}
 spec:
-  scopes: [Namespaced]
+  scopes: [Cluster]
   phases: [{name: one}, {name: two}]
   config: {openAPIV3Schema: {type: object, required: [image], properties: {image: {type: string, description: Image.}}}}
+-- crd.yaml
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: items.example.com, annotations: {package-operator.run/phase: one}}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Item, listKind: ItemList, plural: items, singular: item}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+-- items.yaml
+apiVersion: example.com/v1
+kind: Item
+metadata: {name: a, annotations: {package-operator.run/phase: two}}
+---
+apiVersion: example.org/v1
+kind: Other
+metadata: {name: a, annotations: {package-operator.run/phase: two}}
+---
+apiVersion: example.org/v1
+kind: Other
+metadata: {name: b, annotations: {package-operator.run/phase: two}}
 -- secret.yaml
 apiVersion: v1
 kind: Secret
@@ -330,9 +354,11 @@ func TestNotRendered(t *testing.T) {
 	want := []string{
 		"error manifest.yaml test.template templates were not rendered, and rules about their objects not checked: these have no default: spec.config.image",
 		`error secret.yaml:3 stringData it has a value for "password"`,
+		"warning crd.yaml:3 metadata.annotations deleting the package deletes every Item in the cluster",
+		"warning crd.yaml:3 no probe judges items.example.com",
 		"warning manifest.yaml test.template there is no test case",
 		"warning manifest.yaml spec.version there is no version",
-		"info manifest.yaml spec.display there is none",
+		"info items.yaml:7 neither Kubernetes nor the package brings example.org/v1 Other, and no dependency names it",
 	}
 	require.Equal(t, want, found(t, files(needy), Options{}))
 }
@@ -395,9 +421,9 @@ func TestGoodPackageHasNoFindings(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	bad := edit{"  version: 1.0.0\n", "", ", maintainers: [{name: Us}]", ""}.apply(t)
-	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", "info manifest.yaml spec.display it has no maintainers"}, found(t, bad, Options{}), "sorted by level, each once")
-	if got := found(t, bad, Options{Disable: []string{"no-version", "no-display"}}); len(got) > 0 {
+	bad := edit{"  version: 1.0.0\n", "", "{name: last}", "{name: last}, {name: none}", ", maintainers: [{name: Us}]", ""}.apply(t)
+	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", `info manifest.yaml spec.phases[5] no object is in the phase "none"`}, found(t, bad, Options{}), "sorted by level, each once")
+	if got := found(t, bad, Options{Disable: []string{"no-version", "empty-phase"}}); len(got) > 0 {
 		t.Errorf("disabled: %q", got)
 	}
 	annotated := edit{"  version: 1.0.0\n", "", "metadata: {name: shop}", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-version, no-tests'}}"}.apply(t)

@@ -41,8 +41,8 @@ func noVersion(c *oneCase, r reporter) {
 }
 
 func noDisplay(c *oneCase, r reporter) {
-	if c.Component != "" {
-		return // a catalogue shows the package
+	if c.Component != "" || c.manifest.Spec.Version == "" {
+		return // a catalogue shows the package, if it has a version
 	}
 	display := c.manifest.Spec.Display
 	if display == nil {

@@ -101,7 +101,7 @@ func foreignNamespace(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		if ns := o.GetNamespace(); ns != "" && ns != c.namespace && !slices.Contains(brought, ns) {
 			brought = append(brought, ns) // one finding for each namespace
-			r.at(o, "metadata.namespace", "Bring the Namespace in an earlier phase, or say in the README that it has to exist.", "the package does not bring the namespace %q", ns)
+			r.at(o, "metadata.namespace", "Bring the Namespace in an earlier phase if it is the package's own; otherwise say in the README that it has to exist.", "the package does not bring the namespace %q", ns)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/probes"
 )
 
@@ -29,10 +31,18 @@ var statusKinds = map[schema.GroupKind]string{
 	apiKind:         `the condition Available`,
 }
 
+// missingProbe reports each kind once, at the first object that no probe judges: one probe judges them all.
 func missingProbe(c *oneCase, r reporter) {
-	for _, o := range c.objects {
-		if advice, known := statusKinds[o.kind]; known && !c.probed(o) {
-			r.at(o, "", "Probe "+advice+".", "no probe judges it")
+	for kind, advice := range statusKinds {
+		var first *object
+		var names []string
+		for _, o := range c.of(kind) {
+			if !c.probed(o) {
+				first, names = cmp.Or(first, o), append(names, o.GetName())
+			}
+		}
+		if first != nil {
+			r.at(first, "", "Probe "+advice+".", "no probe judges %s", violation.Listed(names))
 		}
 	}
 }
