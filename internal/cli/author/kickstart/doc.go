@@ -6,8 +6,8 @@
 //
 // The result passes validation. [Result.Notes] name objects and fields that were dropped,
 // moved or could not be known. Phases and probes follow from kinds: nothing waits for
-// what a later phase brings (a claim on a volume is bound only when a pod uses it, so it
-// is in the phase of the pods), and probes are those of kstatus.
+// what a later phase brings, nor for what its own fields hold back, and probes are those
+// of kstatus.
 //
 // The same input and options give the same files, so that the files of two releases can be
 // compared and merged by version control.

@@ -284,7 +284,7 @@ func TestPhasesAndProbes(t *testing.T) {
 		probes              int
 		unknown             bool
 	}{
-		"claim":         {"it is bound by a pod, so not before the pods", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}", "deploy", 1, false},
+		"claim":         {"it may be bound by no pod", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}", "deploy", 0, false},
 		"balancer":      {"it may never get an address", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer, ports: [{port: 80}]}", "deploy", 0, false},
 		"service":       {"nothing to wait for", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}", "deploy", 0, false},
 		"webhook":       {"after what serves it", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}", "admission", 0, false},

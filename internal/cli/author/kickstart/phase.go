@@ -63,7 +63,7 @@ func comparePhases(a, b string) int {
 // alignPhases moves objects between phases until no probed object is in an earlier phase
 // than one that it needs. Objects without probes, and a webhook configuration or an
 // APIService that its server may complete, move to the object that needs them. Probed
-// workloads and claims move to the phase of the objects that they need. Objects that need
+// workloads move to the phase of the objects that they need. Objects that need
 // one another end in one phase.
 func (m *maker) alignPhases(all []*object) {
 	needs := gates.Needs(all)

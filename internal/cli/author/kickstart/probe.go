@@ -21,9 +21,18 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	used := map[schema.GroupKind]bool{}
 	named := map[schema.GroupKind][]string{}
 	for _, o := range all {
-		used[o.kind()] = true
+		if stopped(o) == "" {
+			used[o.kind()] = true
+		}
 		if d := m.defined[o.kind()]; d != nil && len(d.conditions) > 0 && !presets.Probed(o.kind()) {
 			named[o.kind()] = append(named[o.kind()], o.String())
+		}
+	}
+	for _, o := range all {
+		if field := stopped(o); field != "" && used[o.kind()] {
+			m.note("%s never becomes ready with %s, and the probe of its kind waits for it: remove the field, or leave the object out of the probe by a label", o, field)
+		} else if field != "" {
+			m.note("%s never becomes ready with %s, so nothing waits for it", o, field)
 		}
 	}
 	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
@@ -38,6 +47,17 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	out, unknown = presets.Probes(used)
 	unknown = slices.DeleteFunc(unknown, func(kind string) bool { return len(named[schema.ParseGroupKind(kind)]) > 0 })
 	return out, unknown
+}
+
+// stopped returns the field, if any, that keeps a workload from becoming ready.
+func stopped(o *object) string {
+	switch {
+	case o.is("apps", "Deployment") && fields.Bool(o.value, "spec", "paused"):
+		return "spec.paused"
+	case o.is("batch", "Job") && fields.Bool(o.value, "spec", "suspend"):
+		return "spec.suspend"
+	}
+	return ""
 }
 
 // readyColumn is a printer column that shows a condition by which custom resources report

@@ -1,6 +1,7 @@
 package kickstart_test
 
 import (
+	"strings"
 	"testing"
 
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
@@ -27,6 +28,23 @@ func TestProbesOfWorkloads(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: no probes", kind)
+		}
+	}
+}
+
+// Nothing waits for what the input itself holds back; if others of the kind have to be waited for, a note says so.
+func TestStoppedWorkloads(t *testing.T) {
+	t.Parallel()
+	const paused, running = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {paused: true}\n", "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: 0}\n"
+	for text, want := range map[string]string{
+		paused:           "Deployment shop/a never becomes ready with spec.paused, so nothing waits for it",
+		paused + running: "Deployment shop/a never becomes ready with spec.paused, and the probe of its kind waits for it",
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {suspend: true}\n": "Job shop/a never becomes ready with spec.suspend, so nothing waits for it",
+	} {
+		result := made(t, kickstart.Options{Namespace: "shop"}, text)
+		probed := strings.Contains(string(result.Files["manifest.yaml"]), "group: apps")
+		if !strings.Contains(strings.Join(result.Notes, "\n"), want) || probed != (text == paused+running) || len(result.Unprobed) > 0 {
+			t.Errorf("%s: notes %q, unprobed %q, probed %t", text, result.Notes, result.Unprobed, probed)
 		}
 	}
 }
