@@ -25,6 +25,8 @@ type object struct {
 	source    loader.Source
 	// home is the namespace where it lands.
 	home string
+	// collision is its annotation, which is not part of it any more, or the default.
+	collision corev1alpha1.CollisionProtection
 }
 
 // Content implements gates.Object.
@@ -70,6 +72,7 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 		for j, u := range phase {
 			o := &object{
 				Unstructured: u, kind: u.GroupVersionKind().GroupKind(), phase: i, phaseName: of.Package.Phases[i].Name, source: of.Package.Sources[i][j],
+				collision: of.Package.Phases[i].Objects[j].CollisionProtection,
 			}
 			o.home = c.namespaceOf(o)
 			c.objects = append(c.objects, o)
@@ -159,6 +162,9 @@ var (
 	clusterRoleKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}
 	roleBindingKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 	clusterRoleBindingKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}
+
+	packageKind        = schema.GroupKind{Group: corev1alpha1.GroupName, Kind: "Package"}
+	clusterPackageKind = schema.GroupKind{Group: corev1alpha1.GroupName, Kind: "ClusterPackage"}
 
 	validatingKind = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}
 	mutatingKind   = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}

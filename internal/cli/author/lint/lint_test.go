@@ -132,6 +132,7 @@ const (
 	crdStatus   = "{status: {type: object, properties"
 	crdSpec     = "{spec: {type: object, x-kubernetes-preserve-unknown-fields: true}, "
 	autoscaler  = "---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\nspec: {maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: shop}}\n"
+	part        = "---\napiVersion: package-operator.run/v1alpha1\nkind: ClusterPackage\nmetadata: {name: part, annotations: {package-operator.run/phase: last, package-operator.run/collision-protection: None}}\n"
 	certificate = "---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
 )
 
@@ -261,6 +262,8 @@ func TestRules(t *testing.T) {
 		{"finalizer", edit{"{name: first, namespace: shop,", "{name: first, namespace: shop, finalizers: [example.com/hold],"}, nil, "its deletion waits for example.com/hold", nil},
 		{"template-in-plain-file", edit{`resources: ["*"]`, `resources: ["{{ .config.shop }}"]`}, edit{`resources: ["*"]`, `resources: ["{{ $labels.config }}"]`},
 			"role.yaml:4 {{ .config.shop }} is installed literally", nil},
+		{"package-collision-protection", edit{otherItem, otherItem + part + "spec: {image: a}\n"}, edit{otherItem, otherItem + part + "spec: {image: a, collisionProtection: None}\n"},
+			"it is about the ClusterPackage itself, and not about its objects", nil},
 		{"unread-object", edit{"\n-- item.yaml", "\n-- more.json\n{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\"}\n-- item.yaml"}, edit{"\n-- item.yaml", "\n-- dashboard.json\n{\"kind\": \"x\"}\n-- item.yaml"},
 			"error more.json the object is not installed", nil},
 		{"number-as-float", edit{`"{{ .package.metadata.name }}"`, `"size: 1e+06"`}, edit{`"{{ .package.metadata.name }}"`, `"size: 1000000"`}, "stringData.password 1e+06 is how", nil},

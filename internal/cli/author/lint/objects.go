@@ -29,6 +29,14 @@ func systemNamespace(c *oneCase, r reporter) {
 	}
 }
 
+func packageCollisionProtection(c *oneCase, r reporter) {
+	for _, o := range c.of(packageKind, clusterPackageKind) {
+		if o.collision != corev1alpha1.CollisionProtectionPrevent && fields.Text(o.Object, "spec", "collisionProtection") == "" {
+			r.at(o, document.Child("metadata.annotations", corev1alpha1.CollisionProtectionAnnotation), "Set its spec.collisionProtection, if its objects are meant.", "it is about the %s itself, and not about its objects", o.kind.Kind)
+		}
+	}
+}
+
 func finalizer(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		if names := o.GetFinalizers(); len(names) > 0 {

@@ -12,11 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -58,6 +61,19 @@ func TestOptionsForTheManager(t *testing.T) {
 		p := &Pipeline{Memory: quota.New(0)}
 		if got := p.optionsFor(Request{Pkg: newPackage(), Manager: version}, &sources.Values{}).ManagerVersion; got != version {
 			t.Errorf("%s: got %q", version, got)
+		}
+	}
+}
+
+// The annotation of objects on a Package is named, unless the field says it as well.
+func TestCollisionProtectionOfAPackage(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []corev1alpha1.CollisionProtection{"", corev1alpha1.CollisionProtectionNone} {
+		pkg := newPackage()
+		pkg.Annotations, pkg.Spec.CollisionProtection = map[string]string{corev1alpha1.CollisionProtectionAnnotation: "None"}, mode
+		got := (&Pipeline{}).contentOf(Request{Pkg: pkg}, &registry.Image{}, &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}).Warnings
+		if (len(got) == 1) != (mode == "") {
+			t.Errorf("%q: %q", mode, got)
 		}
 	}
 }

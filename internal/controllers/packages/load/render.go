@@ -187,5 +187,8 @@ func (p *Pipeline) contentOf(in Request, image *registry.Image, pkg *loader.Pack
 	for _, warning := range pkg.Warnings {
 		loaded.Warnings = append(loaded.Warnings, warning.String())
 	}
+	if in.Pkg.GetAnnotations()[corev1alpha1.CollisionProtectionAnnotation] != "" && in.Pkg.PackageSpec().CollisionProtection == "" {
+		loaded.Warnings = append(loaded.Warnings, "the annotation "+corev1alpha1.CollisionProtectionAnnotation+" is for objects of packages: set spec.collisionProtection")
+	}
 	return loaded
 }
