@@ -19,7 +19,8 @@ import (
 )
 
 // recover handles the error of a step: after a lost race the object is read again,
-// anything else is recorded.
+// anything else is recorded. So is a conflict about an object that is as it was judged,
+// which no other attempt would resolve: a webhook may answer so.
 func (s *step) recover(ctx context.Context, err error) error {
 	switch class := apply.Classify(err); {
 	case class == apply.Absent && s.Desired == nil:
@@ -28,6 +29,10 @@ func (s *step) recover(ctx context.Context, err error) error {
 		obs, lookErr := s.read(ctx)
 		if lookErr != nil {
 			s.run.fail(s.Step, lookErr, false)
+			return nil
+		}
+		if s.Live != nil && obs != nil && obs.UID == s.Live.UID && obs.ResourceVersion == s.Live.ResourceVersion {
+			s.run.fail(s.Step, err, false)
 			return nil
 		}
 		if s.Action == phases.Create && obs != nil {

@@ -147,6 +147,8 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 		}}, nil)}
 	}
 	seen := guards{"uid-seen", "42"}
+	terminating := controlledBy("us")
+	terminating.Terminating = true
 	for _, tc := range []struct {
 		action phases.Action
 		live   *objects.Observed
@@ -160,6 +162,7 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 		{phases.Relabel, controlledBy("us"), seen, "labels come last, and are a write like any other"},
 		{phases.Adopt, controlledBy("other"), seen, "only what the collision rules saw is taken over"},
 		{phases.Delete, controlledBy("us"), seen, "someone may have taken it over since"},
+		{phases.Delete, terminating, seen, "the garbage collector does not let go"},
 		{phases.Release, controlledBy("us"), guards{"uid-read", "77"}, "references are taken off the object that was just read"},
 	} {
 		t.Run(tc.action.String(), func(t *testing.T) {
@@ -182,6 +185,18 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 				t.Errorf("%s: the guards of %s (-want +got):\n%s", tc.reason, writes[0].Body, diff)
 			}
 		})
+	}
+}
+
+// TestRefusedWithoutARace: a conflict about an object that is as it was judged is no lost race. The write is repeated after
+// a pause, not at once for ever: a webhook can refuse with any code.
+func TestRefusedWithoutARace(t *testing.T) {
+	t.Parallel()
+	for version, pauses := range map[string]bool{"76": false, "77": true} {
+		one := newStep(t, &refuser{}, phases.Delete, &objects.Observed{UID: "uid-read", ResourceVersion: version})
+		one.run.Cluster.(*cluster.Connection).Cache = emptyCache(t)
+		require.NoError(t, one.recover(t.Context(), one.do(t.Context())))
+		require.Equal(t, pauses, one.run.rollout.applied.At(one.Key).Failure != nil)
 	}
 }
 

@@ -9,17 +9,23 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// delete deletes the object as it was decided on, and no other state of it.
+// delete deletes the object as it was decided on, and no other state of it. One that is being deleted
+// already loses the finalizer of the garbage collector.
 func (s *step) delete(ctx context.Context) error {
 	writes, err := s.writes(ctx)
 	if err != nil {
 		return err
+	}
+	if s.Live.Terminating {
+		return s.releaseCollected(ctx, writes)
 	}
 	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, s.propagation())
 	if err != nil {
@@ -28,6 +34,23 @@ func (s *step) delete(ctx context.Context) error {
 	if gone {
 		s.gone()
 		return nil
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.keep(live)
+	return nil
+}
+
+// releaseCollected takes the finalizer of the garbage collector off, which is the only one. A DELETE in the
+// background does it as well, but not of a certain version: the API server compares that when the finalizer is off.
+func (s *step) releaseCollected(ctx context.Context, writes cluster.Writes) error {
+	patch, err := json.Marshal(append(unchanged(s.Live.UID, s.Live.ResourceVersion), map[string]any{"op": "remove", "path": "/metadata/finalizers"}))
+	if err != nil {
+		return err
+	}
+	live, err := writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
+	if err != nil {
+		return err
 	}
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -105,7 +128,7 @@ func (s *step) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	operations := append(unchanged(live), s.run.rollout.replaceOwners(live, s.Retainer)...)
+	operations := append(unchanged(live.GetUID(), live.GetResourceVersion()), s.run.rollout.replaceOwners(live, s.Retainer)...)
 	patch, err := json.Marshal(append(operations, s.run.rollout.restoreLabel(live)...))
 	if err != nil {
 		return err
@@ -154,17 +177,17 @@ func (r *Rollout) isOurs(ref objects.Reference) bool {
 }
 
 // unchanged returns the tests of a JSON patch that an object is still the one that was read.
-func unchanged(live *unstructured.Unstructured) []map[string]any {
+func unchanged(uid types.UID, resourceVersion string) []map[string]any {
 	return []map[string]any{
-		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
-		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+		{"op": "test", "path": "/metadata/uid", "value": string(uid)},
+		{"op": "test", "path": "/metadata/resourceVersion", "value": resourceVersion},
 	}
 }
 
 // releasePatch returns the JSON patch that takes us off the owners, and our labels and
 // annotations off the object, if it is still the one that was read; nil where it has none.
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
-	ops := unchanged(live)
+	ops := unchanged(live.GetUID(), live.GetResourceVersion())
 	tests := len(ops)
 	if r.Owner.Remote() {
 		ops = append(ops, releaseAnnotation(r.Owner.Names, live, r.isOurs)...)

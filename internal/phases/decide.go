@@ -252,7 +252,7 @@ func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 const collectorPatience = 2 * time.Minute
 
 // awaitDeletion judges an object that is being deleted: it is awaited. One that the collector does not let
-// go is deleted once more, in the background: its dependents end after it then.
+// go is deleted without it: its dependents end after it then.
 func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	v := unwatched(c, Decision{Action: Wait, Message: c.terminating(live)}, leavingPause)
 	if v.Action != Wait || live.CollectedSince == 0 || !c.owns(c.controller(live)) {
