@@ -100,6 +100,10 @@ func TestRefused(t *testing.T) {
 			`dry-run apply ConfigMap shop/web: the server was unable to return a response in the time allotted, but may still be processing the request`,
 			ReasonUnanswered, "the API server does not answer in time about ConfigMap shop/web", "It is tried again by itself",
 		},
+		{
+			`.spec.template.spec.containers[name="main"].imagee: field not declared in schema, did you mean "image"?`,
+			ReasonRefused, "ConfigMap shop/web does not fit the schema of its kind: .spec.template", "Correct the object in the package.",
+		},
 		{"the watch of its kind is starting", ReasonUnanswered, "ConfigMap shop/web waits for the first list of its kind", "kubectl get --raw"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
@@ -156,6 +160,7 @@ func TestPod(t *testing.T) {
 	crashing.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 3, Message: "no database"}
 	killed := crashing
 	killed.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}
+	backOff := corev1.ContainerStatus{Name: "main", RestartCount: 2, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}
 	unscheduled := podWith()
 	unscheduled.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."}}
 	gated := podWith()
@@ -172,6 +177,7 @@ func TestPod(t *testing.T) {
 	}{
 		{"an image that is missing", podWith(waits("ImagePullBackOff", "Back-off pulling")), nil, ReasonImagePull, "the image registry.example.com/web:v9 of container main of Pod shop/web-1 cannot be pulled: ImagePullBackOff"},
 		{"a crash with its exit code", podWith(crashing), nil, ReasonCrash, "7 restarts so far: it ended with exit code 3: no database"},
+		{"an end that the kubelet has not called a crash yet", podWith(backOff), nil, ReasonCrash, "main of Pod shop/web-1 crashes again and again, 2 restarts so far: it ended with exit code 0"},
 		{"too little memory", podWith(killed), nil, ReasonCrash, "more memory than its limit"},
 		{"a container that the kubelet ends", podWith(crashing), []corev1.Event{warning("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503", 0)}, ReasonCrash, "7 restarts so far, because it does not pass its liveness probe: HTTP probe failed with statuscode: 503"},
 		{"a probe that failed before the pod was ready", readySince(time.Unix(1000, 0)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", time.Hour)}, ReasonNotReady, "runs and is not ready"},
@@ -221,6 +227,7 @@ func TestRemediesOfPods(t *testing.T) {
 		"no trust":             {podWith(waits("ErrImagePull", `tls: failed to verify certificate: x509: certificate signed by unknown authority`)), "add its authority to the nodes"},
 		"no TLS":               {podWith(waits("ErrImagePull", `http: server gave HTTP response to HTTPS client`)), "The registry has no TLS"},
 		"no credentials":       {podWith(waits("ErrImagePull", `pull access denied, repository does not exist or may require authorization`)), "Give the pod's service account a pull secret"},
+		"no reference":         {podWith(waits("InvalidImageName", `couldn't parse image name "WEB": invalid reference format`)), "Correct the image in the package"},
 		"a rate limit":         {podWith(waits("ErrImagePull", `toomanyrequests: You have reached your pull rate limit`)), "limits the rate of pulls"},
 		"an image that is not": {podWith(waits("ErrImagePull", `registry.example.com/web:v9: not found`)), "Check that the image exists under that name"},
 	} {

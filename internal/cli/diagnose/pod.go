@@ -86,10 +86,9 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus, events []corev1.Event) 
 		w := s.State.Waiting
 		f.link.State, f.link.Message = w.Reason, w.Message
 		c = waiting(p, s, c, events)
-	case s.State.Terminated != nil && s.State.Terminated.ExitCode != 0:
+	case s.State.Terminated != nil && (s.State.Terminated.ExitCode != 0 || s.RestartCount > 0 && alwaysRestarted(p, s.Name)):
 		f.link.State, f.link.Message = ended(s.State.Terminated), s.State.Terminated.Message
-		c.reason, c.text = ReasonCrash, fmt.Sprintf("container %s of %s %s%s", s.Name, object, ended(s.State.Terminated), said(s.State.Terminated.Message))
-		c.remedy = afterEnd(p, s.Name, s.State.Terminated, false)
+		c = crashed(p, s, c, events)
 	case s.State.Running != nil && !s.Ready && !isInit(p, s.Name):
 		f.link.State = "not ready"
 		if last := s.LastTerminationState.Terminated; last != nil {
@@ -113,18 +112,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 		c.text = fmt.Sprintf("the image %s of container %s of %s cannot be pulled: %s%s", imageOf(p, s), s.Name, c.object, w.Reason, said(w.Message))
 		c.remedy = pullRemedy(w.Message)
 	case "CrashLoopBackOff":
-		c.reason = ReasonCrash
-		how := ""
-		if last := s.LastTerminationState.Terminated; last != nil {
-			how = ": it " + ended(last) + said(last.Message)
-		}
-		c.text = fmt.Sprintf("container %s of %s crashes again and again, %s so far%s", s.Name, c.object, terminal.Count(int(s.RestartCount), "restart"), how)
-		c.remedy = afterEnd(p, s.Name, s.LastTerminationState.Terminated, true)
-		if failed := livenessFailure(s.Name, events); failed != "" {
-			c.text = fmt.Sprintf("container %s of %s is restarted again and again, %s so far, because it does not pass its liveness probe: %s",
-				s.Name, c.object, terminal.Count(int(s.RestartCount), "restart"), failed)
-			c.remedy = "Correct the probe or its endpoint, or give the container more time by a startupProbe. " + logs(p, s.Name, true)
-		}
+		c = crashed(p, s, c, events)
 	default:
 		c.reason = ReasonContainer
 		c.text = fmt.Sprintf("container %s of %s cannot start: %s%s", s.Name, c.object, w.Reason, said(w.Message))
@@ -137,12 +125,39 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	return c
 }
 
+// crashed is the cause of a container that has ended. Between two starts the kubelet may report either state, the end or the back-off.
+func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.Event) cause {
+	last, again, how := s.State.Terminated, s.RestartCount > 0, ""
+	if last == nil {
+		last, again = s.LastTerminationState.Terminated, true
+	}
+	if last != nil {
+		how = "it " + ended(last) + said(last.Message)
+	}
+	c.reason, c.remedy = ReasonCrash, afterEnd(p, s.Name, last, s.State.Terminated == nil)
+	c.text = fmt.Sprintf("container %s of %s ", s.Name, c.object)
+	if !again {
+		c.text += strings.TrimPrefix(how, "it ")
+		return c
+	}
+	restarts := terminal.Count(int(s.RestartCount), "restart") + " so far"
+	if failed := livenessFailure(s.Name, events); failed != "" {
+		c.text += "is restarted again and again, " + restarts + ", because it does not pass its liveness probe: " + failed
+		c.remedy = "Correct the probe or its endpoint, or give the container more time by a startupProbe. " + logs(p, s.Name, true)
+		return c
+	}
+	c.text += strings.TrimSuffix("crashes again and again, "+restarts+": "+how, ": ")
+	return c
+}
+
 // pullRemedy depends on how far the node got.
 func pullRemedy(message string) string {
 	says := func(texts ...string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
 	}
 	switch {
+	case says("invalid reference format"):
+		return "Correct the image in the package: it is not a valid reference."
 	case says("connection refused", "no such host", "i/o timeout", "no route to host", "connection reset"):
 		return "The node did not reach the registry: check the host and port in the image, and that the registry runs and the nodes can reach it."
 	case says("x509: ", "certificate"):
@@ -200,6 +215,11 @@ func imageOf(p *corev1.Pod, s *corev1.ContainerStatus) string {
 
 func isInit(p *corev1.Pod, name string) bool {
 	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool { return c.Name == name && c.RestartPolicy == nil })
+}
+
+// alwaysRestarted reports whether a container is not meant to end.
+func alwaysRestarted(p *corev1.Pod, name string) bool {
+	return (p.Spec.RestartPolicy == corev1.RestartPolicyAlways || p.Spec.RestartPolicy == "") && !isInit(p, name)
 }
 
 func ended(t *corev1.ContainerStateTerminated) string {

@@ -113,11 +113,16 @@ func unfit(key objects.Key, object, message string) (cause, bool) {
 			strings.TrimSpace(advice+" The phase goes on by itself as soon as the kind is served."))
 	case says("is being deleted"):
 		return of(ReasonDeleting, object+" "+message, "It goes on when the object is gone. A finalizer is removed by whoever set it.")
+	case misfit.MatchString(message):
+		return of(ReasonRefused, object+" does not fit the schema of its kind: "+message, "Correct the object in the package.")
 	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
 		return of(ReasonRefused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
 	}
 	return cause{}, false
 }
+
+// misfit is what the check against schemas says of a field, before the first write.
+var misfit = regexp.MustCompile(`^\..*: (field not declared in schema|duplicate entries|expected )`)
 
 // unanswered reports whether a message is of a request that timed out, or that the API server puts off.
 func unanswered(reason string) bool {
