@@ -9,13 +9,17 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Message is a message about an object, such as why it is refused.
-type Message struct{ Object, Text string }
+// Message is a message about an object, such as why it is refused, and how many more have it.
+type Message struct {
+	Object, Text string
+	More         int
+}
 
-// GroupedMessage is a message and the objects that have it in common.
+// GroupedMessage is a message and the objects that have it in common; More are not named.
 type GroupedMessage struct {
 	Objects []string
 	Text    string
+	More    int
 }
 
 // GroupMessages groups messages by their text, in order. The request and the object that errors
@@ -24,24 +28,25 @@ func GroupMessages(messages []Message) []GroupedMessage {
 	var groups []GroupedMessage
 	at := map[string]int{}
 	for _, n := range messages {
-		text := withoutObject(n)
+		text := n.Common()
 		i, known := at[text]
 		if !known {
 			i = len(groups)
 			at[text], groups = i, append(groups, GroupedMessage{Text: text})
 		}
-		groups[i].Objects = append(groups[i].Objects, n.Object)
+		groups[i].Objects, groups[i].More = append(groups[i].Objects, n.Object), groups[i].More+n.More
 	}
 	return groups
 }
 
 // Names are the first few objects and the number of the others.
 func (r GroupedMessage) Names() string {
-	const shown = 3
-	if more := len(r.Objects) - shown; more > 0 {
-		return strings.Join(r.Objects[:shown], ", ") + fmt.Sprintf(" and %d more", more)
+	shown := min(len(r.Objects), 3)
+	names := strings.Join(r.Objects[:shown], ", ")
+	if more := len(r.Objects) - shown + r.More; more > 0 {
+		return names + fmt.Sprintf(" and %d more", more)
 	}
-	return strings.Join(r.Objects, ", ")
+	return names
 }
 
 // String is the group as one line, cut to [limits.LineRunes].
@@ -61,8 +66,8 @@ func TruncateTo(text string, runes int) string {
 // requests are how errors of package apply begin.
 var requests = []string{"dry-run apply ", "dry-run create ", "dry-run patch ", "apply ", "create ", "patch ", "delete ", "get "}
 
-// withoutObject removes the request and the object from the beginning of a text.
-func withoutObject(n Message) string {
+// Common is the text without the request and the object at its beginning.
+func (n Message) Common() string {
 	text := strings.TrimSpace(n.Text)
 	name := n.Object[strings.LastIndexAny(n.Object, " /")+1:]
 	isRequest := func(begin string) bool { return strings.HasPrefix(text, begin) }

@@ -232,6 +232,11 @@ type BlockingObject struct {
 	// Message says what the object lacks and, where it can be told, what to do.
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// More is how many further objects of the phase, which are not listed, have the
+	// same message.
+	// +optional
+	More int32 `json:"more,omitempty"`
 }
 
 // ControlledObjectReference names an object that is controlled by the object

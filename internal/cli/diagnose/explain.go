@@ -233,7 +233,7 @@ func (e *explainer) phase(ctx context.Context, report progress.Report) (finding,
 		if b.Phase == first {
 			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 			keys[key.String()] = key
-			notes = append(notes, objects.Message{Object: key.String(), Text: b.Message})
+			notes = append(notes, objects.Message{Object: key.String(), Text: b.Message, More: int(b.More)})
 		}
 	}
 	n := 0
@@ -263,13 +263,14 @@ func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.GroupedMe
 		for _, object := range remark.Objects {
 			out = append(out, objects.GroupedMessage{Objects: []string{object}, Text: remark.Text})
 		}
+		out[len(out)-1].More = remark.More
 	}
 	return out
 }
 
 // names leaves out groups.
 func names(keys map[string]objects.Key, remark objects.GroupedMessage) string {
-	shorter := objects.GroupedMessage{Objects: make([]string, len(remark.Objects))}
+	shorter := objects.GroupedMessage{Objects: make([]string, len(remark.Objects)), More: remark.More}
 	for i, object := range remark.Objects {
 		shorter.Objects[i] = short(keys[object])
 	}

@@ -123,7 +123,7 @@ func (s State) blocked(verb string) string {
 	if name == "" {
 		head = "it " + verb
 	}
-	if len(s.Blocking) >= corev1alpha1.MaxBlockingObjects {
+	if len(items) >= corev1alpha1.MaxBlockingObjects { // else each message is listed, and its objects are counted
 		head = head + ", among others"
 	}
 	return listed(head, items)
@@ -133,7 +133,7 @@ func remarks(blocking []Object, which func(Object) bool) []objects.GroupedMessag
 	var notes []objects.Message
 	for _, b := range blocking {
 		if which(b) {
-			notes = append(notes, objects.Message{Object: b.Name, Text: oneLine(b.Message)})
+			notes = append(notes, objects.Message{Object: b.Name, Text: oneLine(b.Message), More: b.More})
 		}
 	}
 	return objects.GroupMessages(notes)

@@ -41,8 +41,9 @@ type Object struct {
 	Group string
 	Phase string
 	State ObjectState
-	// Message is why a blocked object is not ready.
+	// Message is why a blocked object is not ready, and More how many further ones have it.
 	Message string
+	More    int
 }
 
 // phasesOf corrects a status that calls phases torn down which the deletion has not reached.

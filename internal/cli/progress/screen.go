@@ -45,6 +45,8 @@ type screen struct {
 	Report
 	ScreenOptions
 	lines []string
+	// remarks counts the messages of blocking objects.
+	remarks int
 }
 
 func (s *screen) head() {
@@ -146,11 +148,12 @@ func (s *screen) blocking(phase string, indent int) {
 		if terminal.Line(b.Phase) == terminal.Line(phase) {
 			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 			name := terminal.Line(key.GroupKind().String() + " " + key.NamespacedName())
-			notes = append(notes, objects.Message{Object: name, Text: oneLine(terminal.Text(b.Message))})
+			notes = append(notes, objects.Message{Object: name, Text: oneLine(terminal.Text(b.Message)), More: int(b.More)})
 		}
 	}
 	for _, remark := range objects.GroupMessages(notes) {
 		begin := strings.Repeat(" ", indent)
+		s.remarks++
 		s.lines = append(s.lines, begin+remark.Names(), begin+"  "+s.Styles.Bad(objects.Truncate(remark.Text)))
 	}
 }
@@ -172,7 +175,7 @@ func (s *screen) loose() {
 		}
 		s.blocking(b.Phase, 2)
 	}
-	if len(s.Blocking) >= corev1alpha1.MaxBlockingObjects {
+	if s.remarks >= corev1alpha1.MaxBlockingObjects { // else each message is listed, and its objects are counted
 		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d objects that block are listed.", corev1alpha1.MaxBlockingObjects)))
 	}
 }

@@ -234,7 +234,7 @@ func (s *State) fromRevision(snap Snapshot) {
 		blocked[key] = terminal.Text(b.Message)
 		s.Blocking = append(s.Blocking, Object{
 			Name: s.name(key), Group: terminal.Line(b.Group), Phase: terminal.Line(b.Phase),
-			State: ObjectBlocked, Message: blocked[key],
+			State: ObjectBlocked, Message: blocked[key], More: int(b.More),
 		})
 	}
 	s.Phases = phasesOf(rollout.phases, s.Deleting)

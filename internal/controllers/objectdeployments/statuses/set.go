@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
@@ -75,12 +76,32 @@ func Phases(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.R
 	return statuses
 }
 
-// Blocking names the first objects that a revision waits for.
+// Blocking names the first objects that a revision waits for, one for each message at least; others with a message that is
+// listed are counted.
 func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
-	var objs []corev1alpha1.BlockingObject
+	type group struct{ phase, message string }
+	groupOf := func(b phases.Blocker) group {
+		return group{b.Phase, objects.Message{Object: b.Key.String(), Text: b.Message}.Common()}
+	}
+	groups := sets.New[group]()
 	for _, b := range blocking {
-		if len(objs) == limits.BlockingObjects {
-			break
+		groups.Insert(groupOf(b))
+	}
+	room := max(limits.BlockingObjects-len(groups), 0)
+	var objs []corev1alpha1.BlockingObject
+	entry := map[group]int{}
+	for _, b := range blocking {
+		at, known := entry[groupOf(b)]
+		switch {
+		case known && room == 0:
+			objs[at].More++
+			continue
+		case known:
+			room--
+		case len(entry) == limits.BlockingObjects:
+			continue
+		default:
+			entry[groupOf(b)] = len(objs)
 		}
 		objs = append(objs, corev1alpha1.BlockingObject{
 			Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name,

@@ -1,6 +1,8 @@
 package statuses
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -119,6 +121,38 @@ func TestInTransition(t *testing.T) {
 	} {
 		if got := inTransition([]objectsets.Agent{tc.agent}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A status lists ten objects that block: one of each message, and the number of those with the same one.
+func TestBlocking(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		messages []string // of the objects, in order
+		listed   string   // the messages of the entries, with the number of more objects
+	}{
+		"few":                      {[]string{"a", "a", "b"}, "a a b"},
+		"one message":              {strings.Split(strings.Repeat("a", 300), ""), "a+290 a a a a a a a a a"},
+		"another one at the end":   {append(strings.Split(strings.Repeat("a", 12), ""), "b"), "a+3 a a a a a a a a b"},
+		"more messages than fit":   {strings.Split("abcdefghijklm", ""), "a b c d e f g h i j"},
+		"some of them have others": {strings.Split("abcdefghijklmaab", ""), "a+2 b+1 c d e f g h i j"},
+	} {
+		var blocking []phases.Blocker
+		for i, text := range tc.messages {
+			key := objects.Key{Kind: "Service", Namespace: "shop", Name: fmt.Sprint("s", i)}
+			blocking = append(blocking, phases.Blocker{Key: key, Phase: "main", Message: fmt.Sprintf("create %s: services %q %s", key, key.Name, text)})
+		}
+		var listed []string
+		for _, b := range Blocking(blocking) {
+			text := b.Message[strings.LastIndex(b.Message, " ")+1:]
+			if b.More > 0 {
+				text += fmt.Sprintf("+%d", b.More)
+			}
+			listed = append(listed, text)
+		}
+		if got := strings.Join(listed, " "); got != tc.listed {
+			t.Errorf("%s: got %s, want %s", name, got, tc.listed)
 		}
 	}
 }
