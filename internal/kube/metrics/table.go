@@ -38,12 +38,12 @@ var (
 		"Number of dependencies of packages that are satisfied, are waited for, and are not satisfied.", "state").alpha()
 )
 
-// Of each revision that is not archived, the two latest of a package, and of sets that stand alone.
+// Of the eleven latest revisions of a package, and of sets that stand alone.
 var (
 	SetCreated = gauge("package_operator_object_set_created_timestamp_seconds",
-		"When the revision was created, in seconds since 1970: of those that are not archived, the two latest of each package.", labelName, labelNamespace, "pko_package_instance")
+		"When the revision was created, in seconds since 1970: of the eleven latest of each package, history included.", labelName, labelNamespace, "pko_package_instance")
 	SetSucceeded = gauge("package_operator_object_set_succeeded_timestamp_seconds",
-		"When the revision that is not archived was rolled out, in seconds since 1970.", labelName, labelNamespace, "pko_package_instance", "image")
+		"When the revision was rolled out, in seconds since 1970.", labelName, labelNamespace, "pko_package_instance", "image")
 )
 
 // Of the watches of managed objects.

@@ -13,10 +13,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/metrics"
-	"lockstep.run/lockstep/internal/objectsets"
 )
 
-const metricRevisions = 2 // of a deployment: the one in charge, and the one that takes over
+// metricRevisions are of a deployment: the one in charge, and the history that is kept unless a user keeps more.
+const metricRevisions = 1 + int(corev1alpha1.DefaultRevisionHistoryLimit)
 
 // Sets reads the sets from the cache at each scrape, as the exporter of packages does.
 type Sets struct{ Reader client.Reader }
@@ -26,7 +26,7 @@ func (m *Sets) Describe(out chan<- *prometheus.Desc) {
 	metrics.Describe(out, metrics.SetCreated, metrics.SetSucceeded)
 }
 
-// Collect reads the sets of both scopes that are not archived.
+// Collect reads the sets of both scopes, history included.
 func (m *Sets) Collect(out chan<- prometheus.Metric) {
 	deployments := map[types.NamespacedName][]corev1alpha1.GenericObjectSet{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -35,9 +35,6 @@ func (m *Sets) Collect(out chan<- prometheus.Metric) {
 			continue
 		}
 		for _, set := range list.GenericObjectSets() {
-			if !objectsets.Owns(set) {
-				continue
-			}
 			if name := instanceOf(set); name != "" {
 				key := types.NamespacedName{Namespace: set.GetNamespace(), Name: name}
 				deployments[key] = append(deployments[key], set)

@@ -2,6 +2,7 @@ package exporter
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -33,9 +34,10 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	l.Items = []corev1alpha1.ObjectSet{
 		{ObjectMeta: meta("old", 1000, corev1alpha1.ObjectDeploymentLabel)},
 		{ObjectMeta: meta("now", 1001, corev1alpha1.PackageInstanceLabel)},
-		{ObjectMeta: meta("next", 1002, corev1alpha1.PackageInstanceLabel)},
-		{ObjectMeta: meta("former", 999, corev1alpha1.PackageInstanceLabel)}, // overtaken, and not archived yet
 		{ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: "team", CreationTimestamp: at(3)}},
+	}
+	for i := range int64(metricRevisions) {
+		l.Items = append(l.Items, corev1alpha1.ObjectSet{ObjectMeta: meta(fmt.Sprint("before-", i), 900-i, corev1alpha1.ObjectDeploymentLabel)})
 	}
 	l.Items[0].Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	l.Items[0].Status.Conditions = []metav1.Condition{succeeded, archived}
@@ -43,15 +45,19 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// Of each package the two latest revisions that are not archived have series.
+// Of each package the latest revisions have series, archived or not.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	m := &Sets{Reader: cachedSets{}}
 	want := map[string]float64{
+		"package_operator_object_set_created_timestamp_seconds old team shop":                         1000,
+		"package_operator_object_set_succeeded_timestamp_seconds registry.test/shop:v1 old team shop": 2000,
 		"package_operator_object_set_created_timestamp_seconds now team shop":                         1001,
-		"package_operator_object_set_created_timestamp_seconds next team shop":                        1002,
 		"package_operator_object_set_succeeded_timestamp_seconds registry.test/shop:v1 now team shop": 2000,
 		"package_operator_object_set_created_timestamp_seconds alone team ":                           3,
+	}
+	for i := range metricRevisions - 2 {
+		want[fmt.Sprintf("package_operator_object_set_created_timestamp_seconds before-%d team shop", i)] = float64(900 - i)
 	}
 	require.Equal(t, want, metricstest.Values(t, m))
 }
