@@ -50,7 +50,7 @@ func newStatus(on command.Command) *cobra.Command {
 the objects of the newest revision with their health in the cluster; explain says more of the cause.
 
 NAME may be package/NAME or clusterpackage/NAME. Exits with 0 if the package exists, whatever its state;
-kubectl wait --for=condition=Available package/NAME tests for availability.`,
+kubectl wait --for=condition=Ready package/NAME waits until its newest version is in place and works.`,
 		Args: command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
