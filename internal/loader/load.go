@@ -88,9 +88,8 @@ func (l *load) run() *Package {
 	l.probes()
 	patches := l.adjustments()
 	if l.opts.static {
-		out, objects := l.newPackage(nil), l.static()
-		out.Provides = l.provided(objects)
-		out.Phases, out.Sources, _ = collect(objects, phasesOf(spec))
+		out := l.newPackage(nil)
+		out.Phases, out.Sources, _ = collect(l.static(), phasesOf(spec))
 		return out
 	}
 	values, ok := l.config()

@@ -140,7 +140,7 @@ func infoRules() []Rule {
 		{"unbounded-dependency", Info, once(unboundedDependency),
 			"A dependency on a package names no versions: a later major version is installed for it, too.",
 			"Write the versions that the package works with."},
-		{"undeclared-api", Info, undeclaredAPI,
+		{"undeclared-api", Info, needsAll(undeclaredAPI),
 			"An object is of a kind that neither Kubernetes nor the package brings, and no dependency names it: where it is not served, the rollout is stuck.",
 			"Name the API, or the package that brings it, in `spec.dependencies`."},
 		{"undocumented-config", Info, once(undocumentedConfig),
