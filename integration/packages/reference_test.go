@@ -176,7 +176,11 @@ func TestReferenceRefusals(t *testing.T) {
 	future.Constraints = []corev1alpha1.AvailableConstraint{{Platform: "Kubernetes", Range: ">=9"}}
 	other := version("1.2.0", image)
 	other.NotCarriedOver = []string{"template[0].ytt"}
-	repo.offers(t, "shop", future, other, version("2.0.0", image))
+	versions := []corev1alpha1.AvailableVersion{future, other, version("2.0.0", image)}
+	for _, prerelease := range []string{"2.1.0-alpha.9", "2.1.0-beta.1", "2.1.0-rc.1", "2.1.0-nightly"} {
+		versions = append(versions, version(prerelease, image))
+	}
+	repo.offers(t, "shop", versions...)
 	awaitRefusal(t, ns, corev1alpha1.ReasonNoMatchingVersion, "1.1.0", "1.2.0", "template[0].ytt")
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err == nil {
 		t.Error("a deployment was made")
@@ -193,6 +197,17 @@ func TestReferenceRefusals(t *testing.T) {
 	unmoved(t, ns, env.Journal(t))
 	harness.Edit(t, env, named(ns), constrain(""))
 	awaitVersion(t, ns, "2.0.0")
+
+	// Prereleases take part where they are asked for: those of two identifiers, and then any.
+	prereleases := func(identifiers ...string) func(*corev1alpha1.Package) {
+		return func(pkg *corev1alpha1.Package) {
+			pkg.Spec.PackageRef.Prereleases = &corev1alpha1.Prereleases{Identifiers: identifiers}
+		}
+	}
+	harness.Edit(t, env, named(ns), prereleases("alpha", "beta"))
+	awaitVersion(t, ns, "2.1.0-beta.1")
+	harness.Edit(t, env, named(ns), prereleases())
+	awaitVersion(t, ns, "2.1.0-rc.1")
 
 	// The other way of naming the content.
 	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef, pkg.Spec.Image = nil, image })

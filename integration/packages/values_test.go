@@ -130,6 +130,13 @@ func TestConfigFrom(t *testing.T) {
 	if n := loadsOf(t, ns) - loads; n > 0 || shop(t, ns).Status.UnpackedHash != before.Status.UnpackedHash {
 		t.Errorf("loaded %d times, hash %s and before %s", n, shop(t, ns).Status.UnpackedHash, before.Status.UnpackedHash)
 	}
+
+	// Values that the package's schema refuses change nothing.
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.Config = raw(`{"size": "many"}`) })
+	await(t, named(ns), "to be invalid", func(p *corev1alpha1.Package) error {
+		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "size", "integer")
+	})
+	shows(t, ns, map[string]string{"size": "5"})
 }
 
 // The values of a ClusterPackage are in the manager's namespace.
