@@ -56,7 +56,7 @@ func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s pro
 		}
 	}
 	if !found {
-		d.Cause, d.Remedy = lastSentence(d.Cause)
+		d.Cause, d.Remedy = progress.LastSentence(d.Cause)
 	}
 	return nil
 }
@@ -67,7 +67,7 @@ func comes(reason string) bool { return reason == corev1alpha1.ReasonNotAvailabl
 // one explains a dependency that is not satisfied; its chain begins at depth 1.
 func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1alpha1.DependencyStatus, reason, message string) (*Diagnosis, error) {
 	d := &Diagnosis{Reason: ReasonDependency, Object: "dependency " + entry.Name}
-	d.Cause, d.Remedy = lastSentence(strings.Join(strings.Fields(message), " "))
+	d.Cause, d.Remedy = progress.LastSentence(strings.Join(strings.Fields(message), " "))
 	if d.Cause = entry.Name + ": " + d.Cause; d.Remedy == "" {
 		d.Remedy = remedyOf(reason, t, entry)
 	}

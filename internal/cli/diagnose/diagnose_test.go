@@ -369,19 +369,6 @@ func TestRanBefore(t *testing.T) {
 	}
 }
 
-func TestHeadline(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"the image cannot be pulled:\n  not found\n": "the image cannot be pulled",
-		"No manager has looked at it yet.":           "No manager has looked at it yet.",
-		"":                                           "",
-	} {
-		if got := headline(text); got != want {
-			t.Errorf("headline(%q) = %q, want %q", text, got, want)
-		}
-	}
-}
-
 // APIServices that are not available and load balancers without an address have remedies
 // of their own.
 func TestOwnRemedies(t *testing.T) {
@@ -411,70 +398,6 @@ func TestOwnRemedies(t *testing.T) {
 		f := finding{below: loadBalancer(web, live)}
 		if c := f.best(); c.reason != tc.want || tc.want != "" && !strings.Contains(c.remedy, "kubectl -n shop describe service web") {
 			t.Errorf("%s: %+v", reason, c)
-		}
-	}
-}
-
-// Problems that a package reports have remedies of their own; further ones are below the
-// first.
-func TestOwnCause(t *testing.T) {
-	t.Parallel()
-	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
-	for reason, tc := range map[string]struct {
-		state        progress.State
-		text, remedy string
-		below        int
-	}{
-		"two problems": {
-			progress.State{Target: target, Observed: true, Invalid: "a.yaml: wrong. Mend a.\nb.yaml: wrong. Mend b."},
-			"the package cannot be installed as it is: a.yaml: wrong. Mend a.",
-			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
-		},
-		"configuration": {
-			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong. Correct spec.config of the Package.\nConfig invalid: spec.config.b: unknown key"},
-			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
-			"Correct spec.config of the Package. A change of the spec is tried at once; else: kubectl package retry package/web -n shop", 1,
-		},
-		"configuration and the package": {
-			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong\nTemplate error: wrong"},
-			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
-			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
-		},
-		"no registry": {
-			progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is tried again by itself."},
-			"the image cannot be pulled: registry unreachable: no such host",
-			"Check the host in the image reference. Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
-		},
-		"no manager": {
-			progress.State{Target: target}, "no manager has looked at it",
-			"Is lockstep-manager running? See: kubectl -n package-operator-system get deployment,pods", 0,
-		},
-		"a write that is tried again": {
-			progress.State{Target: target, Observed: true, Unpacked: true, Retrying: "create ObjectSet web: the server was unable to return a response in the time allotted"},
-			"the API server refuses or delays what the manager writes, which is tried again: create ObjectSet web: the server was unable to return a response in the time allotted",
-			"Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'", 0,
-		},
-		"a rollback": {
-			progress.State{Target: target, Observed: true, Unpacked: true, RolledBack: true, Stalled: "Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place. Ask for other content."},
-			"the rollout is stuck: Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place", "Ask for other content.", 0,
-		},
-		"a pause": {
-			progress.State{Target: target, Paused: "until the migration is over"},
-			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,
-		},
-		"an image that is not verified": {
-			progress.State{Target: target, Observed: true, NotVerified: true, PullError: "the image registry.example.com/web:v1 is not verified: it has no signature."},
-			"the image registry.example.com/web:v1 is not verified: it has no signature",
-			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
-		},
-		"no image": {
-			progress.State{Target: target, PullError: "image not found"}, "the image cannot be pulled: image not found",
-			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
-		},
-	} {
-		text, remedy, below := ownCause(tc.state)
-		if text != tc.text || remedy != tc.remedy || len(below) != tc.below {
-			t.Errorf("%s: %q, %q, %d more", reason, text, remedy, len(below))
 		}
 	}
 }

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -47,13 +45,20 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
-	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" || state.Away != "" {
+	own := progress.CauseOf(state)
+	if !own.Blocked {
 		d.Reason = ReasonPackage
 		if state.Away != "" && state.Paused == "" {
 			d.Reason = ReasonTarget
 		}
-		top.link.Message = headline(report.Message)
-		d.Cause, d.Remedy, top.below = ownCause(state)
+		top.link.Message, d.Cause, d.Remedy = own.Text, own.Text, own.Remedy
+		for i, detail := range own.Details {
+			if i == 0 {
+				d.Cause += ": " + detail
+				continue
+			}
+			top.below = append(top.below, finding{link: Link{Object: "also", Message: detail}})
+		}
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
@@ -65,101 +70,25 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	}
 	var phase finding
 	if err == nil {
-		phase, err = e.phase(ctx, report)
+		phase, err = e.phase(ctx, report, own.Phase)
 	}
 	if err != nil && remote { // the explanation is by the status alone
 		top.below = append(top.below, finding{link: Link{Object: "the cluster of its targetRef", State: "not read", Message: err.Error()}})
 		e.client = nil
-		phase, err = e.phase(ctx, report)
+		phase, err = e.phase(ctx, report, own.Phase)
 	}
 	if err != nil {
 		return nil, err
 	}
 	top.below = append(top.below, chain(snap, deployment, phase))
 	found := top.best()
-	d.Phase, d.Object, d.Reason, d.Cause, d.Remedy = firstPhase(report), found.object, found.reason, found.text, found.remedy
+	d.Phase, d.Object, d.Reason, d.Cause, d.Remedy = own.Phase, found.object, found.reason, found.text, found.remedy
 	d.Chain = top.flatten(0, nil)
 	return d, nil
 }
 
-func firstPhase(r progress.Report) string { return r.Blocking[0].Phase }
-
 func name(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
-}
-
-// ownCause explains a problem that the package reports itself.
-func ownCause(s progress.State) (text, remedy string, below []finding) {
-	flags := s.Target.Flags()
-	text, remedy = split(progress.Culprit(s))
-	switch {
-	case s.Away != "" && (s.Deleting || s.Paused == ""):
-		remedy = s.AwayRemedy
-	case s.Deleting, s.Paused != "":
-		text, remedy = lastSentence(text)
-	case s.Invalid != "":
-		problems := strings.Split(strings.TrimSpace(s.Invalid), "\n")
-		remedy = "Correct it in the package and push it again, then: kubectl package retry " + flags
-		if !slices.ContainsFunc(problems, ofThePackage) {
-			text, remedy = lastSentence(text)
-			remedy = strings.TrimSpace(remedy + " A change of the spec is tried at once; else: kubectl package retry " + flags)
-		}
-		for _, problem := range problems[1:] {
-			below = append(below, finding{link: Link{Object: "also", Message: problem}})
-		}
-	case s.PullError != "":
-		text, remedy = lastSentence(text)
-		text = strings.TrimSuffix(text, ".")
-		remedy = strings.TrimSuffix(remedy, "; the pull is tried again by itself.")
-		if remedy != "" {
-			remedy = strings.TrimSuffix(remedy, ".") + ". "
-		}
-		remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + flags
-	case !s.Observed, s.RolledBack:
-		text, remedy = lastSentence(text)
-	case s.Retrying != "":
-		remedy = "Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'"
-	}
-	return text, remedy, below
-}
-
-// outside are reasons of problems that are not in the package.
-var outside = []violation.Reason{
-	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
-	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
-}
-
-func ofThePackage(problem string) bool {
-	reason, _, _ := strings.Cut(problem, ": ")
-	return !slices.Contains(outside, violation.Reason(reason))
-}
-
-var lastSentences = regexp.MustCompile(`^(.*)\. (\p{Lu}.*)$`)
-
-// lastSentence splits off the last of several sentences, the remedy.
-func lastSentence(text string) (before, last string) {
-	if m := lastSentences.FindStringSubmatch(text); m != nil {
-		return m[1], m[2]
-	}
-	return text, ""
-}
-
-// split returns the first line, with the second one if it ends in a colon, and the others.
-func split(text string) (cause, rest string) {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if len(lines) > 1 && strings.HasSuffix(lines[0], ":") {
-		lines[0] += " " + strings.TrimSpace(lines[1])
-		lines = append(lines[:1], lines[2:]...)
-	}
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return lines[0], strings.Join(lines[1:], "; ")
-}
-
-func headline(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return strings.TrimSuffix(line, ":")
 }
 
 func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, phase finding) finding {
@@ -220,8 +149,7 @@ type explainer struct {
 // objectsExamined is the number of blocking objects that are examined; others are named.
 const objectsExamined = 5
 
-func (e *explainer) phase(ctx context.Context, report progress.Report) (finding, error) {
-	first := firstPhase(report)
+func (e *explainer) phase(ctx context.Context, report progress.Report, first string) (finding, error) {
 	f := finding{link: Link{Object: "phase " + first}}
 	for _, ph := range report.Phases {
 		if ph.Name == first {

@@ -52,7 +52,7 @@ func TestInstall(t *testing.T) {
 			args: []string{"example.com/web:v1", "-n", "other"}, target: progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "other", Name: "web"},
 			statuses: []corev1alpha1.PackageStatus{invalid},
 			want: clitest.Result{Code: 1, Out: "package other/web created\n",
-				Err: "Error: package other/web is not available: the package cannot be installed as it is:\n  one\n  two\nSee: kubectl package status package/web -n other\n"},
+				Err: "Error: package other/web is not available: the package cannot be installed as it is:\n  one\n  two\n  Correct it in the package and push it again, then: kubectl package retry package/web -n other\nSee: kubectl package status package/web -n other\n"},
 		},
 		"without waiting": {
 			args: []string{"example.com/web:v1", "--wait=false"}, target: progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"},

@@ -41,8 +41,9 @@ type installedPackage struct {
 	Package string           `json:"package"`
 	Version string           `json:"version,omitempty"`
 	State   progress.Summary `json:"state"`
-	// Message says what a package waits for that is not available.
+	// Message says what a package waits for that is not available, and Remedy what to do about it.
 	Message  string      `json:"message,omitempty"`
+	Remedy   string      `json:"remedy,omitempty"`
 	Revision int64       `json:"revision,omitempty"`
 	Created  metav1.Time `json:"created"`
 }
@@ -187,7 +188,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 		State: report.Summary, Created: pkg.GetCreationTimestamp(),
 	}
 	if row.State != progress.SummaryAvailable {
-		row.Message = report.Message
+		row.Message, row.Remedy = report.Message, report.Remedy
 	}
 	if spec.PackageRef != nil {
 		row.Package = progress.SubjectOf(pkg)
@@ -201,10 +202,14 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 func listTable(rows []installedPackage, now time.Time) [][]string {
 	table := [][]string{{"NAMESPACE", "NAME", "PACKAGE", "VERSION", "STATE", "REVISION", "AGE", "WAITS FOR"}}
 	for _, r := range rows {
+		waits := r.Message
+		if r.Remedy != "" {
+			waits += ". " + r.Remedy
+		}
 		table = append(table, []string{
 			cmp.Or(r.Namespace, command.ClusterWide), r.Name, terminal.Line(r.Package), terminal.Line(cmp.Or(r.Version, "-")), r.State.Words(),
 			strconv.FormatInt(r.Revision, 10), duration.HumanDuration(now.Sub(r.Created.Time)),
-			terminal.Truncate(terminal.Line(strings.Join(strings.Fields(r.Message), " ")), longestCause),
+			terminal.Truncate(terminal.Line(strings.Join(strings.Fields(waits), " ")), longestCause),
 		})
 	}
 	return table

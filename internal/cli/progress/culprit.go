@@ -3,64 +3,161 @@ package progress
 import (
 	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Culprit is what a rollout or a deletion waits for. It may have several lines.
-func Culprit(s State) string {
+// Cause is why a package is not as its spec demands, and what to do about it: status, list, explain, the page and the waiting
+// commands have it from [CauseOf] alone.
+type Cause struct {
+	// Text says it, together with Details, which are a line each.
+	Text    string
+	Details []string
+	Remedy  string
+	// Blocked: Details are about the objects of Phase that block it.
+	Blocked bool
+	Phase   string
+}
+
+// String has several lines if there are details.
+func (c Cause) String() string {
+	switch {
+	case len(c.Details) > 0:
+		return listed(c.Text, append(slices.Clip(c.Details), c.Remedy))
+	case c.Remedy != "":
+		return c.Text + ". " + c.Remedy
+	}
+	return c.Text
+}
+
+// says is String without the remedy.
+func (c Cause) says() string {
+	c.Remedy = ""
+	return c.String()
+}
+
+// Culprit is the cause as a text.
+func Culprit(s State) string { return CauseOf(s).String() }
+
+// CauseOf returns what a rollout or a deletion waits for.
+func CauseOf(s State) Cause {
 	switch {
 	case s.Lost != "":
-		return "the connection to the cluster is lost (" + s.Lost + "), so it is not known how it stands"
+		return Cause{Text: "the connection to the cluster is lost (" + s.Lost + "), so it is not known how it stands"}
 	case s.Gone:
-		return "it does not exist"
+		return Cause{Text: "it does not exist"}
 	case s.Deleting:
 		return s.holding()
 	case s.Paused != "":
-		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Let it go on: kubectl package unpause " + s.Target.Flags()
+		return Cause{Text: "it is paused, so nothing is written (" + oneLine(s.Paused) + ")", Remedy: "Let it go on: kubectl package unpause " + s.Target.Flags()}
 	case s.Awaiting != "":
-		return oneLine(s.Awaiting)
+		return ending(Cause{Text: oneLine(s.Awaiting)})
 	case s.Away != "":
-		return listed("its target is not connected", []string{s.Away, s.AwayRemedy})
+		return Cause{Text: "its target is not connected", Details: []string{s.Away}, Remedy: s.AwayRemedy}
 	case s.Invalid != "":
-		return listed("the package cannot be installed as it is", strings.Split(s.Invalid, "\n"))
+		return s.invalid()
 	case s.Unresolved != "":
-		return listed("no version can be chosen", strings.Split(s.Unresolved, "\n"))
-	case s.NotVerified:
-		return oneLine(s.PullError)
+		return Cause{Text: "no version can be chosen", Details: lines(s.Unresolved), Remedy: s.UnresolvedRemedy}
 	case s.PullError != "":
-		return listed("the image cannot be pulled", []string{s.PullError})
+		return s.notPulled()
 	case s.Unsatisfied:
-		return listed("what it depends on cannot be had", strings.Split(s.Waiting, "\n"))
+		return Cause{Text: "what it depends on cannot be had", Details: lines(s.Waiting)}
 	case s.Waiting != "":
-		return listed("it waits for what it depends on", strings.Split(s.Waiting, "\n"))
+		return Cause{Text: "it waits for what it depends on", Details: lines(s.Waiting)}
 	case !s.Observed:
-		return "no manager has looked at it. " + managerRunning
+		return Cause{Text: "no manager has looked at it", Remedy: managerRunning}
 	}
 	return s.rollingOut()
 }
 
+// ending takes the last sentence, which is the remedy, off the first detail, or off a text without details.
+func ending(c Cause) Cause {
+	of := &c.Text
+	if len(c.Details) > 0 {
+		of = &c.Details[0]
+	}
+	*of, c.Remedy = LastSentence(*of)
+	return c
+}
+
+var lastSentences = regexp.MustCompile(`^(.*)\. (\p{Lu}.*)$`)
+
+// LastSentence splits off the last of several sentences, the remedy.
+func LastSentence(text string) (before, last string) {
+	if m := lastSentences.FindStringSubmatch(text); m != nil {
+		return m[1], m[2]
+	}
+	return text, ""
+}
+
+// outside are reasons of problems that are not in the package.
+var outside = []violation.Reason{
+	violation.ReasonConfigInvalid, violation.ReasonConstraintUnmet, violation.ReasonSourceMissing, violation.ReasonSourceInvalid,
+	violation.ReasonPatchInvalid, violation.ReasonMetadataInvalid,
+}
+
+func ofThePackage(problem string) bool {
+	reason, _, _ := strings.Cut(problem, ": ")
+	return !slices.Contains(outside, violation.Reason(reason))
+}
+
+func (s State) invalid() Cause {
+	c := Cause{Text: "the package cannot be installed as it is", Details: lines(s.Invalid)}
+	again := "kubectl package retry " + s.Target.Flags()
+	if slices.ContainsFunc(c.Details, ofThePackage) {
+		c.Remedy = "Correct it in the package and push it again, then: " + again
+		return c
+	}
+	c = ending(c)
+	c.Remedy = strings.TrimSpace(c.Remedy + " A change of the spec is tried at once; else: " + again)
+	return c
+}
+
+func (s State) notPulled() Cause {
+	c := Cause{Text: "the image cannot be pulled", Details: []string{oneLine(s.PullError)}}
+	if s.NotVerified {
+		c = Cause{Text: oneLine(s.PullError)}
+	}
+	c = ending(c)
+	if remedy := strings.TrimRight(strings.TrimSuffix(c.Remedy, "; the pull is tried again by itself."), "."); remedy != "" {
+		c.Remedy = remedy + ". "
+	}
+	c.Text = strings.TrimSuffix(c.Text, ".")
+	c.Remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + s.Target.Flags()
+	return c
+}
+
 // rollingOut is what the rollout of a package waits for that can be installed.
-func (s State) rollingOut() string {
+func (s State) rollingOut() Cause {
 	switch {
 	case !s.Unpacked && s.Stalled == "":
-		return "the manager has not pulled the image " + s.Image + " yet"
+		return Cause{Text: "the manager has not pulled the image " + s.Image + " yet"}
 	case len(s.Blocking) > 0:
 		return s.blocked("waits for")
 	case s.Stalled != "":
-		return listed("the rollout is stuck", []string{s.Stalled})
+		c := Cause{Text: "the rollout is stuck", Details: []string{oneLine(s.Stalled)}}
+		if s.RolledBack {
+			c = ending(c)
+		}
+		return c
 	case s.Retrying != "":
-		return listed("the API server refuses or delays what the manager writes, which is tried again", []string{s.Retrying})
+		return Cause{
+			Text: "the API server refuses or delays what the manager writes, which is tried again", Details: []string{s.Retrying},
+			Remedy: "Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'",
+		}
 	}
 	if ph, ok := s.unfinished(); ok {
-		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.Word(), ph.Count())
+		return Cause{Text: fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.Word(), ph.Count())}
 	}
 	if s.Unavailable != "" {
-		return listed("it is not available", []string{s.Unavailable})
+		return Cause{Text: "it is not available", Details: []string{s.Unavailable}}
 	}
-	return s.unreported()
+	return Cause{Text: s.unreported()}
 }
 
 // Unreported reports whether nothing is known of why a rollout is not complete: the manager has not reported on it.
@@ -77,29 +174,29 @@ func (s State) unreported() string {
 	return fmt.Sprintf("all phases of revision %d are complete, and the manager has not reported that the rollout is", s.Revision)
 }
 
-func (s State) holding() string {
+func (s State) holding() Cause {
 	if s.Held != "" {
-		return "it is held: " + oneLine(s.Held)
+		return ending(Cause{Text: "it is held: " + oneLine(s.Held)})
 	}
 	if s.Away != "" {
-		return listed("its target is not connected, so that its objects there cannot be removed", []string{s.Away, s.AwayRemedy})
+		return Cause{Text: "its target is not connected, so that its objects there cannot be removed", Details: []string{s.Away}, Remedy: s.AwayRemedy}
 	}
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
 	}
 	if problem := cmp.Or(s.Stalled, s.Retrying); problem != "" {
-		return listed("its objects cannot be removed", []string{problem})
+		return ending(Cause{Text: "its objects cannot be removed", Details: []string{oneLine(problem)}})
 	}
 	if len(s.Finalizers) > 0 {
-		return "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: whoever set it has to remove it"
+		return Cause{Text: "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: whoever set it has to remove it"}
 	}
 	if !s.Observed {
-		return "no manager has looked at the deletion. " + managerRunning
+		return Cause{Text: "no manager has looked at the deletion", Remedy: managerRunning}
 	}
 	if ph, ok := s.unfinished(); ok {
-		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, ph.Count())
+		return Cause{Text: fmt.Sprintf("phase %s is being torn down, %s objects are gone", ph.Name, ph.Count()), Remedy: managerRunning}
 	}
-	return "the manager has not finished it. " + managerRunning
+	return Cause{Text: "the manager has not finished it", Remedy: managerRunning}
 }
 
 const managerRunning = "Is lockstep-manager running? See: kubectl -n " + corev1alpha1.DefaultNamespace + " get deployment,pods"
@@ -113,20 +210,19 @@ func (s State) unfinished() (Phase, bool) {
 	return Phase{}, false
 }
 
-func (s State) blocked(verb string) string {
-	name := s.Blocking[0].Phase
-	var items []string
-	for _, remark := range remarks(s.Blocking, func(b Object) bool { return b.Phase == name }) {
-		items = append(items, remark.String())
+func (s State) blocked(verb string) Cause {
+	c := Cause{Blocked: true, Phase: s.Blocking[0].Phase}
+	for _, remark := range remarks(s.Blocking, func(b Object) bool { return b.Phase == c.Phase }) {
+		c.Details = append(c.Details, remark.String())
 	}
-	head := fmt.Sprintf("phase %s %s", name, verb)
-	if name == "" {
-		head = "it " + verb
+	c.Text = fmt.Sprintf("phase %s %s", c.Phase, verb)
+	if c.Phase == "" {
+		c.Text = "it " + verb
 	}
-	if len(items) >= corev1alpha1.MaxBlockingObjects { // else each message is listed, and its objects are counted
-		head = head + ", among others"
+	if len(c.Details) >= corev1alpha1.MaxBlockingObjects { // else each message is listed, and its objects are counted
+		c.Text += ", among others"
 	}
-	return listed(head, items)
+	return c
 }
 
 func remarks(blocking []Object, which func(Object) bool) []objects.GroupedMessage {
@@ -138,6 +234,8 @@ func remarks(blocking []Object, which func(Object) bool) []objects.GroupedMessag
 	}
 	return objects.GroupMessages(notes)
 }
+
+func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
 
 func listed(head string, items []string) string {
 	var b strings.Builder

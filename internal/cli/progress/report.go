@@ -42,6 +42,8 @@ type Report struct {
 	Name      string  `json:"name"`
 	Summary   Summary `json:"summary"`
 	Message   string  `json:"message,omitempty"`
+	// Remedy is what to do about it, if the status is enough to say so.
+	Remedy string `json:"remedy,omitempty"`
 	// Current: the status describes the latest spec.
 	Current bool `json:"current"`
 	// Available: the package works, in this revision or the one before.
@@ -95,10 +97,9 @@ func ReportOf(snap Snapshot) Report {
 	switch r.Summary {
 	case SummaryAvailable:
 		r.Message = "The status reports no problem."
-	case SummaryPending:
-		r.Message = "No manager has looked at the latest spec yet."
 	default:
-		r.Message = Culprit(s)
+		c := CauseOf(s)
+		r.Message, r.Remedy = c.says(), c.Remedy
 	}
 	return r
 }

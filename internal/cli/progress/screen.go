@@ -104,8 +104,10 @@ func (s *screen) why() {
 	if len(lines) > 1 && own {
 		lines = lines[1:] // the first one is the summary in other words
 	}
-	for _, line := range lines {
-		s.lines = append(s.lines, strings.Repeat(" ", 13)+strings.TrimSpace(line))
+	for _, line := range append(lines, terminal.Line(s.Remedy)) {
+		if line != "" {
+			s.lines = append(s.lines, strings.Repeat(" ", 13)+strings.TrimSpace(line))
+		}
 	}
 }
 

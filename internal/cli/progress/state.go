@@ -46,6 +46,8 @@ type State struct {
 	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
 	// version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+	// UnresolvedRemedy is what to do about Unresolved; empty if it says so.
+	UnresolvedRemedy string
 	// RolledBack: Stalled says which revision gave way to which, why and what to do about it, in its last sentence.
 	RolledBack bool
 	// Awaiting says which revision awaits its activation, and by what it is activated.
@@ -180,6 +182,9 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.Stalled = message(facts.Stalled, corev1alpha1.ConditionStalled, metav1.ConditionTrue)
 	s.RolledBack = facts.Stalled && summary.Current(pkg, corev1alpha1.ConditionRolledBack).Status == metav1.ConditionTrue
 	s.Unresolved = message(facts.Unresolved, corev1alpha1.ConditionResolved, metav1.ConditionFalse)
+	if s.Unresolved != "" {
+		s.UnresolvedRemedy = terminal.Line(unresolvedRemedy(s.Target, pkg))
+	}
 	s.Waiting = message(facts.Waiting, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
 	s.Held = message(true, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
 	if summary.Current(pkg, corev1alpha1.ConditionReconciling).Reason == corev1alpha1.ReasonApplyError {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -34,6 +35,22 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 		deployment := strings.ToLower(t.Scope.Kind("ObjectDeployment")) + strings.TrimPrefix(t.Flags(), strings.ToLower(t.Kind()))
 		return fmt.Sprintf("Name the cluster that has the objects in %s. Where that was recreated, install the package in it: kubectl annotate %s %s-",
 			secret, deployment, corev1alpha1.TargetClusterAnnotation)
+	}
+	return ""
+}
+
+// unresolvedRemedy is what to do if packageRef leads to no version.
+func unresolvedRemedy(t Target, pkg corev1alpha1.GenericPackage) string {
+	where := " --cluster"
+	if t.Namespace != "" {
+		where = " -n " + t.Namespace
+	}
+	switch name := SubjectOf(pkg); summary.Current(pkg, corev1alpha1.ConditionResolved).Reason {
+	case corev1alpha1.ReasonDowngradeRefused:
+		return "Allow the lower version once: kubectl package upgrade " + t.Flags() + " --allow-downgrade"
+	case corev1alpha1.ReasonNoMatchingVersion:
+		return fmt.Sprintf("See which versions there are, and why they do not fit: kubectl package available %s%s. Then choose by another constraint: kubectl package upgrade %s --version CONSTRAINT",
+			name, where, t.Flags())
 	}
 	return ""
 }
