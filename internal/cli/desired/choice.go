@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
@@ -135,11 +134,6 @@ func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 // SamePackage reports whether two references are to one package, by name or by API, in whatever versions.
 func SamePackage(a, b *corev1alpha1.PackageReference) bool {
 	return a != nil && b != nil && a.Name == b.Name && equality.Semantic.DeepEqual(a.API, b.API)
-}
-
-// RequestFor is what the manager would choose for a package that follows another reference, which leads to a package of a name.
-func RequestFor(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, name string) versions.Request {
-	return offers.RequestOf(following(old, ref), name, versions.Platform{})
 }
 
 // following returns a package with another reference; a new one for nil.

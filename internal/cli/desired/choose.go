@@ -8,6 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
@@ -69,6 +72,26 @@ func (c *Chosen) Why() map[string]string {
 		why[considered.Version] = considered.Why
 	}
 	return why
+}
+
+// RequestFor is what the manager would choose for an installed package, or with nil a new one, that follows a reference, which leads
+// to a package of a name.
+func (c *Chooser) RequestFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, name string) versions.Request {
+	request := offers.RequestOf(following(old, ref), name, versions.Platform{})
+	request.AllowDowngrade = request.AllowDowngrade || old != nil && !c.wasAvailable(ctx, old)
+	return request
+}
+
+// wasAvailable reports whether a revision of a package was available at any time, or may have been.
+func (c *Chooser) wasAvailable(ctx context.Context, pkg corev1alpha1.GenericPackage) bool {
+	if meta.IsStatusConditionTrue(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable) {
+		return true
+	}
+	sets := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectSetList()
+	err := c.Cluster.List(ctx, sets, client.InNamespace(pkg.GetNamespace()), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: pkg.GetName()})
+	return err != nil || slices.ContainsFunc(sets.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
+		return meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
+	})
 }
 
 // Choose chooses among the versions that are offered of a package.

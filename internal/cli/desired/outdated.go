@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
@@ -91,7 +93,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 		return row, err
 	}
 	row.Package = name
-	request := RequestFor(pkg, ref, name)
+	request := offers.RequestOf(pkg, name, versions.Platform{})
 	row.Installed = request.Installed
 	found, err := choose.Choose(ctx, name, request)
 	if err != nil {

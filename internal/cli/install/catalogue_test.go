@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -177,13 +178,18 @@ func TestUpgrade(t *testing.T) {
 		"held back":           {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
 		"a downgrade":         {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
 		"an allowed one":      {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
+		"of what never was":   {"", "2.0.0", []string{"--version", "<2", "--wait=false"}, 0, "shop.example.com → shop.example.com <2\n", "<2"},
 		"no downgrade needed": {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
 		"no version":          {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
 		"wrong values":        {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), clustertest.Following(test.constraint, test.installed))
+			old := clustertest.Following(test.constraint, test.installed)
+			if name == "of what never was" {
+				meta.RemoveStatusCondition(&old.Status.Conditions, corev1alpha1.ConditionAvailable)
+			}
+			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), old)
 			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"upgrade", "web"}, test.args...)...)
 			if got.Code != test.code || !strings.Contains(got.Out+got.Err, test.want) {
 				t.Errorf("%+v, want %s", got, test.want)

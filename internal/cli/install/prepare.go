@@ -29,7 +29,7 @@ func (c *installCommand) prepare(
 		return "", err
 	}
 	c.warn(choose.Warnings)
-	found, err := choose.MustChoose(ctx, c.follows, desired.RequestFor(old, want.Ref, c.follows))
+	found, err := choose.MustChoose(ctx, c.follows, choose.RequestFor(ctx, old, want.Ref, c.follows))
 	if err != nil {
 		return "", err
 	}

@@ -86,7 +86,7 @@ func (c *upgradeCommand) check(
 	if err != nil {
 		return nil, err
 	}
-	request := desired.RequestFor(old, want.Ref, name)
+	request := choose.RequestFor(ctx, old, want.Ref, name)
 	refuses := !request.AllowDowngrade
 	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
 	found, err := choose.MustChoose(ctx, name, request)

@@ -270,7 +270,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 		return err
 	}
 	p.warnings = append(p.warnings, choose.Warnings...)
-	request := desired.RequestFor(p.Before, ref, name)
+	request := choose.RequestFor(ctx, p.Before, ref, name)
 	found, err := choose.MustChoose(ctx, name, request)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -287,6 +288,7 @@ func gatedDowngrade(t *testing.T, in struct {
 		p.offered["shop"][version] = nil
 	}
 	p.install() // the offers
+	p.catalogue.WasAvailable = func(context.Context, resolver.Instance) bool { return true }
 	pkg := newPackage()
 	pkg.Spec.Image, pkg.ResourceVersion = "", ""
 	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop", VersionSelection: corev1alpha1.VersionSelection{Version: in.Constraints, Prereleases: in.Prereleases}}

@@ -63,7 +63,7 @@ func (r *Reconciler) connect(reader client.Reader) {
 			return all + packages, own + ownPackages
 		},
 	})
-	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered}
+	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered, WasAvailable: r.wasAvailable}
 	r.ledger = &dependencies.Ledger{Packages: latest{r}, Enqueue: enqueue}
 	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.ledger.OfferChanged}
 	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolutions, limits.ReleasesAtOnce: &r.releases} {

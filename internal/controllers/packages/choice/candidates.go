@@ -75,9 +75,11 @@ func Installed(pkg corev1alpha1.GenericPackage) Origin {
 	return o
 }
 
-// choose selects among the versions that are offered of a package. pending are repositories that were never fetched.
+// choose selects among the versions that are offered of a package. pending are repositories that were never fetched. A lower version
+// than the last one is refused only if wasAvailable: otherwise nothing that works would be downgraded.
 func choose(
 	pkg corev1alpha1.GenericPackage, provider offers.Provider, offered []offers.Offered, pending []string, request versions.Request,
+	wasAvailable func() bool,
 ) Choice {
 	if reason, message := provider.Refusal(); reason != "" {
 		c := Choice{Origin: Installed(pkg), Reason: reason, Message: message}
@@ -89,6 +91,10 @@ func choose(
 		candidates[i] = o.Candidate()
 	}
 	selected := versions.Select(candidates, request)
+	if selected.Reason == corev1alpha1.ReasonDowngradeRefused && !wasAvailable() {
+		request.AllowDowngrade = true
+		selected = versions.Select(candidates, request)
+	}
 	c := Choice{Provider: provider, Reason: selected.Reason, Message: provider.Describe(selected.Message)}
 	if selected.Index >= 0 {
 		c.Origin = OriginOf(provider.Name, offered[selected.Index])

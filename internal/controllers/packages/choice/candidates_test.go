@@ -79,6 +79,7 @@ func TestChoose(t *testing.T) {
 		version string // of the origin
 		reason  string
 		fits    bool
+		failed  bool // no version was ever available
 	}{
 		"the highest that fits":          {pkg: newPackage(follows("^1")), offered: offer("1.0.0", "1.2.0", "2.0.0"), version: "1.2.0", reason: corev1alpha1.ReasonResolved},
 		"nothing is offered":             {pkg: newPackage(follows("^1")), reason: corev1alpha1.ReasonUnknownPackage},
@@ -91,12 +92,13 @@ func TestChoose(t *testing.T) {
 		"allowed by annotation":          {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), func(p *corev1alpha1.Package) { p.Annotations = map[string]string{offers.DowngradableAnnotation: "no"} }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"allowed once":                   {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), downgradesFrom("2.0.0")), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"once, from another version":     {pkg: newPackage(follows(""), hasVersion("1.1.0"), downgradesFrom("2.0.0")), offered: offer("1.0.0"), version: "1.1.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
+		"none was ever available":        {pkg: newPackage(follows("^1"), hasVersion("2.0.0")), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved, failed: true},
 		"versions of another package":    {pkg: newPackage(hasVersion("2.0.0"), follows("^1"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.PackageName = "other" }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"an attempt counts as a version": {pkg: newPackage(follows(""), hasVersion("1.0.0"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.Version = "2.0.0" }), offered: offer("1.5.0"), version: "1.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := choose(tc.pkg, offers.ProviderOf(tc.pkg, nil, nil), tc.offered, nil, offers.RequestOf(tc.pkg, "shop", versions.Platform{}))
+			got := choose(tc.pkg, offers.ProviderOf(tc.pkg, nil, nil), tc.offered, nil, offers.RequestOf(tc.pkg, "shop", versions.Platform{}), func() bool { return !tc.failed })
 			if got.Origin.Version != tc.version || got.Reason != tc.reason || got.Fits != tc.fits || got.Message == "" {
 				t.Errorf("got %+v", got)
 			}
@@ -112,12 +114,12 @@ func TestChooseWhilePending(t *testing.T) {
 	t.Parallel()
 	for constraint, final := range map[string]bool{"^1": false, "about": true} {
 		pkg := newPackage(follows(constraint))
-		c := choose(pkg, offers.Provider{Name: "shop"}, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, "shop", versions.Platform{}))
+		c := choose(pkg, offers.Provider{Name: "shop"}, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, "shop", versions.Platform{}), nil)
 		if c.Pending == final || strings.Contains(c.Message, "not fetched yet: PackageRepository/stable") == final {
 			t.Errorf("%s: %+v", constraint, c)
 		}
 	}
-	if c := choose(newPackage(follows("^1")), offers.Provider{Name: "shop"}, offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}); c.Pending {
+	if c := choose(newPackage(follows("^1")), offers.Provider{Name: "shop"}, offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}, nil); c.Pending {
 		t.Errorf("%+v", c)
 	}
 }
@@ -222,7 +224,7 @@ func TestChooseByAPI(t *testing.T) {
 	} {
 		tc.pkg.Spec.PackageRef.Name, tc.pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&api)
 		provider := offers.ProviderOf(tc.pkg, tc.providers, nil)
-		got := choose(tc.pkg, provider, offered, nil, offers.RequestOf(tc.pkg, provider.Name, versions.Platform{}))
+		got := choose(tc.pkg, provider, offered, nil, offers.RequestOf(tc.pkg, provider.Name, versions.Platform{}), nil)
 		if got.Origin.Version != tc.version || got.Reason != tc.reason || !strings.Contains(got.Message, tc.says) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -28,6 +28,8 @@ type Catalogue struct {
 	Reader client.Reader
 	// Remembered returns the memory of a Package; nil for one that is not reconciled.
 	Remembered func(corev1alpha1.GenericPackage) *Memory
+	// WasAvailable reports whether a revision of a package was available at any time.
+	WasAvailable func(context.Context, resolver.Instance) bool
 
 	mu sync.Mutex
 	// changes counts the changes of offers of the cluster, and of namespaces.
@@ -69,7 +71,7 @@ func (c *Catalogue) Choose(ctx context.Context, pkg corev1alpha1.GenericPackage,
 	defer m.mu.Unlock()
 	if m.chosen.key != key {
 		offered := offers.Candidates(provider.Name, listed.local, listed.cluster, listed.visible)
-		m.chosen = rememberedChoice{key: key, Choice: choose(pkg, provider, offered, listed.pending, request)}
+		m.chosen = rememberedChoice{key: key, Choice: choose(pkg, provider, offered, listed.pending, request, c.wasAvailable(ctx, pkg))}
 	}
 	return m.chosen.Choice, nil
 }
@@ -81,7 +83,11 @@ func (c *Catalogue) Candidates(ctx context.Context, pkg corev1alpha1.GenericPack
 		return nil, err
 	}
 	offered := offers.Candidates(provider.Name, listed.local, listed.cluster, listed.visible)
-	return choose(pkg, provider, offered, nil, offers.RequestOf(pkg, provider.Name, on)).Candidates, nil
+	return choose(pkg, provider, offered, nil, offers.RequestOf(pkg, provider.Name, on), c.wasAvailable(ctx, pkg)).Candidates, nil
+}
+
+func (c *Catalogue) wasAvailable(ctx context.Context, pkg corev1alpha1.GenericPackage) func() bool {
+	return func() bool { return c.WasAvailable(ctx, snapshot.InstanceOf(pkg)) }
 }
 
 // Lookup is the catalogue of one resolution.
