@@ -35,6 +35,15 @@ func (c Cause) String() string {
 	return c.Text
 }
 
+// Line is all of it in one line.
+func (c Cause) Line() string {
+	text := strings.Join(strings.Fields(c.says()), " ")
+	if c.Remedy != "" {
+		text += ". " + c.Remedy
+	}
+	return text
+}
+
 // says is String without the remedy.
 func (c Cause) says() string {
 	c.Remedy = ""

@@ -57,7 +57,7 @@ const mostWaits = 240
 
 // waits is the beginning of what a package waits for.
 func waits(s progress.State) string {
-	text := strings.Join(strings.Fields(cmp.Or(s.Awaiting, progress.Culprit(s))), " ")
+	text := progress.CauseOf(s).Line()
 	if runes := []rune(text); len(runes) > mostWaits {
 		return string(runes[:mostWaits]) + "…"
 	}
