@@ -8,7 +8,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
@@ -16,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
 )
 
 // Deletion plans the deletion of a package. The request needs no template.
@@ -94,7 +94,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 			if d.Key.GroupKind() != definitions.Kind || o.live == nil || o.released {
 				continue
 			}
-			held, err := s.held(ctx, rev, last, o.live)
+			held, err := s.held(ctx, rev, definitions.Of(o.live))
 			if err != nil {
 				return nil, err
 			}
@@ -109,11 +109,21 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 // lastWorkload is the last phase with a workload; -1 for none.
 func lastWorkload(rev *engine.Revision) int {
 	for i := len(rev.Phases) - 1; i >= 0; i-- {
-		if slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) }) {
+		if hasWorkload(rev.Phases[i]) {
 			return i
 		}
 	}
 	return -1
+}
+
+func hasWorkload(ph phases.Phase) bool {
+	return slices.ContainsFunc(ph.Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) })
+}
+
+// outlived reports whether an object of the package is deleted before some workload of the package, such as its controller.
+func outlived(rev *engine.Revision, key objects.Key) bool {
+	d, ph := rev.Find(key)
+	return d != nil && slices.ContainsFunc(rev.Phases[:ph], hasWorkload)
 }
 
 const (
@@ -122,24 +132,22 @@ const (
 	resourcesNamed  = 3
 )
 
-// held names the resources with finalizers that the package does not delete before its workloads.
-func (s *simulation) held(ctx context.Context, rev *engine.Revision, last int, crd *unstructured.Unstructured) (string, error) {
-	definition := definitions.Of(crd)
+// held names the resources with finalizers that no workload of the package outlives.
+func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition *definitions.CRD) (string, error) {
 	list, served, err := s.resources(ctx, definition, resourcesListed)
 	if !served || apierrors.IsForbidden(err) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("list the resources of %s: %w", crd.GetName(), err)
+		return "", fmt.Errorf("list the resources of %s: %w", definition.Name, err)
 	}
 	var names []string
 	n, kind := 0, definitions.KindOf(definition)
 	for i := range list.Items {
 		item := &list.Items[i]
 		key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: item.Namespace, Name: item.Name}
-		d, ph := rev.Find(key)
 		finalizers := foreignFinalizers(item.Finalizers)
-		if len(finalizers) == 0 || d != nil && ph > last {
+		if len(finalizers) == 0 || outlived(rev, key) {
 			continue
 		}
 		if n++; n <= resourcesNamed {

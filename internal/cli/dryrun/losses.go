@@ -93,7 +93,7 @@ func scaledDown(before, after map[string]any) string {
 	return fmt.Sprintf("the claims of the replicas beyond %d go with them, by spec.persistentVolumeClaimRetentionPolicy", is)
 }
 
-// resourcesGo counts the objects that are deleted with their definition.
+// resourcesGo counts the objects that are deleted with their definition: not those that the package itself deletes before it.
 func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) string {
 	plural := crd.Spec.Names.Plural
 	list, served, err := s.resources(ctx, crd, 1)
@@ -103,13 +103,19 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 	case err != nil:
 		return "all " + plural + " go with it"
 	}
-	switch n := int64(len(list.Items)) + ptr.Deref(list.RemainingItemCount, 0); n {
-	case 0:
+	n, other := int64(len(list.Items))+ptr.Deref(list.RemainingItemCount, 0), ""
+	for key, o := range s.objects {
+		if key.GroupKind() == definitions.KindOf(crd) && o.live != nil && o.now == nil && !o.released {
+			n, other = n-1, "other "
+		}
+	}
+	switch {
+	case n <= 0:
 		return ""
-	case 1:
-		return "the only object of it goes with it"
+	case n == 1:
+		return "the only " + other + "object of it goes with it"
 	default:
-		return fmt.Sprintf("all %d %s go with it", n, plural)
+		return fmt.Sprintf("all %d %s go with it", n, other+plural)
 	}
 }
 
