@@ -44,7 +44,7 @@ func TestGeneratedPackagesPolicy(t *testing.T) {
 	const adopt = corev1alpha1.AdoptAnnotation + "=true"
 	plain := func() *corev1alpha1.Package {
 		p := &corev1alpha1.Package{Spec: corev1alpha1.PackageSpec{Image: "a"}}
-		p.APIVersion, p.Kind, p.Namespace, p.Name = corev1alpha1.GroupVersion.String(), "Package", "team-a", "shop.db"
+		p.APIVersion, p.Kind, p.Namespace, p.Name = corev1alpha1.GroupVersion.String(), "Package", "team-a", "shop-db"
 		p.Labels = map[string]string{"team": "a"}
 		return p
 	}

@@ -65,25 +65,25 @@ func TestDependencies(t *testing.T) {
 	values := filepath.Join(dir, "values.yaml")
 	require.NoError(t, os.WriteFile(values, []byte("size: large\n---\n# dep=db\nsize: huge\n"), 0o600))
 	has(t, run(1, "install", "front.example.com", "front", "--override", "dbs={package: {version: <2}}"), "front.example.com: version 1.0.0 has no dependency dbs", "Did you mean")
-	has(t, run(0, "plan", images["front"], "front"), "+ Package dependencies/front.db.disk  disk.example.com 1.0.0", "+ Package dependencies/front.db  store.example.com 1.0.0",
+	has(t, run(0, "plan", images["front"], "front"), "+ Package dependencies/front-db-disk  disk.example.com 1.0.0", "+ Package dependencies/front-db  store.example.com 1.0.0",
 		"needed by Package dependencies/front → db (")
-	has(t, run(0, "plan", "front.example.com", "front", "--values", values), "+ Package dependencies/front.db.disk  disk.example.com 1.0.0", "+ Package dependencies/front.db  store.example.com 1.0.0",
+	has(t, run(0, "plan", "front.example.com", "front", "--values", values), "+ Package dependencies/front-db-disk  disk.example.com 1.0.0", "+ Package dependencies/front-db  store.example.com 1.0.0",
 		"+ ConfigMap dependencies/front", "Plan: 1 to create")
 	has(t, run(1, "plan", "mail.example.com", "mail"), "✗ post", "would not be rolled out as planned: 1 refusal")
 	has(t, run(1, "plan", images["mail"], "mail"), "✗ post", "Refused", "would not be rolled out as planned: 1 refusal")
 	has(t, run(0, "install", "front.example.com", "front", "--values", values, "--override", "db={package: {version: <2}}"),
 		"package dependencies/front created", "dependencies are ready", "package dependencies/front is available")
-	for name, size := range map[string]string{"front": "large", "front.db": "huge", "front.db.disk": "small"} {
+	for name, size := range map[string]string{"front": "large", "front-db": "huge", "front-db-disk": "small"} {
 		var live corev1.ConfigMap
 		if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, &live); err != nil || live.Data["size"] != size {
 			t.Errorf("%s: %v %v", name, err, live.Data)
 		}
 	}
-	has(t, run(0, "deps"), "package dependencies/front  front.example.com 1.0.0  available\n└── db: package dependencies/front.db  store.example.com 1.0.0  available  generated  needs ",
-		"    └── disk: package dependencies/front.db.disk  disk.example.com 1.0.0  available  generated  needs >=1\n")
-	has(t, run(0, "deps", "front.db.disk"), "  package dependencies/front → db (store.example.com ", "→ package dependencies/front.db (generated) → disk (disk.example.com >=1)")
+	has(t, run(0, "deps"), "package dependencies/front  front.example.com 1.0.0  available\n└── db: package dependencies/front-db  store.example.com 1.0.0  available  generated  needs ",
+		"    └── disk: package dependencies/front-db-disk  disk.example.com 1.0.0  available  generated  needs >=1\n")
+	has(t, run(0, "deps", "front-db-disk"), "  package dependencies/front → db (store.example.com ", "→ package dependencies/front-db (generated) → disk (disk.example.com >=1)")
 	lock := run(0, "deps", "--lock")
-	has(t, lock, "name: front.db.disk", "digest: sha256:…", "range: '>=1'")
+	has(t, lock, "name: front-db-disk", "digest: sha256:…", "range: '>=1'")
 	if again := run(0, "deps", "--lock"); again != lock {
 		t.Error("the lock of the same packages is another one")
 	}
@@ -94,10 +94,10 @@ func TestDependencies(t *testing.T) {
 	has(t, run(0, "delete", "mail"), "is deleted")
 
 	// A package that is needed stays until nothing needs it.
-	has(t, run(0, "delete", "front.db", "--wait=false"), "package dependencies/front.db is needed by package dependencies/front: its deletion is held", "--force-required")
+	has(t, run(0, "delete", "front-db", "--wait=false"), "package dependencies/front-db is needed by package dependencies/front: its deletion is held", "--force-required")
 	harness.Eventually(t, harness.Patience, "the deletion to be held", func(ctx context.Context) error {
 		var pkg corev1alpha1.Package
-		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &pkg)
+		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front-db"}, &pkg)
 		for _, cond := range pkg.Status.Conditions {
 			if cond.Type == corev1alpha1.ConditionDeletionHeld && cond.Status == "True" {
 				return nil
@@ -107,12 +107,12 @@ func TestDependencies(t *testing.T) {
 	})
 	has(t, run(0, "delete", "front"), "package dependencies/front is deleted")
 	harness.Eventually(t, harness.Patience, "the held package to be deleted", func(ctx context.Context) error {
-		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &corev1alpha1.Package{})
+		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front-db"}, &corev1alpha1.Package{})
 		if err == nil {
 			return errors.New("it is there")
 		}
 		return client.IgnoreNotFound(err)
 	})
-	has(t, run(0, "deps", "front.db.disk"), "Nothing needs it; it was installed for package dependencies/front.db, which is gone: kubectl package delete package/front.db.disk -n dependencies")
-	has(t, run(0, "delete", "front.db.disk"), "is deleted")
+	has(t, run(0, "deps", "front-db-disk"), "Nothing needs it: kubectl package delete package/front-db-disk -n dependencies")
+	has(t, run(0, "delete", "front-db-disk"), "is deleted")
 }

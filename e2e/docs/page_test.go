@@ -53,7 +53,7 @@ func pages(t *testing.T) []string {
 		}
 		all = append(all, of...)
 	}
-	return append(all, root+"/reference/probes.md", root+"/"+helmGuide, root+"/"+moveIn)
+	return append(all, root+"/catalogue.md", root+"/dependencies.md", root+"/reference/probes.md", root+"/"+helmGuide, root+"/"+moveIn)
 }
 
 // blocks returns the blocks of a page that are code.

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// installed makes the tenant install a Package shop, for which the manager installs shop.db.
+// installed makes the tenant install a Package shop, for which the manager installs shop-db.
 func (u *tenant) installed(t *testing.T) *corev1alpha1.Package {
 	t.Helper()
 	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "stable"}}
@@ -39,7 +39,7 @@ func (u *tenant) installed(t *testing.T) *corev1alpha1.Package {
 	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop"}
 	u.create(t, pkg)
 	u.env.WaitCondition(t, u.namespace, "shop", corev1alpha1.ConditionReady, "True")
-	return harness.Package(u.namespace, "shop.db", "")
+	return harness.Package(u.namespace, "shop-db", "")
 }
 
 // A package that was installed for others keeps its label, spec, owners and finalizers, whatever its user tries, until it is

@@ -201,13 +201,13 @@ func TestDepDelete(t *testing.T) {
 		install(t, wish(victim, "app", "app", "1.0.0"))
 		harness.Edit(t, env, harness.Package(victim, "app", ""), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" })
 		awaitReady(t, victim, "app", "2.0.0")
-		harness.Await(t, env, patience, harness.Package(victim, "app.db", ""), "is released", released[*corev1alpha1.Package])
+		harness.Await(t, env, patience, harness.Package(victim, "app-db", ""), "is released", released[*corev1alpha1.Package])
 		journal := env.Journal(t)
 		u.create(t, wish(u.namespace, "x", "app", "1.0.0", deleting))
 		awaitReady(t, u.namespace, "x", "1.0.0")
 		gone(t, u, "x")
 		env.WaitGone(t, patience, harness.Package(u.namespace, "x.db", ""))
-		untouched(t, journal, victim, "app.db")
+		untouched(t, journal, victim, "app-db")
 	})
 }
 

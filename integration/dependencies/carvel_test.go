@@ -60,10 +60,10 @@ func TestCarvelPackages(t *testing.T) {
 	from := env.Journal(t)
 	env.Create(t, wish(ns, "bundle", "bundle.example.com", ""))
 	pkg := awaitVersion(t, ns, "bundle", "1.0.0")
-	got := []string{dependency(pkg, "db"), dependency(pkg, "maps"), dependency(awaitVersion(t, ns, "bundle.db", "1.1.0"), "log")}
-	want := []string{"InstalledByThisPackage 1.1.0 Package/bundle.db", "ApiServed", "InstalledByThisPackage 2.0.0 Package/bundle.db.log"}
+	got := []string{dependency(pkg, "db"), dependency(pkg, "maps"), dependency(awaitVersion(t, ns, "bundle-db", "1.1.0"), "log")}
+	want := []string{"InstalledByThisPackage 1.1.0 Package/bundle-db", "ApiServed", "InstalledByThisPackage 2.0.0 Package/bundle-db-log"}
 	require.Equal(t, want, got)
-	require.Equal(t, []string{"bundle.db.log=2.0.0", "bundle.db=1.1.0", "bundle=1.0.0"}, packages(t, ns))
+	require.Equal(t, []string{"bundle-db-log=2.0.0", "bundle-db=1.1.0", "bundle=1.0.0"}, packages(t, ns))
 	env.Settle(t, ns)
 	require.Equal(t, []string{"log", "db"}, created(from.Rest(t, ns), "configmaps"), "the order of objects")
 }

@@ -64,7 +64,7 @@ func TestDeleteRequired(t *testing.T) {
 		p.Annotations = map[string]string{corev1alpha1.DeleteRequiredAnnotation: "true"}
 	})
 	env.WaitGone(t, patience, named(ns, "database"))
-	awaitVersion(t, ns, "shop.db", "1.0.0") // the missing one is installed again
+	awaitVersion(t, ns, "shop-db", "1.0.0") // the missing one is installed again
 }
 
 // Deletion removes packages that were installed for one package alone, after its objects,
@@ -81,9 +81,9 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 	env.Create(t, wish(ns, "stats", "stats", ""))
 	awaitVersion(t, ns, "stats", "1.0.0")
 	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "shop")))
-	env.WaitGone(t, patience, named(ns, "shop.orm"))
-	await(t, named(ns, "shop.orm.db"), "is released", func(p *corev1alpha1.Package) error {
-		if _, found := p.Labels[corev1alpha1.RequiredByLabelPrefix+"shop.orm"]; found || p.Labels[corev1alpha1.RequiredByLabelPrefix+"stats"] != ns {
+	env.WaitGone(t, patience, named(ns, "shop-orm"))
+	await(t, named(ns, "shop-orm-db"), "is released", func(p *corev1alpha1.Package) error {
+		if _, found := p.Labels[corev1alpha1.RequiredByLabelPrefix+"shop-orm"]; found || p.Labels[corev1alpha1.RequiredByLabelPrefix+"stats"] != ns {
 			return fmt.Errorf("labels %v", p.Labels)
 		}
 		return nil
@@ -91,7 +91,7 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "stats")))
 	env.WaitGone(t, patience, named(ns, "stats"))
 	env.Settle(t, ns)
-	require.Equal(t, []string{"shop.orm.db=1.0.0"}, packages(t, ns), "an orphan stays")
+	require.Equal(t, []string{"shop-orm-db=1.0.0"}, packages(t, ns), "an orphan stays")
 }
 
 // A user's change of a generated package is refused with the remedy, and accepted with it.
@@ -103,19 +103,19 @@ func TestAdoption(t *testing.T) {
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
 	constrain := func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = ">=1" }
-	if err := harness.TryEdit(t, env, named(ns, "shop.db"), constrain); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1alpha1.AdoptAnnotation) {
+	if err := harness.TryEdit(t, env, named(ns, "shop-db"), constrain); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1alpha1.AdoptAnnotation) {
 		t.Errorf("the change was not refused: %v", err)
 	}
-	harness.Edit(t, env, named(ns, "shop.db"), func(p *corev1alpha1.Package) { p.Annotations[corev1alpha1.AdoptAnnotation] = "true" })
-	await(t, named(ns, "shop.db"), "is the user's", func(p *corev1alpha1.Package) error {
+	harness.Edit(t, env, named(ns, "shop-db"), func(p *corev1alpha1.Package) { p.Annotations[corev1alpha1.AdoptAnnotation] = "true" })
+	await(t, named(ns, "shop-db"), "is the user's", func(p *corev1alpha1.Package) error {
 		if p.Labels[corev1alpha1.GeneratedLabel] != "" {
 			return fmt.Errorf("labels %v", p.Labels)
 		}
 		return nil
 	})
-	harness.Edit(t, env, named(ns, "shop.db"), constrain)
+	harness.Edit(t, env, named(ns, "shop-db"), constrain)
 	await(t, named(ns, "shop"), "finds it installed", func(p *corev1alpha1.Package) error {
-		if got := dependency(p, "db"); got != "AlreadyInstalled 1.1.0 Package/shop.db" {
+		if got := dependency(p, "db"); got != "AlreadyInstalled 1.1.0 Package/shop-db" {
 			return fmt.Errorf("%s", got)
 		}
 		return nil

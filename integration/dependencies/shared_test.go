@@ -27,13 +27,13 @@ func TestDiamond(t *testing.T) {
 	from := env.Journal(t)
 	env.Create(t, wish(ns, "shop", "top", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	require.Equal(t, []string{"shop.left.base=1.5.0", "shop.left=1.0.0", "shop.right=1.0.0", "shop=1.0.0"}, packages(t, ns))
-	base := named(ns, "shop.left.base")
+	require.Equal(t, []string{"shop-left-base=1.5.0", "shop-left=1.0.0", "shop-right=1.0.0", "shop=1.0.0"}, packages(t, ns))
+	base := named(ns, "shop-left-base")
 	harness.Edit(t, env, base, func(*corev1alpha1.Package) {})
-	if base.Labels["required-by.package-operator.run/shop.left"] != ns || base.Labels["required-by.package-operator.run/shop.right"] != ns || base.Labels[corev1alpha1.GeneratedLabel] != "true" {
+	if base.Labels["required-by.package-operator.run/shop-left"] != ns || base.Labels["required-by.package-operator.run/shop-right"] != ns || base.Labels[corev1alpha1.GeneratedLabel] != "true" {
 		t.Errorf("labels %v", base.Labels)
 	}
-	if got, want := base.Annotations[corev1alpha1.RequiredVersionsAnnotation], fmt.Sprintf("Package %s/shop.left: >=1\nPackage %s/shop.right: <2", ns, ns); got != want {
+	if got, want := base.Annotations[corev1alpha1.RequiredVersionsAnnotation], fmt.Sprintf("Package %s/shop-left: >=1\nPackage %s/shop-right: <2", ns, ns); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	entries := from.Rest(t, ns)
@@ -70,11 +70,11 @@ func TestNamespacesShareNothing(t *testing.T) {
 	awaitVersion(t, one, "shop", "1.0.0")
 	env.Create(t, wish(two, "shop", "shop", ""))
 	pkg := awaitVersion(t, two, "shop", "1.0.0")
-	if got := dependency(pkg, "operator"); got != "InstalledByThisPackage 1.0.0 Package/shop.operator" || pkg.Status.Dependencies[0].PackageRef.Namespace != two {
+	if got := dependency(pkg, "operator"); got != "InstalledByThisPackage 1.0.0 Package/shop-operator" || pkg.Status.Dependencies[0].PackageRef.Namespace != two {
 		t.Error(got, pkg.Status.Dependencies)
 	}
 	for _, ns := range []string{one, two} {
-		require.Equal(t, []string{"shop.db=1.0.0", "shop.operator=1.0.0", "shop=1.0.0"}, packages(t, ns), ns)
+		require.Equal(t, []string{"shop-db=1.0.0", "shop-operator=1.0.0", "shop=1.0.0"}, packages(t, ns), ns)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestExcludingRange(t *testing.T) {
 	harness.Edit(t, env, named(ns, "shop"), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "1.1.0" })
 	awaitVersion(t, ns, "stats", "1.0.0")
 	awaitVersion(t, ns, "shop", "1.1.0")
-	if got := packages(t, ns); !slices.Contains(got, "shop.db=2.0.0") {
+	if got := packages(t, ns); !slices.Contains(got, "shop-db=2.0.0") {
 		t.Errorf("the lowest version that both accept: %v", got)
 	}
 }
@@ -125,9 +125,9 @@ func TestInherited(t *testing.T) {
 		s.ServiceAccountName, s.ImagePullSecrets = "deployer", []corev1alpha1.LocalSecretReference{{Name: "pull"}}
 	}))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	require.Equal(t, []string{"shop.current=2.0.0", "shop.former=1.0.0", "shop=1.0.0"}, packages(t, ns))
-	for _, name := range []string{"shop.current", "shop.former"} {
-		pkg := awaitVersion(t, ns, name, map[string]string{"shop.current": "2.0.0", "shop.former": "1.0.0"}[name])
+	require.Equal(t, []string{"shop-current=2.0.0", "shop-former=1.0.0", "shop=1.0.0"}, packages(t, ns))
+	for _, name := range []string{"shop-current", "shop-former"} {
+		pkg := awaitVersion(t, ns, name, map[string]string{"shop-current": "2.0.0", "shop-former": "1.0.0"}[name])
 		if pkg.Spec.ServiceAccountName != "deployer" || len(pkg.Spec.ImagePullSecrets) != 1 || pkg.Spec.ImagePullSecrets[0].Name != "pull" {
 			t.Errorf("%s: account %q, pull secrets %v", name, pkg.Spec.ServiceAccountName, pkg.Spec.ImagePullSecrets)
 		}

@@ -39,7 +39,7 @@ func TestUpgradeTogether(t *testing.T) {
 	harness.Edit(t, env, named(ns, "stats"), to)
 	awaitVersion(t, ns, "shop", "2.0.0")
 	awaitVersion(t, ns, "stats", "2.0.0")
-	require.Equal(t, []string{"hopeless-1=", "hopeless-2=", "shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns))
+	require.Equal(t, []string{"hopeless-1=", "hopeless-2=", "shop-dep-db=2.0.0", "shop-dep=2.0.0", "shop=2.0.0", "stats-dep=2.0.0", "stats=2.0.0"}, packages(t, ns))
 }
 
 // A generated package that was never available is chosen again, lower too, for a Package

@@ -48,9 +48,9 @@ func TestAPIs(t *testing.T) {
 	}{
 		{"served", nil, two, nil, served(), "api true ApiServed: The cluster serves it.", "create"},
 		{"served without fields", nil, two, nil, served("spec.key"), "FieldsMissing: certs.example.com/v1 Certificate is served without spec.key.", "create"},
-		{"one package provides it", nil, resolver.Offers{"certs": {provider("1.0.0"), provider("2.0.0"), offer("3.0.0")}}, nil, nil, "create Package team/shop.api: certs 2.0.0", ""},
+		{"one package provides it", nil, resolver.Offers{"certs": {provider("1.0.0"), provider("2.0.0"), offer("3.0.0")}}, nil, nil, "create Package team/shop-api: certs 2.0.0", ""},
 		{"several do", nil, two, nil, nil, "AmbiguousProvider: The packages certs and pki provide certs.example.com/v1 Certificate. Name one in spec.dependencies.overrides", "create"},
-		{"several do, one of them is required anyway", []string{"pki"}, two, nil, nil, "create Package team/shop.api: pki 1.0.0", "certs 1.0.0"},
+		{"several do, one of them is required anyway", []string{"pki"}, two, nil, nil, "create Package team/shop-api: pki 1.0.0", "certs 1.0.0"},
 		{"several do, one of them is installed", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, nil, "api true AlreadyInstalled: It is installed as Package team/pki.", "create"},
 		{"served by a package of the namespace", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, served(), "by Package team/pki", "create"},
 		{"served by a ClusterPackage, of which no owner is recorded", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides)}, served(), "api true ApiServed: The cluster serves it.", "ClusterPackage"},
@@ -82,9 +82,9 @@ func TestUnloaded(t *testing.T) {
 	unloaded := func(i *resolver.Installed) { i.Unloaded, i.Available = true, false }
 	got := printed(resolver.Solve(resolver.Input{
 		Roots: []resolver.Root{shop("orm")}, Catalogue: offers("db", resolver.Offers{"orm": {offer("1.0.0", "db <3")}}),
-		Installed: []resolver.Installed{at("team", "shop.orm", "orm", "1.0.0", changeable, unloaded)},
+		Installed: []resolver.Installed{at("team", "shop-orm", "orm", "1.0.0", changeable, unloaded)},
 	}))
-	if !strings.Contains(got, "create Package team/shop.orm.db: db 2.0.0") || strings.Contains(got, "change") {
+	if !strings.Contains(got, "create Package team/shop-orm-db: db 2.0.0") || strings.Contains(got, "change") {
 		t.Error(got)
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Child returns the instance that is installed for a dependency.
+// Child returns the instance that is installed for a dependency. Its name has no dot of ours: packages name Services
+// after themselves.
 func Child(dependent Instance, dependency string) Instance {
-	return Instance{dependent.Namespace, shortened(dependent.Name + "." + dependency)}
+	return Instance{dependent.Namespace, shortened(dependent.Name + "-" + dependency)}
 }
 
 // IsChild reports whether an instance of a package is the one that was installed for a dependency: its name says so.

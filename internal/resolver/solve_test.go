@@ -111,80 +111,80 @@ func TestSolve(t *testing.T) {
 		not       string
 	}{
 		{"the highest version is created", []resolver.Root{shop("db <3")}, offers("db", nil), nil,
-			[]string{"create Package team/shop.db: db 2.0.0", `2.0.0 is the highest version that fits "<3" (by Package team/shop); 3.0.0 is not within`, "WaitingForDependencies Waiting for db."}, ""},
+			[]string{"create Package team/shop-db: db 2.0.0", `2.0.0 is the highest version that fits "<3" (by Package team/shop); 3.0.0 is not within`, "WaitingForDependencies Waiting for db."}, ""},
 		{"dependencies come first", []resolver.Root{shop("orm")}, offers("db", resolver.Offers{"orm": {offer("1.0.0", "db >=1")}}), nil,
-			[]string{"create Package team/shop.orm.db: db 3.0.0, after []", "create Package team/shop.orm: orm 1.0.0, after [Package team/shop.orm.db]"}, ""},
+			[]string{"create Package team/shop-orm-db: db 3.0.0, after []", "create Package team/shop-orm: orm 1.0.0, after [Package team/shop-orm-db]"}, ""},
 		{"a diamond shares one", []resolver.Root{shop("a", "b")}, offers("db", resolver.Offers{"a": {offer("1.0.0", "db <3")}, "b": {offer("1.0.0", "db <2")}}), nil,
-			[]string{"create Package team/shop.a.db: db 1.0.0"}, "shop.b.db"},
+			[]string{"create Package team/shop-a-db: db 1.0.0"}, "shop.b.db"},
 		{"two dependencies on one package have two", []resolver.Root{shop("old=db 1.0.0", "new=db 2.0.0")}, offers("db", nil), nil,
-			[]string{"create Package team/shop.new: db 2.0.0", "create Package team/shop.old: db 1.0.0"}, ""},
+			[]string{"create Package team/shop-new: db 2.0.0", "create Package team/shop-old: db 1.0.0"}, ""},
 		{"what others need stays, though they could be raised as well", []resolver.Root{shop("dep=orm 2.0.0")},
 			offers("db", resolver.Offers{"orm": {offer("1.0.0", "db 1.0.0"), offer("2.0.0", "db 2.0.0")}, "etl": {offer("1.0.0", "db 1.0.0"), offer("2.0.0", "db 2.0.0")}}),
 			[]resolver.Installed{
-				at("team", "stats", "stats", "1.0.0", requires(team("stats.dep"), "dep=etl 1.0.0")),
-				at("team", "shop.dep", "orm", "1.0.0", changeable, requires(team("shop.dep.db"), "db 1.0.0")),
-				at("team", "stats.dep", "etl", "1.0.0", changeable, requires(team("shop.dep.db"), "db 1.0.0")),
-				at("team", "shop.dep.db", "db", "1.0.0", changeable),
+				at("team", "stats", "stats", "1.0.0", requires(team("stats-dep"), "dep=etl 1.0.0")),
+				at("team", "shop-dep", "orm", "1.0.0", changeable, requires(team("shop-dep-db"), "db 1.0.0")),
+				at("team", "stats-dep", "etl", "1.0.0", changeable, requires(team("shop-dep-db"), "db 1.0.0")),
+				at("team", "shop-dep-db", "db", "1.0.0", changeable),
 			},
-			[]string{"VersionMismatch", "path stats → stats.dep → db"}, "change"},
+			[]string{"VersionMismatch", "path stats → stats-dep → db"}, "change"},
 		{"what a user installed is used", []resolver.Root{shop("db >=1")}, offers("db", nil), []resolver.Installed{at("team", "mine", "db", "1.0.0")},
 			[]string{"db true AlreadyInstalled: It is installed as Package team/mine.", "DependenciesReady"}, "create"},
 		{"and not changed", []resolver.Root{shop("db >=2")}, offers("db", nil), []resolver.Installed{at("team", "mine", "db", "1.0.0")},
 			[]string{`VersionMismatch: db is installed as Package team/mine in 1.0.0, which is not within ">=2"`, "set spec.upgradePolicy.allowDependents"}, "create"},
-		{"a generated one takes the lowest version above", []resolver.Root{shop("db >=1.5")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "db", "1.0.0", changeable)},
-			[]string{"change Package team/shop.db: db 2.0.0", "2.0.0 is the lowest version above 1.0.0 that fits"}, ""},
-		{"and never a lower one", []resolver.Root{shop("db <3")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "db", "3.0.0", changeable)},
+		{"a generated one takes the lowest version above", []resolver.Root{shop("db >=1.5")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "db", "1.0.0", changeable)},
+			[]string{"change Package team/shop-db: db 2.0.0", "2.0.0 is the lowest version above 1.0.0 that fits"}, ""},
+		{"and never a lower one", []resolver.Root{shop("db <3")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "db", "3.0.0", changeable)},
 			[]string{"VersionMismatch", "it is not taken to a lower one"}, "change"},
 		{"the ranges of all parents count, with their paths", []resolver.Root{shop("db >=2")}, offers("db", nil), []resolver.Installed{
-			at("team", "stats.orm.db", "db", "1.0.0", changeable), at("team", "stats.orm", "orm", "1.0.0", requires(team("stats.orm.db"), "db <2")),
-			at("team", "stats", "stats", "1.0.0", requires(team("stats.orm"), "orm")),
-		}, []string{`No version of db fits all that require it: ">=2" (by Package team/shop) and "<2" (by Package team/stats.orm, path stats → stats.orm → db)`, "Change one of these ranges"}, "change"},
+			at("team", "stats-orm-db", "db", "1.0.0", changeable), at("team", "stats-orm", "orm", "1.0.0", requires(team("stats-orm-db"), "db <2")),
+			at("team", "stats", "stats", "1.0.0", requires(team("stats-orm"), "orm")),
+		}, []string{`No version of db fits all that require it: ">=2" (by Package team/shop) and "<2" (by Package team/stats-orm, path stats → stats-orm → db)`, "Change one of these ranges"}, "change"},
 		{"a ClusterPackage serves namespaces", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("", "db", "db", "1.0.0")},
 			[]string{"It is installed as ClusterPackage db."}, "create"},
 		{"a package of another namespace does not", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0")},
-			[]string{"create Package team/shop.db: db 3.0.0"}, ""},
+			[]string{"create Package team/shop-db: db 3.0.0"}, ""},
 		{"whatever its image says of where it is unique", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
-			[]string{"create Package team/shop.db: db 3.0.0"}, "other"},
+			[]string{"create Package team/shop-db: db 3.0.0"}, "other"},
 		{"nor does it satisfy a ClusterPackage", []resolver.Root{platform("db <3")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "9.9.9", unique)},
-			[]string{"create ClusterPackage platform.db: db 2.0.0"}, "other"},
+			[]string{"create ClusterPackage platform-db: db 2.0.0"}, "other"},
 		{"or take its place", []resolver.Root{platform("db")}, resolver.Offers{"db": {once("1.0.0")}}, []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
-			[]string{"create ClusterPackage platform.db: db 1.0.0"}, "other"},
+			[]string{"create ClusterPackage platform-db: db 1.0.0"}, "other"},
 		{"a ClusterPackage is one of its kind", []resolver.Root{platform("old=db 1.0.0", "new=db 2.0.0")},
 			resolver.Offers{"db": {once("1.0.0"), once("2.0.0")}}, nil, []string{"db may be installed once in its scope."}, "create"},
 		{"a satisfier that an earlier manager recorded elsewhere is none", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{
 			at("other", "db", "db", "1.0.0", unique, changeable), at("team", "shop", "shop", "1.0.0", requires(resolver.Instance{Namespace: "other", Name: "db"}, "db")),
-		}, []string{"create Package team/shop.db: db 3.0.0"}, "other"},
-		{"a Package raises no ClusterPackage", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra.db", "db", "1.0.0", changeable)},
-			[]string{`VersionMismatch: db is installed as ClusterPackage infra.db in 1.0.0, which is not within ">=3", and no Package of a namespace changes it`}, "change ClusterPackage"},
-		{"unless that heeds all", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra.db", "db", "1.0.0", changeable, heedful)},
-			[]string{"change ClusterPackage infra.db: db 3.0.0"}, ""},
+		}, []string{"create Package team/shop-db: db 3.0.0"}, "other"},
+		{"a Package raises no ClusterPackage", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable)},
+			[]string{`VersionMismatch: db is installed as ClusterPackage infra-db in 1.0.0, which is not within ">=3", and no Package of a namespace changes it`}, "change ClusterPackage"},
+		{"unless that heeds all", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable, heedful)},
+			[]string{"change ClusterPackage infra-db: db 3.0.0"}, ""},
 		{"and consents to changes", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "db", "db", "1.0.0", heedful)},
 			[]string{"VersionMismatch", "set spec.upgradePolicy.allowDependents"}, "change"},
 		{"nor one of another namespace", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", changeable, unique)},
-			[]string{"create Package team/shop.db: db 3.0.0"}, "change"},
-		{"a ClusterPackage raises one", []resolver.Root{platform("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra.db", "db", "1.0.0", changeable)},
-			[]string{"change ClusterPackage infra.db: db 3.0.0"}, ""},
+			[]string{"create Package team/shop-db: db 3.0.0"}, "change"},
+		{"a ClusterPackage raises one", []resolver.Root{platform("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable)},
+			[]string{"change ClusterPackage infra-db: db 3.0.0"}, ""},
 		{"whatever range a Package has", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
-			at("", "infra.db", "db", "1.0.0", changeable), at("evil", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
-		}, []string{`change ClusterPackage infra.db: db 2.0.0, after []: 2.0.0 is the lowest version above 1.0.0 that fits ">=2" (by ClusterPackage platform)`}, "evil"},
+			at("", "infra-db", "db", "1.0.0", changeable), at("evil", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
+		}, []string{`change ClusterPackage infra-db: db 2.0.0, after []: 2.0.0 is the lowest version above 1.0.0 that fits ">=2" (by ClusterPackage platform)`}, "evil"},
 		{"unless it heeds all", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
-			at("", "infra.db", "db", "1.0.0", changeable, heedful), at("team", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
+			at("", "infra-db", "db", "1.0.0", changeable, heedful), at("team", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
 		}, []string{`No version of db fits all that require it: ">=2" (by ClusterPackage platform) and "<2" (by Package team/x)`}, "change"},
 		{"the range of a ClusterPackage counts", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
-			at("", "infra.db", "db", "1.0.0", changeable), at("", "infra", "infra", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
+			at("", "infra-db", "db", "1.0.0", changeable), at("", "infra", "infra", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
 		}, []string{`"<2" (by ClusterPackage infra) and ">=2" (by ClusterPackage platform)`}, "change"},
 		{"a package that is being deleted is waited for", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "db", "db", "1.0.0", deleting)},
 			[]string{"NotAvailable: Package team/db is being deleted."}, "create"},
-		{"a name that is taken gets a hash", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "other", "1.0.0")},
-			[]string{"create Package team/shop.db-"}, ""},
+		{"a name that is taken gets a hash", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "other", "1.0.0")},
+			[]string{"create Package team/shop-db-"}, ""},
 		{"an optional one fails nothing", []resolver.Root{shop("db", "ghost?")}, offers("db", nil), nil,
-			[]string{"create Package team/shop.db", "ghost false UnknownPackage: ghost is not installed, and no repository"}, "DependenciesUnsatisfied"},
+			[]string{"create Package team/shop-db", "ghost false UnknownPackage: ghost is not installed, and no repository"}, "DependenciesUnsatisfied"},
 		{"an optional one changes no other choice", []resolver.Root{shop("db", "log?")}, offers("db", resolver.Offers{"log": {offer("1.0.0", "db <3")}}), nil,
-			[]string{"create Package team/shop.db: db 3.0.0", "log false VersionMismatch"}, "shop.log"},
+			[]string{"create Package team/shop-db: db 3.0.0", "log false VersionMismatch"}, "shop-log"},
 		{"a root that fails leaves others alone", []resolver.Root{shop("ghost"), {Instance: team("web"), Package: "web", Dependencies: needs("db")}}, offers("db", nil), nil,
-			[]string{"create Package team/web.db", "Package team/shop: DependenciesUnsatisfied ghost: ghost is not installed"}, ""},
+			[]string{"create Package team/web-db", "Package team/shop: DependenciesUnsatisfied ghost: ghost is not installed"}, ""},
 		{"satisfied roots precede new ones", []resolver.Root{shop("db >=2"), {Instance: team("web"), Package: "web", Dependencies: needs("db <2")}}, offers("db", nil),
-			[]resolver.Installed{at("team", "web.db", "db", "1.0.0", changeable)}, []string{"db false VersionMismatch", "db true InstalledByThisPackage"}, "change"},
+			[]resolver.Installed{at("team", "web-db", "db", "1.0.0", changeable)}, []string{"db false VersionMismatch", "db true InstalledByThisPackage"}, "change"},
 		{"a cycle is named", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("1.0.0", "b")}, "b": {offer("1.0.0", "c")}, "c": {offer("1.0.0", "a")}}, nil,
 			[]string{"DependencyCycle a: a → b → c → a: each would wait for the next."}, "create"},
 		{"a cycle of installed packages that stay is none, and hides no other", []resolver.Root{shop("a", "c >=2")}, offers("", resolver.Offers{"c": {offer("2.0.0", "b")}}),
@@ -268,7 +268,7 @@ func TestScopes(t *testing.T) {
 	root := shop("db")
 	root.Instance = resolver.Instance{Name: "shop"}
 	got = printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: resolver.Offers{"db": {cluster}}}))
-	if !strings.Contains(got, "create ClusterPackage shop.db: db 1.0.0") {
+	if !strings.Contains(got, "create ClusterPackage shop-db: db 1.0.0") {
 		t.Error(got)
 	}
 }
@@ -355,10 +355,10 @@ func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 60)
 	for _, tc := range []struct{ reason, got, want string }{
-		{"dependent and dependency", resolver.Child(team("shop"), "db").String(), "Package team/shop.db"},
-		{"of a ClusterPackage", resolver.Child(resolver.Instance{Name: "shop"}, "db").String(), "ClusterPackage shop.db"},
-		{"at the limit", resolver.Child(team(long), "db").Name, long + ".db"},
-		{"beyond it", resolver.Child(team(long), "dbs").Name, strings.Repeat("a", 52) + "-851ca93861"},
+		{"dependent and dependency", resolver.Child(team("shop"), "db").String(), "Package team/shop-db"},
+		{"of a ClusterPackage", resolver.Child(resolver.Instance{Name: "shop"}, "db").String(), "ClusterPackage shop-db"},
+		{"at the limit", resolver.Child(team(long), "db").Name, long + "-db"},
+		{"beyond it", resolver.Child(team(long), "dbs").Name, strings.Repeat("a", 52) + "-d58e283376"},
 		{"label of a dependent", resolver.LabelOf(team("shop"), "team"), "shop"},
 		{"of one in another namespace", resolver.LabelOf(team("shop"), "other"), "shop-ca8b22d0db"},
 	} {
@@ -391,8 +391,8 @@ func TestTogetherBesideHopeless(t *testing.T) {
 		in := resolver.Input{
 			Catalogue: resolver.Offers{"db": {offer("1.0.0"), offer("2.0.0")}},
 			Installed: []resolver.Installed{
-				at("team", "shop.db", "db", "1.0.0", changeable),
-				recorded(at("team", "shop", "shop", "1.0.0"), "shop.db", "db =1.0.0"), recorded(at("team", "stats", "stats", "1.0.0"), "shop.db", "db =1.0.0"),
+				at("team", "shop-db", "db", "1.0.0", changeable),
+				recorded(at("team", "shop", "shop", "1.0.0"), "shop-db", "db =1.0.0"), recorded(at("team", "stats", "stats", "1.0.0"), "shop-db", "db =1.0.0"),
 			},
 		}
 		for name, want := range map[string]string{"shop": "db =2.0.0", "stats": "db =2.0.0", hopeless: "db =3.0.0"} {
@@ -416,11 +416,11 @@ func TestTogetherBesideHopeless(t *testing.T) {
 func TestOwnConflict(t *testing.T) {
 	t.Parallel()
 	top := at("team", "top", "top", "1.0.0")
-	top.Requirements = []resolver.Requirement{{Dependency: needs("base <2")[0], Satisfier: &resolver.Instance{Namespace: "team", Name: "top.base"}}}
+	top.Requirements = []resolver.Requirement{{Dependency: needs("base <2")[0], Satisfier: &resolver.Instance{Namespace: "team", Name: "top-base"}}}
 	dis := shop("da", "db")
 	dis.Name, dis.Package = "dis", "dis"
 	plan := resolver.Solve(resolver.Input{
-		Roots: []resolver.Root{dis}, Installed: []resolver.Installed{top, at("team", "top.base", "base", "1.0.0", changeable)},
+		Roots: []resolver.Root{dis}, Installed: []resolver.Installed{top, at("team", "top-base", "base", "1.0.0", changeable)},
 		Catalogue: resolver.Offers{"base": {offer("1.0.0"), offer("2.0.0")}, "da": {offer("1.0.0", "base >=2")}, "db": {offer("1.0.0", "base <2")}},
 	})
 	message := plan.Results[0].Message

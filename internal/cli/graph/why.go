@@ -24,7 +24,7 @@ type Reasons struct {
 	Paths [][]Step `json:"paths"`
 	// More means that there are more than MostPaths.
 	More bool `json:"more,omitempty"`
-	// InstalledFor is what a generated package was installed for that nothing depends on, as far as its name says.
+	// InstalledFor is what a generated package was installed for that nothing depends on, by its labels.
 	InstalledFor *Key `json:"installedFor,omitempty"`
 	// Remedy is a command that deletes what nothing needs.
 	Remedy string `json:"remedy,omitempty"`
@@ -56,16 +56,13 @@ func (g *Graph) Why(n *Node) Reasons {
 	return r
 }
 
-// parentOf returns what a generated package was installed for: by its labels, or else by its name, <parent>.<dependency>.
+// parentOf returns what a generated package was installed for, by its labels.
 func parentOf(n *Node) (Key, bool) {
 	labels := n.pkg.GetLabels()
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		if name, is := strings.CutPrefix(label, corev1alpha1.RequiredByLabelPrefix); is {
 			return keyFor(labels[label], name), true
 		}
-	}
-	if at := strings.LastIndex(n.Name, "."); at > 0 {
-		return keyFor(n.Namespace, n.Name[:at]), true
 	}
 	return Key{}, false
 }

@@ -225,10 +225,7 @@ func (s *screen) conditions() {
 	s.lines = append(s.lines, terminal.Table(rows)...)
 }
 
-const (
-	repeatable = 20
-	seeAbove   = "see above"
-)
+const repeatable = 20
 
 // withoutShown elides a message that is shown above.
 func (s *screen) withoutShown(message string) string {
@@ -238,16 +235,16 @@ func (s *screen) withoutShown(message string) string {
 	}
 	for _, text := range append(above, s.Ignored...) {
 		if text = strings.TrimSpace(oneLine(text)); len(text) > repeatable {
-			message = strings.ReplaceAll(message, text, seeAbove)
+			message = strings.ReplaceAll(message, text, "…")
 		}
 	}
 	for _, b := range s.Blocking {
 		if b.Group != "" {
-			message = strings.ReplaceAll(message, terminal.Line(b.Group)+" "+seeAbove, seeAbove)
+			message = strings.ReplaceAll(message, terminal.Line(b.Group)+" …", "…")
 		}
 	}
-	if strings.Trim(strings.ReplaceAll(message, seeAbove, ""), " ") == "" && message != "" {
-		return seeAbove
+	if strings.Trim(message, "… ") == "" && message != "" {
+		return "see above"
 	}
 	return message
 }

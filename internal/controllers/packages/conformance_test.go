@@ -104,7 +104,7 @@ func owned(t *testing.T, in struct {
 	for _, pkg := range p.packages() {
 		if name := of[pkg.Name]; dependencies.Generated(&pkg) {
 			created, required = append(created, name), requiredBy(&pkg)
-			by = strings.TrimSuffix(pkg.Name, "."+name)
+			by = strings.TrimSuffix(pkg.Name, "-"+name)
 			for _, dependent := range required {
 				owners[name] = append(owners[name], of[dependent])
 			}
@@ -366,7 +366,7 @@ func (c *cluster) generate(name string, dependents ...string) {
 	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: name}
 	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{PackageName: name}
 	entry := corev1alpha1.DependencyStatus{PackageRef: resolver.Instance{Namespace: "team", Name: name}.Reference()}
-	entry.Name, entry.Package = name[strings.LastIndex(name, ".")+1:], &corev1alpha1.DependencyPackage{Name: name}
+	entry.Name, entry.Package = name[strings.LastIndex(name, "-")+1:], &corev1alpha1.DependencyPackage{Name: name}
 	for _, by := range dependents {
 		dependencies.Require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}}, nil)
 		if parent := c.get(by); parent != nil {

@@ -30,17 +30,17 @@ func TestReleaseStaysAtHome(t *testing.T) {
 		// deleted means that it is deleted; else whether anything of it is changed.
 		deleted, changed bool
 	}{
-		{reason: "its own", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, deleted: true},
-		{reason: "its own, with a hash since the name was taken", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db-4e513f9abb"}, deleted: true},
-		{reason: "its own, that another needs", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, others: []resolver.Instance{{Namespace: "evil", Name: "y"}}, changed: true},
-		{reason: "its own, that a user took over", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, change: func(pkg corev1alpha1.GenericPackage) { pkg.SetLabels(nil) }},
-		{reason: "of another package of the namespace", own: evil, at: resolver.Instance{Namespace: "evil", Name: "platform.db"}, changed: true},
-		{reason: "of another namespace", own: evil, at: resolver.Instance{Namespace: "victim", Name: "x.db"}},
-		{reason: "a ClusterPackage", own: evil, at: resolver.Instance{Name: "platform.db"}},
-		{reason: "a ClusterPackage of the same name", own: evil, at: resolver.Instance{Name: "x.db"}},
-		{reason: "a ClusterPackage of another ClusterPackage", own: resolver.Instance{Name: "infra"}, at: resolver.Instance{Name: "platform.db"}, changed: true},
-		{reason: "a ClusterPackage of its own", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform.db"}, deleted: true},
-		{reason: "that a Package of a namespace uses", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform.db"}, others: []resolver.Instance{evil}, changed: true},
+		{reason: "its own", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x-db"}, deleted: true},
+		{reason: "its own, with a hash since the name was taken", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x-db-4e513f9abb"}, deleted: true},
+		{reason: "its own, that another needs", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x-db"}, others: []resolver.Instance{{Namespace: "evil", Name: "y"}}, changed: true},
+		{reason: "its own, that a user took over", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x-db"}, change: func(pkg corev1alpha1.GenericPackage) { pkg.SetLabels(nil) }},
+		{reason: "of another package of the namespace", own: evil, at: resolver.Instance{Namespace: "evil", Name: "platform-db"}, changed: true},
+		{reason: "of another namespace", own: evil, at: resolver.Instance{Namespace: "victim", Name: "x-db"}},
+		{reason: "a ClusterPackage", own: evil, at: resolver.Instance{Name: "platform-db"}},
+		{reason: "a ClusterPackage of the same name", own: evil, at: resolver.Instance{Name: "x-db"}},
+		{reason: "a ClusterPackage of another ClusterPackage", own: resolver.Instance{Name: "infra"}, at: resolver.Instance{Name: "platform-db"}, changed: true},
+		{reason: "a ClusterPackage of its own", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform-db"}, deleted: true},
+		{reason: "that a Package of a namespace uses", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform-db"}, others: []resolver.Instance{evil}, changed: true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
 			t.Parallel()
@@ -104,8 +104,8 @@ func TestMarksFailNothing(t *testing.T) {
 		c := newCluster(t)
 		recorder := events.NewFakeRecorder(10)
 		c.Events = recorder
-		c.generate("shop.db", "shop", "blog")
-		blog, at := c.get("blog"), in("shop.db")
+		c.generate("shop-db", "shop", "blog")
+		blog, at := c.get("blog"), in("shop-db")
 		c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
 			Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 				return tc.err

@@ -79,7 +79,7 @@ func TestNewVersionBeforeItsNeeds(t *testing.T) {
 				message = c.Message
 			}
 		}
-		waits := "ui: 1.0.0 is the highest version that fits and whose dependencies can be satisfied; 2.0.0 waits for its dependencies: VersionMismatch: srv: srv is installed as Package team/ui.srv in 1.0.0"
+		waits := "ui: 1.0.0 is the highest version that fits and whose dependencies can be satisfied; 2.0.0 waits for its dependencies: VersionMismatch: srv: srv is installed as Package team/ui-srv in 1.0.0"
 		if got := len(message) > len(waits) && message[:len(waits)] == waits; got != step.waits {
 			t.Errorf("it says %s", message)
 		}

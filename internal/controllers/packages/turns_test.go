@@ -34,11 +34,11 @@ func requiresShops(c *cluster) *reconciliation {
 func TestNothingWaitsForAResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.generate("shop.db", "shop")
+	c.generate("shop-db", "shop")
 	reads := 0
 	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) {
 		reads++
-		held := c.deployed("shop.db")
+		held := c.deployed("shop-db")
 		if c.must(held.hold(t.Context())); len(held.heldBy) != 1 {
 			t.Errorf("held by %v", held.heldBy)
 		}
@@ -79,8 +79,8 @@ func TestPanicInAResolution(t *testing.T) {
 func TestUnreadPackages(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.generate("shop.db", "shop")
-	db := c.deployed("shop.db")
+	c.generate("shop-db", "shop")
+	db := c.deployed("shop-db")
 	stopped := errors.New("the cache has stopped")
 	working := c.Client
 	c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
@@ -97,7 +97,7 @@ func TestUnreadPackages(t *testing.T) {
 	if _, err := c.of(c.get("shop")).resolveDependencies(t.Context(), nil); !errors.Is(err, stopped) {
 		t.Error("resolved:", err)
 	}
-	if _, err := c.ledger.Release(t.Context(), c.get("shop"), "db", in("shop.db"), false); !errors.Is(err, stopped) {
+	if _, err := c.ledger.Release(t.Context(), c.get("shop"), "db", in("shop-db"), false); !errors.Is(err, stopped) {
 		t.Error("released:", err)
 	}
 	c.Client = working
@@ -109,18 +109,18 @@ func TestUnreadPackages(t *testing.T) {
 func TestDecisionsCount(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.generate("shop.db", "shop")
-	db, blog := in("shop.db"), newPackage()
+	c.generate("shop-db", "shop")
+	db, blog := in("shop-db"), newPackage()
 	blog.Name, blog.UID, blog.ResourceVersion = "blog", "", ""
 	c.must(c.server.Create(t.Context(), blog))
 	held := func() []resolver.Instance {
-		s := c.deployed("shop.db")
+		s := c.deployed("shop-db")
 		c.must(s.hold(t.Context()))
 		return s.heldBy
 	}
 	own := snapshot.InstanceOf(blog)
-	d := &dependencies.Plan{Entries: []corev1alpha1.DependencyStatus{entry("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}}
-	d.Result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}
+	d := &dependencies.Plan{Entries: []corev1alpha1.DependencyStatus{entry("db", "shop-db", corev1alpha1.ReasonAlreadyInstalled)}}
+	d.Result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop-db", corev1alpha1.ReasonAlreadyInstalled)}
 	was := c.surveyOf("team")
 	blogs, err := c.ledger.Commit(t.Context(), own, d, was, false)
 	if err != nil || blogs.Outdated || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
@@ -229,19 +229,19 @@ func TestTurns(t *testing.T) {
 func TestSlowWritesDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
-	c.generate("shop.db", "shop", "blog")
+	c.generate("shop-db", "shop", "blog")
 	entered, leaves := make(chan struct{}), make(chan struct{})
 	c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 			close(entered)
 			<-leaves
-			return apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), "shop.db", nil)
+			return apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), "shop-db", nil)
 		},
 	})
 	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) { return true, nil })
 	slow := make(chan error)
 	go func() {
-		at := in("shop.db")
+		at := in("shop-db")
 		s := c.of(c.get("blog"))
 		end, _ := s.take(&s.resolutions)
 		defer end()
@@ -300,7 +300,7 @@ func TestNothingWrittenIsNotHeld(t *testing.T) {
 			s.Status.Conditions = claimed("True")
 		}},
 		"a former deployment that is being deleted": {change: func(d *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
-			controlledBy("Package", "shop.db", "")(d)
+			controlledBy("Package", "shop-db", "")(d)
 			d.DeletionTimestamp = &metav1.Time{Time: start}
 			s.Status.Conditions = claimed("True")
 		}},
@@ -326,8 +326,8 @@ func TestNothingWrittenIsNotHeld(t *testing.T) {
 		}, held: true},
 	} {
 		c := newCluster(t)
-		c.generate("shop.db", "shop")
-		s := c.deployed("shop.db", func(d *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) {
+		c.generate("shop-db", "shop")
+		s := c.deployed("shop-db", func(d *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) {
 			if set.Status.Conditions = nil; tc.change != nil {
 				tc.change(d, set)
 			}

@@ -39,7 +39,7 @@ func TestDecide(t *testing.T) {
 	}
 	shop := named("shop", "shop.example.com", "1.0.0")
 	installed := func(version string, change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
-		return named("shop.db", "db.example.com", version, func(pkg *corev1alpha1.Package) {
+		return named("shop-db", "db.example.com", version, func(pkg *corev1alpha1.Package) {
 			pkg.Labels = map[string]string{corev1alpha1.GeneratedLabel: "true"}
 			for _, c := range change {
 				c(pkg)
@@ -53,12 +53,12 @@ func TestDecide(t *testing.T) {
 		of       *corev1alpha1.Package
 		want     string
 	}{
-		"nothing is installed": {">=1", nil, shop, "create Package team/shop.db 2.0.0; db waits"},
+		"nothing is installed": {">=1", nil, shop, "create Package team/shop-db 2.0.0; db waits"},
 		"nothing fits":         {">=3", nil, shop, "db fails"},
 		"it is installed":      {">=1", []*corev1alpha1.Package{installed("2.0.0")}, shop, "db waits"},
-		"another version":      {">=2", []*corev1alpha1.Package{installed("1.0.0")}, shop, "change Package team/shop.db 2.0.0; db waits"},
+		"another version":      {">=2", []*corev1alpha1.Package{installed("1.0.0")}, shop, "change Package team/shop-db 2.0.0; db waits"},
 		"together with open ones": {
-			">=1", []*corev1alpha1.Package{blog}, shop, "create Package team/blog.db 1.0.0; db waits",
+			">=1", []*corev1alpha1.Package{blog}, shop, "create Package team/blog-db 1.0.0; db waits",
 		},
 		"in another cluster": {">=1", []*corev1alpha1.Package{installed("2.0.0")}, named("shop", "shop.example.com", "1.0.0", func(pkg *corev1alpha1.Package) {
 			pkg.Spec.TargetRef = &corev1alpha1.TargetReference{}

@@ -187,15 +187,15 @@ func TestEntries(t *testing.T) {
 		want     string
 	}{
 		{"nothing", nil, nil, ""},
-		{"the first time", nil, []resolver.Outcome{outcomeOf("db", "shop.db", installed), outcomeOf("api", "", mismatch)}, "db by shop.db AlreadyInstalled/2, api VersionMismatch/2"},
-		{"another package satisfies it", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "shop.db", installed)}, "db by shop.db AlreadyInstalled/2"},
+		{"the first time", nil, []resolver.Outcome{outcomeOf("db", "shop-db", installed), outcomeOf("api", "", mismatch)}, "db by shop-db AlreadyInstalled/2, api VersionMismatch/2"},
+		{"another package satisfies it", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "shop-db", installed)}, "db by shop-db AlreadyInstalled/2"},
 		{"it holds what satisfied it last", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "", mismatch)}, "db by mine VersionMismatch/2"},
 		{"former requirements come last, by name",
 			[]corev1alpha1.DependencyStatus{entry("queue", "q", installed), entry("cache", "c", installed), entry("db", "mine", installed)},
 			[]resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2, cache by c NoLongerRequired/2, queue by q NoLongerRequired/2"},
 		{"one that held nothing is dropped", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
-		{"an API is served, by the package installed for it", []corev1alpha1.DependencyStatus{entry("db", "shop.db", installed)}, []resolver.Outcome{servedOf("db")}, "db by shop.db ApiServed/2"},
-		{"an API is served, and another scope's owner of it is forgotten", []corev1alpha1.DependencyStatus{ownedBy("db", resolver.Instance{Name: "platform.db"})}, []resolver.Outcome{servedOf("db")}, "db ApiServed/2"},
+		{"an API is served, by the package installed for it", []corev1alpha1.DependencyStatus{entry("db", "shop-db", installed)}, []resolver.Outcome{servedOf("db")}, "db by shop-db ApiServed/2"},
+		{"an API is served, and another scope's owner of it is forgotten", []corev1alpha1.DependencyStatus{ownedBy("db", resolver.Instance{Name: "platform-db"})}, []resolver.Outcome{servedOf("db")}, "db ApiServed/2"},
 		{"required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
 	} {
 		pkg := recording(tc.before...)
@@ -328,7 +328,7 @@ func TestReportDependencies(t *testing.T) {
 	t.Parallel()
 	optional := outcomeOf("cache", "", corev1alpha1.ReasonVersionMismatch)
 	optional.Dependency.Optional = true
-	waiting := outcomeOf("db", "shop.db", corev1alpha1.ReasonNotAvailable)
+	waiting := outcomeOf("db", "shop-db", corev1alpha1.ReasonNotAvailable)
 	failed := outcomeOf("db", "", corev1alpha1.ReasonVersionMismatch)
 	result := func(reason, message string, outcomes ...resolver.Outcome) resolver.Result {
 		return resolver.Result{Ready: reason == corev1alpha1.ReasonDependenciesReady, Reason: reason, Message: message, Outcomes: outcomes}
@@ -340,7 +340,7 @@ func TestReportDependencies(t *testing.T) {
 		stalled bool
 	}{
 		{"no dependencies", Plan{Result: resolver.Result{Ready: true}}, "", false},
-		{"all available", Plan{Result: result("DependenciesReady", "", outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled), optional)},
+		{"all available", Plan{Result: result("DependenciesReady", "", outcomeOf("db", "shop-db", corev1alpha1.ReasonAlreadyInstalled), optional)},
 			"True DependenciesReady All dependencies are available.", false},
 		{"waiting", Plan{Result: result("WaitingForDependencies", "Waiting for db.", waiting, optional)}, "False WaitingForDependencies db: NotAvailable.", false},
 		{"unsatisfied", Plan{Result: result("DependenciesUnsatisfied", "db: VersionMismatch.", waiting, failed)},
