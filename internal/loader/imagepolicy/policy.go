@@ -161,9 +161,10 @@ func (s *Set) Conflicts() map[string]string {
 
 // Decision is what the policies say about one image.
 type Decision struct {
-	// Pull is the reference to pull. Rewritten means that a policy replaced the one that was written.
+	// Pull is the reference to pull. Rewritten means that the policy Rewriter replaced the one that was written.
 	Pull      string
 	Rewritten bool
+	Rewriter  string
 	// PullSecret is the name of a Secret in the namespace of the manager; empty for none.
 	PullSecret string
 	// Policy is the name of the one that has the Verification, which is nil where no signature is needed.
@@ -223,7 +224,7 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 func (d *Decision) decidePull(s *Set, repository, rest string) {
 	found, refusal := s.rewriting(repository)
 	if found != nil {
-		d.Pull, d.Rewritten = found.rewrite(d.Pull, repository, rest), true
+		d.Pull, d.Rewritten, d.Rewriter = found.rewrite(d.Pull, repository, rest), true, found.Name
 		d.key += " from " + d.Pull
 	}
 	secret, other := s.find(repository, credentials)

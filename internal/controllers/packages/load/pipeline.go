@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -124,7 +126,8 @@ func (p *Pipeline) Resolve(ctx context.Context, in Request) (digest string, err 
 	return digest, err
 }
 
-// access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used.
+// access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used, and the
+// ImageConfig that chose the registry.
 func (p *Pipeline) access(
 	ctx context.Context, in Request, decision imagepolicy.Decision, access registry.Access, pull func(*registry.Puller) error,
 ) error {
@@ -140,18 +143,21 @@ func (p *Pipeline) access(
 		return pull(p.Puller.With(access))
 	}
 	named, shared := sources.PullSecrets(spec, in.Namespace), sources.PullSecret(p.Namespace, decision.PullSecret)
-	keys, unusable, err := p.Credentials.Keychain(ctx, in.Reader, named, shared, access.Own)
+	keys, notes, err := p.Credentials.Keychain(ctx, in.Reader, named, shared, access.Own)
 	if err != nil {
 		return err
 	}
 	access.Keychain = keys
 	err = pull(p.Puller.With(access))
 	var failed *registry.PullError
-	if len(unusable) == 0 || imagepolicy.RefusalOf(err) != nil || !errors.As(err, &failed) {
+	if decision.Rewritten {
+		notes = append(slices.Clip(notes), fmt.Sprintf("the ImageConfig %s has it pulled in place of %s", decision.Rewriter, in.Image))
+	}
+	if len(notes) == 0 || imagepolicy.RefusalOf(err) != nil || !errors.As(err, &failed) {
 		return err
 	}
 	detailed := *failed
-	detailed.Details += " (" + strings.Join(unusable, "; ") + ")"
+	detailed.Details += " (" + strings.Join(notes, "; ") + ")"
 	return &detailed
 }
 

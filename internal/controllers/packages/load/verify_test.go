@@ -82,3 +82,20 @@ func TestTagMovesAfterVerification(t *testing.T) {
 		t.Errorf("the other image: %v", err)
 	}
 }
+
+// An error of a pull from a mirror names what was asked for, and who chose the mirror.
+func TestMirrorThatFails(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	host := strings.TrimPrefix(server.URL, "http://")
+	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{host}})
+	require.NoError(t, err)
+	policies := []imagepolicy.Policy{{Name: "mirror", Prefixes: []string{"registry.example.com"}, Rewrite: host}}
+	in := Request{Pkg: newPackage(), Image: "registry.example.com/shop:v1", Policies: imagepolicy.NewSet(policies, false, time.Now())}
+	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
+	_, _, err = p.pull(t.Context(), in, func() error { return nil })
+	if err == nil || !strings.Contains(err.Error(), host+"/shop:v1") || !strings.Contains(err.Error(), "(the ImageConfig mirror has it pulled in place of registry.example.com/shop:v1)") {
+		t.Error(err)
+	}
+}
