@@ -93,6 +93,7 @@ func TestMirrorThatFails(t *testing.T) {
 	require.NoError(t, err)
 	policies := []imagepolicy.Policy{{Name: "mirror", Prefixes: []string{"registry.example.com"}, Rewrite: host}}
 	in := Request{Pkg: newPackage(), Image: "registry.example.com/shop:v1", Policies: imagepolicy.NewSet(policies, false, time.Now())}
+	in.Origin.Image = in.Image
 	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
 	_, _, err = p.pull(t.Context(), in, func() error { return nil })
 	if err == nil || !strings.Contains(err.Error(), host+"/shop:v1") || !strings.Contains(err.Error(), "(the ImageConfig mirror has it pulled in place of registry.example.com/shop:v1)") {
