@@ -131,11 +131,11 @@ func TestDepDelete(t *testing.T) {
 		env.Offer(t, "", name+"-db", db)
 		env.Offer(t, "", name+"-platform", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", name+"-db", "")}}, harness.Release{Version: "2.0.0"})
 		install(t, wish("", name, name+"-platform", "1.0.0"))
-		t.Cleanup(func() { discard(name + ".db") })
+		t.Cleanup(func() { discard(name + "-db") })
 		harness.Edit(t, env, harness.ClusterPackage(name, ""), func(p *corev1alpha1.ClusterPackage) { p.Spec.PackageRef.Version = "2.0.0" })
 		awaitReady(t, "", name, "2.0.0")
-		harness.Await(t, env, patience, harness.ClusterPackage(name+".db", ""), "is released", released[*corev1alpha1.ClusterPackage])
-		return name + ".db"
+		harness.Await(t, env, patience, harness.ClusterPackage(name+"-db", ""), "is released", released[*corev1alpha1.ClusterPackage])
+		return name + "-db"
 	}
 	gone := func(t *testing.T, u *tenant, name string) {
 		pkg := harness.Package(u.namespace, name, "")
@@ -206,7 +206,7 @@ func TestDepDelete(t *testing.T) {
 		u.create(t, wish(u.namespace, "x", "app", "1.0.0", deleting))
 		awaitReady(t, u.namespace, "x", "1.0.0")
 		gone(t, u, "x")
-		env.WaitGone(t, patience, harness.Package(u.namespace, "x.db", ""))
+		env.WaitGone(t, patience, harness.Package(u.namespace, "x-db", ""))
 		untouched(t, journal, victim, "app-db")
 	})
 }
@@ -222,13 +222,13 @@ func TestDepRaise(t *testing.T) {
 		env.Offer(t, "", db, three[0])
 		env.Offer(t, "", db+"-infra", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, ">=1")}})
 		install(t, wish("", db, db+"-infra", ""))
-		t.Cleanup(func() { discard(db + ".db") })
+		t.Cleanup(func() { discard(db + "-db") })
 		env.Offer(t, "", db, three...)
 		env.Offer(t, u.namespace, "x", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, ">=3")}})
 		journal := env.Journal(t)
 		u.create(t, wish(u.namespace, "x", "x", ""))
-		awaitRefusal(t, u.namespace, "x", "VersionMismatch", "ClusterPackage "+db+".db in 1.0.0", "no Package of a namespace changes it")
-		untouched(t, journal, "", db+".db")
+		awaitRefusal(t, u.namespace, "x", "VersionMismatch", "ClusterPackage "+db+"-db in 1.0.0", "no Package of a namespace changes it")
+		untouched(t, journal, "", db+"-db")
 	})
 	t.Run("allow", func(t *testing.T) {
 		t.Parallel()
@@ -263,7 +263,7 @@ func TestDepRaise(t *testing.T) {
 		journal := env.Journal(t)
 		u.create(t, wish(u.namespace, "x", "x", ""))
 		awaitReady(t, u.namespace, "x", "1.0.0")
-		awaitReady(t, u.namespace, "x.lib", "3.0.0")
+		awaitReady(t, u.namespace, "x-lib", "3.0.0")
 		untouched(t, journal, victim, "lib")
 	})
 }
@@ -282,8 +282,8 @@ func TestDepSpoof(t *testing.T) {
 			env.Offer(t, "", db, harness.Release{Version: "1.0.0", Unique: corev1alpha1.UniqueScopeCluster})
 			env.Offer(t, "", db+"-infra", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, constraint)}})
 			install(t, wish("", db, db+"-infra", ""))
-			t.Cleanup(func() { discard(db + ".db") })
-			awaitReady(t, "", db+".db", "1.0.0")
+			t.Cleanup(func() { discard(db + "-db") })
+			awaitReady(t, "", db+"-db", "1.0.0")
 		})
 	}
 }
@@ -320,15 +320,15 @@ func TestDepPin(t *testing.T) {
 	env.Offer(t, "", db+"-infra", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, ">=1")}})
 	env.Offer(t, "", db+"-new", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, ">=2")}})
 	install(t, wish("", db, db+"-infra", ""))
-	t.Cleanup(func() { discard(db + ".db") })
+	t.Cleanup(func() { discard(db + "-db") })
 	env.Offer(t, u.namespace, "x", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, "<2")}})
 	u.create(t, wish(u.namespace, "x", "x", ""))
 	awaitReady(t, u.namespace, "x", "1.0.0")
 	env.Offer(t, "", db, harness.Release{Version: "1.0.0"}, harness.Release{Version: "2.0.0"})
 	install(t, wish("", db+"-new", db+"-new", ""))
-	awaitReady(t, "", db+".db", "2.0.0")
+	awaitReady(t, "", db+"-db", "2.0.0")
 	awaitRefusal(t, u.namespace, "x", "VersionMismatch", `in 2.0.0, which is not within "<2"`)
-	awaitEvent(t, harness.ClusterPackage(db+".db", ""), "DependentsAffected", "Package "+u.namespace+"/x (<2)")
+	awaitEvent(t, harness.ClusterPackage(db+"-db", ""), "DependentsAffected", "Package "+u.namespace+"/x (<2)")
 }
 
 // A Package holds the deletion of no ClusterPackage: it is named.
@@ -356,7 +356,7 @@ func TestDepBloat(t *testing.T) {
 	env.Offer(t, "", db, harness.Release{Version: "1.0.0"})
 	env.Offer(t, "", db+"-infra", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, "")}})
 	install(t, wish("", db, db+"-infra", ""))
-	t.Cleanup(func() { discard(db + ".db") })
+	t.Cleanup(func() { discard(db + "-db") })
 	long := ">=1" + strings.Repeat(" ", 4000) + ", <3"
 	env.Offer(t, u.namespace, "log", harness.Release{Version: "1.0.0"})
 	env.Offer(t, u.namespace, "x", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, long), harness.On("log", "log", long)}})
@@ -369,7 +369,7 @@ func TestDepBloat(t *testing.T) {
 		pkg := awaitReady(t, u.namespace, fmt.Sprintf("%s-%02d", strings.Repeat("x", 50), k), "1.0.0")
 		logs = pkg.PackageStatus().Dependencies[1].PackageRef.Name
 	}
-	untouched(t, journal, "", db+".db")
+	untouched(t, journal, "", db+"-db")
 	harness.Await(t, env, patience, harness.Package(u.namespace, logs, ""), "names some of its dependents", func(p *corev1alpha1.Package) error {
 		text, labels := p.Annotations[corev1alpha1.RequiredVersionsAnnotation], 0
 		for label := range p.Labels {
@@ -383,7 +383,7 @@ func TestDepBloat(t *testing.T) {
 		return nil
 	})
 	install(t, wish("", db+"-second", db+"-infra", ""))
-	if _, marked := env.Package(t, "", db+".db").GetLabels()[corev1alpha1.RequiredByLabelPrefix+db+"-second"]; !marked {
+	if _, marked := env.Package(t, "", db+"-db").GetLabels()[corev1alpha1.RequiredByLabelPrefix+db+"-second"]; !marked {
 		t.Error("a ClusterPackage leaves no mark")
 	}
 }

@@ -94,12 +94,12 @@ func TestProvidedAPI(t *testing.T) {
 	await(t, pkg, "is ready", state(corev1alpha1.ReasonDependenciesReady, metav1.ConditionTrue))
 	await(t, pkg, "has the provider", func(p *corev1alpha1.ClusterPackage) error {
 		got := dependency(&corev1alpha1.Package{ObjectMeta: p.ObjectMeta, Status: p.Status}, "gadgets")
-		if want := "ApiServed 1.0.0 ClusterPackage/" + ns + ".gadgets"; got != want {
+		if want := "ApiServed 1.0.0 ClusterPackage/" + ns + "-gadgets"; got != want {
 			return fmt.Errorf("%s, want %s", got, want)
 		}
 		return nil
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
-	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: ns + ".gadgets"}}))
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: ns + "-gadgets"}}))
 }

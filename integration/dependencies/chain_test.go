@@ -35,12 +35,12 @@ func TestChain(t *testing.T) {
 	offer(t, ns, "p5", release{Version: "1.2.0", Gated: true}, of("2.0.0"))
 	from := env.Journal(t)
 	env.Create(t, wish(ns, "shop", "p1", "^1"))
-	names := []string{"shop.next.next.next.next", "shop.next.next.next", "shop.next.next", "shop.next", "shop"}
+	names := []string{"shop-next-next-next-next", "shop-next-next-next", "shop-next-next", "shop-next", "shop"}
 	for i, name := range names {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		await(t, obj, "is there", func(*corev1.ConfigMap) error { return nil })
 		if i == 0 {
-			awaitRefusal(t, ns, "shop", corev1alpha1.ReasonWaitingForDependencies, "shop.next")
+			awaitRefusal(t, ns, "shop", corev1alpha1.ReasonWaitingForDependencies, "shop-next")
 		}
 		if got := created(from.Rest(t, ns), "configmaps"); len(got) != i+1 {
 			t.Errorf("while %s is not available there are %v", name, got)
@@ -48,7 +48,7 @@ func TestChain(t *testing.T) {
 		harness.Edit(t, env, obj, func(o *corev1.ConfigMap) { o.Annotations = map[string]string{"ready": "true"} })
 	}
 	pkg := awaitVersion(t, ns, "shop", "1.0.0")
-	if got := dependency(pkg, "next"); got != "InstalledByThisPackage 1.0.0 Package/shop.next" {
+	if got := dependency(pkg, "next"); got != "InstalledByThisPackage 1.0.0 Package/shop-next" {
 		t.Error(got)
 	}
 	require.NoError(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))

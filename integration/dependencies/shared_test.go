@@ -197,5 +197,5 @@ func TestCycle(t *testing.T) {
 	env.Create(t, wish(ns, "other", "other", ""))
 	awaitRefusal(t, ns, "first", corev1alpha1.ReasonDependencyCycle, "a → b → c → a")
 	awaitVersion(t, ns, "other", "1.0.0")
-	require.Equal(t, []string{"first=", "other.free=1.0.0", "other=1.0.0"}, packages(t, ns))
+	require.Equal(t, []string{"first=", "other-free=1.0.0", "other=1.0.0"}, packages(t, ns))
 }

@@ -56,7 +56,7 @@ func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	env.Create(t, wish(ns, "u3", "u3", ""))
 	atBase := func(version string) {
 		t.Helper()
-		await(t, named(ns, "u2.b"), "has version "+version, func(pkg *corev1alpha1.Package) error {
+		await(t, named(ns, "u2-b"), "has version "+version, func(pkg *corev1alpha1.Package) error {
 			if r := pkg.Status.Resolved; r == nil || r.Version != version {
 				return fmt.Errorf("resolved %+v", r)
 			}
@@ -66,13 +66,13 @@ func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	atBase("2.0.0")
 	env.Create(t, wish(ns, "left", "left", ""))
 	atBase("1.5.0")
-	harness.Edit(t, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "u2.b"}}, func(m *corev1.ConfigMap) {
+	harness.Edit(t, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "u2-b"}}, func(m *corev1.ConfigMap) {
 		m.Annotations["ready"] = "true"
 	})
 	for _, name := range []string{"u2", "u3", "left"} {
 		awaitVersion(t, ns, name, "1.0.0")
 	}
-	require.Equal(t, []string{"left=1.0.0", "u2.b=1.5.0", "u2=1.0.0", "u3=1.0.0"}, packages(t, ns))
+	require.Equal(t, []string{"left=1.0.0", "u2-b=1.5.0", "u2=1.0.0", "u3=1.0.0"}, packages(t, ns))
 	// From now on it is not lowered any more.
 	offer(t, ns, "late", of("1.0.0", on("b", "base", "<1.5")))
 	env.Create(t, wish(ns, "late", "late", ""))
