@@ -120,8 +120,17 @@ func (r *Rollout) Retry() {
 	}
 }
 
-// explain puts the API server's refusal into words.
+// explain puts the API server's refusal into words. The API server does not always say that a field is immutable.
 func (x *run) explain(s phases.Step, err error) string {
+	text := x.refusal(s, err)
+	var immutable *ImmutableError
+	if errors.As(err, &immutable) && !strings.Contains(text, "immutable") {
+		text += " (immutable in an object that exists)"
+	}
+	return text
+}
+
+func (x *run) refusal(s phases.Step, err error) string {
 	var noMatch *meta.NoKindMatchError
 	if errors.As(err, &noMatch) {
 		if state := x.Cluster.State(s.Key.GroupKind()); state.Served && s.Desired != nil {

@@ -41,6 +41,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 	}{
 		"ordinary":        {"the text helps", false, refused, "is immutable", true},
 		"sensitive":       {"reason and field are left", true, refused, "apply Secret shop/a: Invalid: data[k]", false},
+		"immutable":       {"the remedy follows from it", true, &ImmutableError{refused}, "Invalid: data[k] (immutable in an object that exists)", false},
 		"network":         {"a proxy may quote the request", true, errors.New("502: " + value), "could not be reached", false},
 		"schema":          {"our own words quote nothing", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
 		"element":         {"a port may be one", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: `.spec.ports[name="hunter2",port=1]`, Problem: "expected map"}}}, ".spec.ports[*]: expected map", false},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -55,12 +54,15 @@ func (r GroupedMessage) String() string { return Truncate(r.Names() + ": " + r.T
 // Truncate shortens a text to [limits.LineRunes].
 func Truncate(text string) string { return TruncateTo(text, limits.LineRunes) }
 
-// TruncateTo shortens a text to a number of runes.
+// TruncateTo shortens a text to a number of runes. The last third stays: an error ends with its cause, and a message with the
+// number of further objects or with what to do.
 func TruncateTo(text string, runes int) string {
-	if utf8.RuneCountInString(text) <= runes {
+	all := []rune(text)
+	if len(all) <= runes {
 		return text
 	}
-	return string([]rune(text)[:runes-1]) + "…"
+	end := runes / 3
+	return string(all[:runes-1-end]) + "…" + string(all[len(all)-end:])
 }
 
 // requests are how errors of package apply begin.

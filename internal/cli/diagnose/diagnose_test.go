@@ -87,6 +87,10 @@ func TestRefused(t *testing.T) {
 			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
 		},
 		{
+			`dry-run apply apps StatefulSet shop/web: StatefulSet.apps "web" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden (immutable in an object that exists)`,
+			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
+		},
+		{
 			`create apps DaemonSet shop/web: DaemonSet.apps "web" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy`,
 			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "The object may be right: have the cluster allow it",
 		},

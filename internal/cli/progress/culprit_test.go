@@ -33,7 +33,7 @@ func TestScreenConditionsWithoutGroups(t *testing.T) {
 	snap := snapshot(unpacked(), condition(corev1alpha1.ConditionReady, "False", "ProbeFailure", text),
 		revision(1, phase("deploy", probing, 2, 3)), blocking(deployment(noReplicas)))
 	got := progress.Screen(progress.ReportOf(snap), progress.ScreenOptions{Now: begin, Styles: terminal.Plain()})
-	if !strings.Contains(got, "Phase \"deploy\" failed: …\n") {
+	if !strings.Contains(got, "Phase \"deploy\" failed: see above\n") {
 		t.Errorf("got\n%s", got)
 	}
 }

@@ -225,7 +225,10 @@ func (s *screen) conditions() {
 	s.lines = append(s.lines, terminal.Table(rows)...)
 }
 
-const repeatable = 20
+const (
+	repeatable = 20
+	seeAbove   = "see above"
+)
 
 // withoutShown elides a message that is shown above.
 func (s *screen) withoutShown(message string) string {
@@ -235,16 +238,16 @@ func (s *screen) withoutShown(message string) string {
 	}
 	for _, text := range append(above, s.Ignored...) {
 		if text = strings.TrimSpace(oneLine(text)); len(text) > repeatable {
-			message = strings.ReplaceAll(message, text, "…")
+			message = strings.ReplaceAll(message, text, seeAbove)
 		}
 	}
 	for _, b := range s.Blocking {
 		if b.Group != "" {
-			message = strings.ReplaceAll(message, terminal.Line(b.Group)+" …", "…")
+			message = strings.ReplaceAll(message, terminal.Line(b.Group)+" "+seeAbove, seeAbove)
 		}
 	}
-	if strings.Trim(message, "… ") == "" && message != "" {
-		return "see above"
+	if strings.Trim(strings.ReplaceAll(message, seeAbove, ""), " ") == "" && message != "" {
+		return seeAbove
 	}
 	return message
 }
