@@ -12,6 +12,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/refusals"
 	"lockstep.run/lockstep/internal/probes"
 )
 
@@ -102,7 +103,7 @@ func (r *Report) Complete() bool {
 
 // Describe names the phase of the first blocker and what its objects lack, in
 // the words of Package Operator, in one line. Objects with the same message are
-// grouped; those that do not fit are counted.
+// grouped; those that do not fit are counted. What to do about a refusal follows.
 func Describe(blocking []Blocker) string {
 	if len(blocking) == 0 {
 		return ""
@@ -127,10 +128,15 @@ func Describe(blocking []Blocker) string {
 			text += ", " + line
 		}
 	}
-	if more == 0 {
-		return text
+	if more > 0 {
+		text = fmt.Sprintf("%s, and %d more", text, more)
 	}
-	return fmt.Sprintf("%s, and %d more", text, more)
+	if b := blocking[0]; b.Kind == BlockRefused || b.Kind == BlockAPI {
+		if remedy := refusals.Remedy(b.Key, b.Message); remedy != "" {
+			text += ". " + remedy
+		}
+	}
+	return text
 }
 
 // DescribeDrift names the objects that others changed; a long list is

@@ -5,26 +5,27 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 // Reason is what sort of cause was found.
-type Reason string
+type Reason = refusals.Reason
 
 // The reasons, from the package down to its pods.
 const (
 	ReasonNone           Reason = "None"
 	ReasonPackage        Reason = "Package"
 	ReasonTarget         Reason = "Target"
-	ReasonCollision      Reason = "Collision"
-	ReasonContention     Reason = "Contention"
-	ReasonWebhook        Reason = "Webhook"
-	ReasonWebhookFailed  Reason = "WebhookFailed"
-	ReasonQuota          Reason = "Quota"
-	ReasonForbidden      Reason = "Forbidden"
-	ReasonImmutable      Reason = "Immutable"
-	ReasonRefused        Reason = "Refused"
-	ReasonUnserved       Reason = "Unserved"
-	ReasonNoNamespace    Reason = "NoNamespace"
+	ReasonCollision             = refusals.Collision
+	ReasonContention            = refusals.Contention
+	ReasonWebhook               = refusals.Webhook
+	ReasonWebhookFailed         = refusals.WebhookFailed
+	ReasonQuota                 = refusals.Quota
+	ReasonForbidden             = refusals.Forbidden
+	ReasonImmutable             = refusals.Immutable
+	ReasonRefused               = refusals.Refused
+	ReasonUnserved              = refusals.Unserved
+	ReasonNoNamespace           = refusals.NoNamespace
 	ReasonAPIService     Reason = "APIService"
 	ReasonNoAddress      Reason = "NoAddress"
 	ReasonNotEstablished Reason = "NotEstablished"
@@ -37,12 +38,12 @@ const (
 	ReasonOutdatedPod    Reason = "OutdatedPod"
 	ReasonVolume         Reason = "Volume"
 	ReasonJob            Reason = "Job"
-	ReasonDeleting       Reason = "Deleting"
+	ReasonDeleting              = refusals.Deleting
 	ReasonCondition      Reason = "Condition"
 	ReasonProbe          Reason = "Probe"
 	ReasonDependency     Reason = "Dependency"
 	ReasonGate           Reason = "Gate"
-	ReasonUnanswered     Reason = "Unanswered"
+	ReasonUnanswered            = refusals.Unanswered
 )
 
 // Diagnosis is why a package is not available. Its JSON fields are stable.

@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 const eventsShown = 3
@@ -67,11 +69,11 @@ func eventCause(object string, e *corev1.Event) cause {
 func notCreated(object, namespace, message string) cause {
 	switch {
 	case strings.Contains(message, "exceeded quota"):
-		return quotaCause("what "+object+" needs", message).inNamespace(namespace).at(object)
+		return certain(object, refusals.OfQuota("what "+object+" needs", message)).inNamespace(namespace)
 	case strings.Contains(message, "denied the request"):
 		return cause{
 			weight: weightCertain, reason: ReasonWebhook, object: object,
-			text:   "the webhook " + quoted(message) + " refuses what " + object + " makes: " + webhookReason(message),
+			text:   "the webhook " + refusals.Quoted(message) + " refuses what " + object + " makes: " + refusals.WebhookReason(message),
 			remedy: "Change the template as the webhook asks, or the webhook's configuration.",
 		}
 	}
@@ -87,11 +89,6 @@ func notCreated(object, namespace, message string) cause {
 }
 
 var missingAccount = regexp.MustCompile(`error looking up service account ([a-z0-9.-]+)/([a-z0-9.-]+): `)
-
-func (c cause) at(object string) cause {
-	c.object = object
-	return c
-}
 
 func seen(e *corev1.Event) time.Time {
 	switch {

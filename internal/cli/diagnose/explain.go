@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 // Explain follows a package to what it waits for. The client reads any kind, read the packages that it depends on, and connect
@@ -215,7 +216,7 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 			}
 		}
 		f.link.State = string(c.reason)
-		f.cause = c.inNamespace(key.Namespace)
+		f.cause = c
 		own, found, err := e.obstacle(ctx, message)
 		if found {
 			f.cause.remedy = apply.Remedy(own) + "."
@@ -237,7 +238,7 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
 		remedy: "Its availability probes say what they wait for.",
 	}
-	if strings.HasPrefix(message, ruleFailed) {
+	if strings.HasPrefix(message, refusals.RuleFailed) {
 		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that may be absent by has()."
 	}
 	live, err := e.read(ctx, key)
@@ -263,9 +264,6 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 	events, err := e.events(ctx, live)
 	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(short(key), events)), err
 }
-
-// ruleFailed is how messages begin about rules that cannot be evaluated.
-const ruleFailed = "CEL program failed: "
 
 // served finds an APIService that is not available.
 func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {

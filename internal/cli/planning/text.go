@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 // planValueWidth is at most how wide one value of a field is shown.
@@ -259,13 +260,13 @@ func powerOn(p dryrun.PrivilegeGain) string {
 }
 
 // Refusals adds what the engine would refuse.
-func (t *Printer) Refusals(refusals []dryrun.Refusal) {
-	if len(refusals) == 0 {
+func (t *Printer) Refusals(all []dryrun.Refusal) {
+	if len(all) == 0 {
 		return
 	}
 	t.Line("")
 	t.Line(t.Styles.Strong("The engine would stop at"))
-	for _, group := range groupRefusals(refusals) {
+	for _, group := range groupRefusals(all) {
 		r := group.first
 		where := "nothing would be written"
 		if r.Phase != "" {
@@ -273,6 +274,9 @@ func (t *Printer) Refusals(refusals []dryrun.Refusal) {
 		}
 		t.Line("    " + t.Styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.Styles.Faint(terminal.Line(where)))
 		t.Line("        " + terminal.Line(objects.Truncate(group.Text)))
+		if remedy := refusals.Remedy(r.Key(), r.Message); remedy != "" && len(r.Fields) == 0 && r.Obstacle == nil {
+			t.Line("        " + terminal.Line(remedy))
+		}
 		if len(r.Fields) > 0 {
 			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+apinames.Default.KeepField(r.Key())))
 		}

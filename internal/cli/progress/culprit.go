@@ -220,7 +220,7 @@ func (s State) unfinished() (Phase, bool) {
 }
 
 func (s State) blocked(verb string) Cause {
-	c := Cause{Blocked: true, Phase: s.Blocking[0].Phase}
+	c := Cause{Blocked: true, Phase: s.Blocking[0].Phase, Remedy: s.Blocking[0].Remedy}
 	for _, remark := range remarks(s.Blocking, func(b Object) bool { return b.Phase == c.Phase }) {
 		c.Details = append(c.Details, remark.String())
 	}

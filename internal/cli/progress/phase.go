@@ -44,6 +44,8 @@ type Object struct {
 	// Message is why a blocked object is not ready, and More how many further ones have it.
 	Message string
 	More    int
+	// Remedy is what to do about a refusal, unless Message says so.
+	Remedy string
 }
 
 // phasesOf corrects a status that calls phases torn down which the deletion has not reached.

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 // Marks of phases.
@@ -146,10 +147,12 @@ func (s *screen) mark(ph Phase) string {
 
 func (s *screen) blocking(phase string, indent int) {
 	var notes []objects.Message
+	remedies := map[string]string{}
 	for _, b := range s.Blocking {
 		if terminal.Line(b.Phase) == terminal.Line(phase) {
 			key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 			name := terminal.Line(key.GroupKind().String() + " " + key.NamespacedName())
+			remedies[name] = terminal.Line(refusals.Remedy(key, b.Message))
 			notes = append(notes, objects.Message{Object: name, Text: oneLine(terminal.Text(b.Message)), More: int(b.More)})
 		}
 	}
@@ -157,6 +160,9 @@ func (s *screen) blocking(phase string, indent int) {
 		begin := strings.Repeat(" ", indent)
 		s.remarks++
 		s.lines = append(s.lines, begin+remark.Names(), begin+"  "+s.Styles.Bad(objects.Truncate(remark.Text)))
+		if remedy := remedies[remark.Objects[0]]; remedy != "" {
+			s.lines = append(s.lines, begin+"  "+remedy)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
 // Snapshot is what the API server returned at one moment.
@@ -240,6 +241,7 @@ func (s *State) fromRevision(snap Snapshot) {
 		s.Blocking = append(s.Blocking, Object{
 			Name: s.name(key), Group: terminal.Line(b.Group), Phase: terminal.Line(b.Phase),
 			State: ObjectBlocked, Message: blocked[key], More: int(b.More),
+			Remedy: terminal.Line(refusals.Remedy(key, b.Message)),
 		})
 	}
 	s.Phases = phasesOf(rollout.phases, s.Deleting)

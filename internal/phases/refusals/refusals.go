@@ -1,0 +1,236 @@
+// Package refusals reads what the engine and API servers say of writes that they refuse: why, and what to do about it. The
+// conditions, status, plan and explain have the remedy from here.
+package refusals
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
+)
+
+// Reason is what sort of refusal it is.
+type Reason string
+
+// The reasons.
+const (
+	Collision     Reason = "Collision"
+	Contention    Reason = "Contention"
+	Webhook       Reason = "Webhook"
+	WebhookFailed Reason = "WebhookFailed"
+	Quota         Reason = "Quota"
+	Forbidden     Reason = "Forbidden"
+	Immutable     Reason = "Immutable"
+	Refused       Reason = "Refused"
+	Unserved      Reason = "Unserved"
+	NoNamespace   Reason = "NoNamespace"
+	Deleting      Reason = "Deleting"
+	Unanswered    Reason = "Unanswered"
+)
+
+// Refusal is why an object is not written, in a sentence, and what to do about it.
+type Refusal struct {
+	Reason       Reason
+	Text, Remedy string
+}
+
+// Remedy is what to do about a refused object; empty if the message says so itself, or is about something else.
+func Remedy(key objects.Key, message string) string {
+	r, is := Of(key, "", message)
+	if told := strings.TrimSuffix(r.Remedy, "."); !is || told == "" || strings.Contains(message, told[1:]) {
+		return ""
+	}
+	return r.Remedy
+}
+
+// RuleFailed is how messages begin about rules that cannot be evaluated.
+const RuleFailed = "CEL program failed: "
+
+// Of reports whether the message of a blocking object is about a refused write. The refusal names the object, or several that have
+// the message, as object.
+func Of(key objects.Key, object, message string) (Refusal, bool) {
+	r, is := of(key, object, message)
+	r.Remedy = strings.ReplaceAll(r.Remedy, "NAMESPACE", cmp.Or(key.Namespace, "NAMESPACE"))
+	return r, is
+}
+
+func of(key objects.Key, object, message string) (Refusal, bool) {
+	of := func(reason Reason, text, remedy string) (Refusal, bool) { return Refusal{reason, text, remedy}, true }
+	reason := trimRequest(message)
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
+	case strings.HasPrefix(message, RuleFailed): // a rule may contain any text
+		return Refusal{}, false
+	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("leave it out here"):
+		what, remedy, _ := strings.Cut(message, ": ")
+		return of(Collision, object+" "+what, upper(remedy))
+	case says(" again and again"):
+		what, remedy, _ := strings.Cut(message, ": ")
+		return of(Contention, object+": "+what, upper(remedy))
+	case says("failed calling webhook"):
+		return webhookFailed(object, message), true
+	case says("admission webhook ") && says("denied the request"):
+		name := Quoted(message)
+		return of(Webhook, "the webhook "+name+" refuses "+object+": "+WebhookReason(reason),
+			"Change the object as the webhook asks, or its configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine tries again by itself.")
+	case says("ValidatingAdmissionPolicy ") && says("denied request"):
+		return of(Webhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy asks, or the policy. The engine tries again by itself.")
+	case says("because it is being terminated"):
+		return of(Deleting, "the namespace of "+object+" is being deleted: "+reason,
+			"It is recreated when it is gone, where the package brings it; else create it again then. What holds it: kubectl get namespace NAMESPACE -o yaml")
+	case missingNamespace.MatchString(reason):
+		return of(NoNamespace, "the namespace of "+object+" does not exist",
+			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is tried again by itself.")
+	case says("exceeded quota"):
+		return OfQuota(object, reason), true
+	case strings.HasPrefix(message, "ServiceAccount ") && (says(" may not ") || says(" does not exist: ")):
+		what, remedy, _ := strings.Cut(message, ": ")
+		return of(Forbidden, object+" cannot be written: "+what, upper(remedy))
+	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
+		return of(Forbidden, "the engine may not write "+object+": "+reason,
+			"Give the user of the request the missing rights, in the cluster of the object: the manager's service account, or with a targetRef that of the kubeconfig. It cannot grant rights that it does not have.")
+	}
+	if c, is := byCluster(key, object, message); is {
+		return c, true
+	}
+	return unfit(key, object, message)
+}
+
+// byCluster is the part of Of about what the cluster forbids or does not answer, whatever the object.
+func byCluster(key objects.Key, object, message string) (Refusal, bool) {
+	of := func(reason Reason, text, remedy string) (Refusal, bool) { return Refusal{reason, text, remedy}, true }
+	reason := trimRequest(message)
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
+	case says("disallowed by cluster policy"):
+		return of(Forbidden, "the cluster forbids "+object+": "+reason,
+			"The object may be right: have the cluster allow it (privileged containers: kube-apiserver --allow-privileged), or leave it out of the package. The engine tries again by itself.")
+	case says("violates PodSecurity "):
+		return of(Forbidden, "the cluster forbids "+object+": "+reason,
+			"The object may be right: kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=LEVEL allows more there; or have the pods ask for less. It is tried again by itself.")
+	case says("is forbidden: "):
+		return of(Forbidden, "the cluster forbids "+object+": "+reason,
+			"An admission plugin of the API server says so, and the object may be right: change what it says there, or the object. The engine tries again by itself.")
+	case reason != strings.TrimSpace(message) && unanswered(reason):
+		return of(Unanswered, "the API server does not answer in time about "+object+": "+reason,
+			"It is tried again by itself. Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'")
+	case message == "the watch of its kind is starting":
+		return of(Unanswered, object+" waits for the first list of its kind, which the API server has not answered yet",
+			"It goes on by itself as soon as the API server has answered. Look at its load where that takes minutes: kubectl get --raw '/readyz?verbose'")
+	}
+	return Refusal{}, false
+}
+
+// unfit is the part of Of about the object or its kind.
+func unfit(key objects.Key, object, message string) (Refusal, bool) {
+	of := func(reason Reason, text, remedy string) (Refusal, bool) { return Refusal{reason, text, remedy}, true }
+	reason := trimRequest(message)
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
+	case says("immutable") || says("may not be changed") || says("cannot change"):
+		return of(Immutable, object+" has a field that cannot be changed: "+reason,
+			apinames.Default.KeepField(key))
+	case says("cannot be watched: "), says("the server is currently unable to handle the request"):
+		return of(Unserved, object+" is of a kind whose API does not answer: "+reason,
+			"Look whether what serves it is there: kubectl get apiservices. The phase goes on by itself as soon as it answers.")
+	case says("the API server does not serve"):
+		kind, advice := unserved(reason)
+		if !strings.Contains(key.Group, ".") {
+			advice = "Correct apiVersion and kind in the package, or upgrade the cluster: the kinds of this group are those of Kubernetes itself."
+		}
+		return of(Unserved, object+" is of a kind that is not served: "+kind,
+			strings.TrimSpace(advice+" The phase goes on by itself as soon as the kind is served."))
+	case says("is being deleted"):
+		return of(Deleting, object+" "+message, "It goes on when the object is gone. A finalizer is removed by whoever set it.")
+	case misfit.MatchString(message):
+		return of(Refused, object+" does not fit the schema of its kind: "+message, "Correct the object in the package.")
+	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
+		return of(Refused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
+	}
+	return Refusal{}, false
+}
+
+// misfit is what the check against schemas says of a field, before the first write.
+var misfit = regexp.MustCompile(`^\..*: (field not declared in schema|duplicate entries|expected )`)
+
+// unanswered reports whether a message is of a request that timed out, or that the API server puts off.
+func unanswered(reason string) bool {
+	for _, part := range []string{
+		"request did not complete within", "unable to return a response in the time allotted", "etcdserver: ", "context deadline exceeded",
+		"Client.Timeout exceeded", "Too many requests", "too many requests", "connection refused", "EOF",
+	} {
+		if strings.Contains(reason, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// unserved returns the kind that is not served, and a remedy, which may be empty.
+func unserved(reason string) (kind, remedy string) {
+	kind = strings.TrimPrefix(reason, "the API server does not serve ")
+	if what, advice, found := strings.Cut(kind, ": "); found && (strings.HasPrefix(advice, "install ") || strings.HasPrefix(advice, "bring ")) {
+		return what, upper(advice)
+	}
+	return kind, ""
+}
+
+var missingNamespace = regexp.MustCompile(`^namespaces "[^"]*" not found`)
+
+func webhookFailed(object, message string) Refusal {
+	name := Quoted(message)
+	_, why, _ := strings.Cut(message, "failed calling webhook")
+	why = strings.TrimPrefix(strings.TrimLeft(strings.TrimPrefix(why, ` "`+name+`"`), ": "), "failed to call webhook: ")
+	remedy := "What serves it has to run and to be reachable from the API server: "
+	if strings.Contains(why, "x509: ") || strings.Contains(why, "tls: ") {
+		remedy = "Its certificate and the caBundle of its configuration have to fit: "
+	}
+	return Refusal{
+		Reason: WebhookFailed,
+		Text:   "the webhook " + name + " cannot be called, so " + object + " cannot be written: " + why,
+		Remedy: remedy + "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations names its Service or URL. " +
+			"Where what served it was uninstalled, delete its configuration. The engine tries again by itself.",
+	}
+}
+
+// OfQuota is that a quota does not admit an object.
+func OfQuota(object, reason string) Refusal {
+	return Refusal{
+		Reason: Quota,
+		Text:   "a quota of the namespace is exhausted, so " + object + " cannot be created: " + reason,
+		Remedy: "Raise the quota, or make room in it: kubectl -n NAMESPACE describe resourcequota. It is tried again by itself.",
+	}
+}
+
+var request = regexp.MustCompile(`^(dry-run apply|dry-run create|dry-run patch|apply|create|patch|delete|get) [^:]*: `)
+
+func trimRequest(message string) string {
+	return request.ReplaceAllString(strings.TrimSpace(message), "")
+}
+
+// WebhookReason is what a webhook says that denied a request.
+func WebhookReason(message string) string {
+	if _, says, found := strings.Cut(message, "denied the request: "); found {
+		return says
+	}
+	return message
+}
+
+var quotation = regexp.MustCompile(`"([^"]+)"`)
+
+// Quoted is the first name in quotation marks, that of a webhook.
+func Quoted(message string) string {
+	if m := quotation.FindStringSubmatch(message); m != nil {
+		return m[1]
+	}
+	return "that is configured"
+}
+
+func upper(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
