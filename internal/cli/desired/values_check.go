@@ -41,6 +41,8 @@ type ValuesCheck struct {
 	// What names the version in messages; see is the command that says what it takes.
 	What, See string
 	Schema    *apiextensionsv1.JSONSchemaProps
+	// Lenient leaves out what the manager only warns of if a package states no version.
+	Lenient bool
 }
 
 // Run checks the known part of the configuration. Other sources of it are not read: with
@@ -101,6 +103,9 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 		return nil // the manager reports the problem of the schema
 	}
 	_, unknown, broken, errs := compiled.Admit(ctx, path, raw)
+	if v.Lenient {
+		unknown, broken = nil, nil
+	}
 	var lines []string
 	for _, u := range unknown {
 		lines = append(lines, strings.TrimPrefix(u.Field, "values.")+": unknown key. "+u.Remedy)

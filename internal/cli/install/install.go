@@ -266,6 +266,6 @@ func (c *installCommand) checkImage(
 	if !configured || result == nil {
 		return nil
 	}
-	check := desired.ValuesCheck{Cluster: cl, Target: t, What: image, See: "kubectl package inspect " + image, Schema: result.Manifest.Spec.Config.OpenAPIV3Schema}
+	check := desired.ValuesCheck{Cluster: cl, Target: t, What: image, See: "kubectl package inspect " + image, Schema: result.Manifest.Spec.Config.OpenAPIV3Schema, Lenient: !result.Strict}
 	return check.Run(ctx, old, &want, values)
 }

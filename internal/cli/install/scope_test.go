@@ -72,12 +72,15 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		return file
 	}
-	write("web/manifest.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: web}\nspec:\n  version: 1.0.0\n  scopes: [Namespaced]\n  phases: [{name: one}]\n"+
-		"  config: {openAPIV3Schema: {type: object, required: [size], properties: {size: {type: integer}}, x-kubernetes-validations: [{rule: self.size < 10, message: ten is for clusters}]}}\n")
 	write("web/cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {package-operator.run/phase: one}}\n")
-	if got := clitest.Invoke(t, "", "build", filepath.Join(dir, "web"), "--push", "-t", image); got.Code != 0 {
-		t.Fatal(got)
+	push := func(version string) {
+		write("web/manifest.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: web}\nspec:\n  scopes: [Namespaced]\n  phases: [{name: one}]\n"+version+
+			"  config: {openAPIV3Schema: {type: object, required: [size], properties: {size: {type: integer}}, x-kubernetes-validations: [{rule: self.size < 10, message: ten is for clusters}]}}\n")
+		if got := clitest.Invoke(t, "", "build", filepath.Join(dir, "web"), "--push", "-t", image); got.Code != 0 {
+			t.Fatal(got)
+		}
 	}
+	push("  version: 1.0.0\n")
 	c := clustertest.FakeCluster(t)
 	good, bad := write("good.yaml", "size: 1\n"), write("bad.yaml", "size: large\ncolour: red\n")
 	install := func(config string) clitest.Result {
@@ -100,5 +103,9 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 		if got := install(good); got.Code != 0 {
 			t.Fatalf("got %+v", got)
 		}
+	}
+	push("") // the manager warns of an unknown key and a broken rule
+	if got := install(write("old.yaml", "size: 10\ncolour: red\n")); got.Code != 0 {
+		t.Errorf("got %+v", got)
 	}
 }
