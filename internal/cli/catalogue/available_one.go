@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/content"
@@ -72,6 +71,7 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 	if err := sayUnsatisfied(ctx, choose, report); err != nil {
 		return cl.Explain("cannot resolve what "+name+" depends on", err)
 	}
+	sayPrereleases(report)
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
 		return availableText(report, version != "", styles)
 	})
@@ -102,13 +102,19 @@ func reportOf(found *desired.Chosen) *availableReport {
 	r := &availableReport{Name: found.Name, Display: found.Display}
 	why := found.Why()
 	for _, o := range desired.NewestFirst(found.Offered) {
-		v := availableVersionReport{AvailableVersion: o.Version, Source: o.Source()}
-		if o.Version.Version != versionOf(found.Version()) {
-			v.NotHere = why[o.Version.Version]
-		}
-		r.Versions = append(r.Versions, v)
+		r.Versions = append(r.Versions, availableVersionReport{AvailableVersion: o.Version, Source: o.Source(), NotHere: why[o.Version.Version]})
 	}
 	return r
+}
+
+// sayPrereleases says of each prerelease that fits why it is not chosen by itself.
+func sayPrereleases(r *availableReport) {
+	for i := range r.Versions {
+		v := &r.Versions[i]
+		if parsed, err := versions.Parse(v.Version); err == nil && parsed.Prerelease() != "" && v.NotHere == "" {
+			v.NotHere = "is a prerelease, which takes part with --prereleases only"
+		}
+	}
 }
 
 // sayUnsatisfied says of each version that fits which of its dependencies cannot be satisfied here as things are.
@@ -143,13 +149,6 @@ func sayUnsatisfied(ctx context.Context, c *desired.Chooser, r *availableReport)
 		}
 	}
 	return nil
-}
-
-func versionOf(o *offers.Offered) string {
-	if o == nil {
-		return ""
-	}
-	return o.Version.Version
 }
 
 func only(r *availableReport, version string) ([]availableVersionReport, error) {

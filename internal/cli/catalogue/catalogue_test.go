@@ -43,7 +43,7 @@ func TestAvailable(t *testing.T) {
 		{nil, []string{"NAME              DISPLAY NAME  NEWEST  REPOSITORY\nshop.example.com  Shop          1.0.0   PackageRepository/stable\n"}},
 		{[]string{"--cluster"}, []string{"0.9.0   ClusterPackageRepository/stable\n"}},
 		{[]string{"-A"}, []string{"(cluster)  shop.example.com  Shop          0.9.0", "shop       shop.example.com  Shop          1.0.0"}},
-		{[]string{"shop.example.com"}, []string{"Is           Shop: Sells.", "  Keywords     shop, cart\n  Owners       Eve <eve@example.com>\n  Links        Website: https://shop.example.com\n               Source: https://git.example.com/shop\n", "template[0].ytt", "retracted", "it loses orders", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
+		{[]string{"shop.example.com"}, []string{"Is           Shop: Sells.", "  Keywords     shop, cart\n  Owners       Eve <eve@example.com>\n  Links        Website: https://shop.example.com\n               Source: https://git.example.com/shop\n", "template[0].ytt", "retracted", "it loses orders", "  3.0.0-rc.1  2026-01-31  PackageRepository/stable         is a prerelease, which takes part with --prereleases only\n", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
 		{[]string{"shop.example.com/1.2.0"}, []string{"Licenses     MIT", "Provides     example.com/v1 Shop", "Release notes\n  Notes of 1.2.0.\n", "Not here", "template[0].ytt"}},
 		{[]string{"shop.example.com/1.0.0"}, []string{
 			"Installs as  Package\n", "At most      one in a cluster\n",

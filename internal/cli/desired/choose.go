@@ -17,6 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
 // Chooser chooses versions as the manager does.
@@ -78,17 +80,16 @@ func (c *Chosen) Why() map[string]string {
 // to a package of a name.
 func (c *Chooser) RequestFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, name string) versions.Request {
 	request := offers.RequestOf(following(old, ref), name, versions.Platform{})
-	request.AllowDowngrade = request.AllowDowngrade || old != nil && !c.wasAvailable(ctx, old)
+	if old != nil && !request.AllowDowngrade {
+		request.AllowDowngrade = !meta.IsStatusConditionTrue(*old.StatusConditions(), corev1alpha1.ConditionAvailable) && !c.wasAvailable(ctx, snapshot.InstanceOf(old))
+	}
 	return request
 }
 
 // wasAvailable reports whether a revision of a package was available at any time, or may have been.
-func (c *Chooser) wasAvailable(ctx context.Context, pkg corev1alpha1.GenericPackage) bool {
-	if meta.IsStatusConditionTrue(*pkg.StatusConditions(), corev1alpha1.ConditionAvailable) {
-		return true
-	}
-	sets := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectSetList()
-	err := c.Cluster.List(ctx, sets, client.InNamespace(pkg.GetNamespace()), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: pkg.GetName()})
+func (c *Chooser) wasAvailable(ctx context.Context, i resolver.Instance) bool {
+	sets := corev1alpha1.ScopeOf(i.Namespace).NewObjectSetList()
+	err := c.Cluster.List(ctx, sets, client.InNamespace(i.Namespace), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: i.Name})
 	return err != nil || slices.ContainsFunc(sets.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
 		return meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
 	})
@@ -253,7 +254,7 @@ func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag stri
 	}
 	switch {
 	case found.Reason == corev1alpha1.ReasonDowngradeRefused:
-		b.WriteString("\nTo go down to a lower version: kubectl package upgrade … --allow-downgrade")
+		b.WriteString("\nTo go down to a lower version, add --allow-downgrade to kubectl package upgrade")
 	case prereleases && selection.Prereleases == nil:
 		b.WriteString("\nTo let prereleases take part: --prereleases")
 	}

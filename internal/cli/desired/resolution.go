@@ -23,6 +23,8 @@ type Resolution struct {
 	offered *offeredCatalogue
 	// Hidden is what the user may not read.
 	Hidden []string
+	// wasAvailable is about the packages that were generated.
+	wasAvailable func(resolver.Instance) bool
 }
 
 // Resolution reads the installed packages. The mapper is that of the cluster that the
@@ -36,6 +38,13 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 	r.Input = resolver.Input{
 		Installed: installedOf(all), Catalogue: r.offered, Served: servedBy(mapper), Platform: ptr.Deref(c.look(ctx), versions.Platform{}),
 	}
+	known := map[resolver.Instance]bool{}
+	r.wasAvailable = func(i resolver.Instance) bool {
+		if _, ok := known[i]; !ok {
+			known[i] = c.wasAvailable(ctx, i)
+		}
+		return known[i]
+	}
 	if c.target != nil {
 		r.Input.Installed = nil // no package is depended on there
 	}
@@ -45,7 +54,7 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 // Solve resolves one package.
 func (r *Resolution) Solve(root resolver.Root) (resolver.Plan, error) {
 	input := r.Input
-	input.Roots = []resolver.Root{root}
+	input.Roots, input.Installed = []resolver.Root{root}, snapshot.InstalledFor(root, input.Installed, r.wasAvailable)
 	solution := resolver.Solve(input)
 	return solution, r.offered.err
 }

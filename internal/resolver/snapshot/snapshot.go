@@ -34,6 +34,23 @@ func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
 	return in
 }
 
+// InstalledFor returns the installed packages as a resolution for a root finds them. One that was generated in its scope and was never
+// available is chosen again for Packages of users, and stays as it is for generated ones.
+func InstalledFor(root resolver.Root, installed []resolver.Installed, wasAvailable func(resolver.Instance) bool) []resolver.Installed {
+	if root.UserManaged {
+		return installed
+	}
+	all := slices.Clone(installed)
+	generated := slices.ContainsFunc(all, func(i resolver.Installed) bool { return i.Instance == root.Instance && i.Generated })
+	for n := range all {
+		i := &all[n]
+		if i.Generated && i.Namespace == root.Namespace && i.Name != root.Name && !i.Available && !wasAvailable(i.Instance) {
+			i.Tentative, i.Changeable = !generated, !generated
+		}
+	}
+	return all
+}
+
 // InstanceOf returns the instance that an object is.
 func InstanceOf(pkg metav1.Object) resolver.Instance {
 	return resolver.Instance{Namespace: pkg.GetNamespace(), Name: pkg.GetName()}

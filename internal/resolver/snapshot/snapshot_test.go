@@ -184,3 +184,35 @@ func TestOverridden(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// What was generated beside a Package of a user, and never available, is chosen again for it, lower too.
+func TestInstalledFor(t *testing.T) {
+	t.Parallel()
+	failed := resolver.Installed{Instance: resolver.Instance{Namespace: "team", Name: "shop.db"}, Generated: true}
+	with := func(change func(*resolver.Installed)) resolver.Installed {
+		i := failed
+		change(&i)
+		return i
+	}
+	for reason, tc := range map[string]struct {
+		root      resolver.Root
+		installed resolver.Installed
+		tentative bool
+	}{
+		"never available":  {installed: failed, tentative: true},
+		"available":        {installed: with(func(i *resolver.Installed) { i.Available = true })},
+		"available before": {installed: with(func(i *resolver.Installed) { i.Name = "was" })},
+		"of a user":        {installed: with(func(i *resolver.Installed) { i.Generated = false })},
+		"elsewhere":        {installed: with(func(i *resolver.Installed) { i.Namespace = "" })},
+		"the root":         {root: resolver.Root{Instance: failed.Instance}, installed: failed},
+		"the user's":       {root: resolver.Root{UserManaged: true}, installed: failed},
+	} {
+		if tc.root.Name == "" {
+			tc.root.Instance = resolver.Instance{Namespace: "team", Name: "shop"}
+		}
+		got := snapshot.InstalledFor(tc.root, []resolver.Installed{tc.installed}, func(i resolver.Instance) bool { return i.Name == "was" })
+		if got[0].Tentative != tc.tentative || got[0].Changeable != tc.tentative {
+			t.Errorf("%s: %+v", reason, got[0])
+		}
+	}
+}

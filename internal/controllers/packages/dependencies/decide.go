@@ -63,7 +63,7 @@ func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err 
 // resolver returns the resolver for a Package. One in another cluster finds nothing installed or offered.
 func (in Input) resolver() *resolver.Resolver {
 	all := resolver.Input{
-		Roots: []resolver.Root{in.Root}, Installed: in.installed(), Catalogue: in.Catalogue, Served: in.Served, Platform: in.Platform, Yield: in.Yield,
+		Roots: []resolver.Root{in.Root}, Installed: snapshot.InstalledFor(in.Root, in.Known.Installed, in.WasAvailable), Catalogue: in.Catalogue, Served: in.Served, Platform: in.Platform, Yield: in.Yield,
 	}
 	if remote(in.Package) {
 		all.Installed, all.Catalogue = nil, nothing{}
@@ -222,25 +222,6 @@ func Recorded(status *corev1alpha1.PackageStatus) []corev1alpha1.Dependency {
 func Unsatisfied(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionDependenciesReady)
 	return c != nil && c.Reason == corev1alpha1.ReasonDependenciesUnsatisfied && !pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil
-}
-
-// installed returns the installed packages as a resolution for the Package finds them.
-// One that was generated in its scope and was never available is chosen again for
-// Packages of users, and stays as it is for generated ones.
-func (in Input) installed() []resolver.Installed {
-	if managed := in.Package.PackageSpec().Dependencies; managed != nil && managed.Management == corev1alpha1.DependencyManagementUser {
-		return in.Known.Installed
-	}
-	all := slices.Clone(in.Known.Installed)
-	for n := range all {
-		i := &all[n]
-		if !i.Generated || i.Namespace != in.Package.GetNamespace() || i.Name == in.Package.GetName() || i.Available || in.WasAvailable(i.Instance) {
-			continue
-		}
-		i.Tentative = !Generated(in.Package)
-		i.Changeable = i.Tentative
-	}
-	return all
 }
 
 // nothing is a catalogue without offers.
