@@ -89,7 +89,7 @@ func TestDependencies(t *testing.T) {
 	}
 
 	// What cannot be had is said by install, and explained with what to do.
-	has(t, run(1, "install", "mail.example.com", "mail"), "what it depends on cannot be had", "post.example.com")
+	has(t, run(1, "install", "mail.example.com", "mail"), "its dependencies cannot be satisfied", "post.example.com")
 	has(t, run(0, "explain", "mail"), "dependencies not satisfied", "Cause  post: ", "post.example.com", "Do     ")
 	has(t, run(0, "delete", "mail"), "is deleted")
 

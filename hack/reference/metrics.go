@@ -28,7 +28,7 @@ Those whose names begin with ` + "`package_operator`" + ` are Package Operator's
 
 ## Limits
 
-A package has at most 30 series, 22 of them those of its eleven latest revisions, and none for each of its objects; a repository has six, an ObjectSet without a deployment two, an ObjectTemplate one, and at most ` + "`MetricKinds`" + ` kinds have series. So 5,000 packages that were upgraded ten times have 150,000 series, as many as a cluster of medium size; where others install packages, a ResourceQuota with ` + "`count/packages.package-operator.run`" + ` bounds them. A value of a label has at most ` + "`MetricLabelBytes`" + ` bytes and ends with … if it was longer: [limits](reference/limits.md).
+A package has at most 30 series, 22 of them for its eleven latest revisions, and none for each of its objects; a repository has six, an ObjectSet without a deployment two, an ObjectTemplate one, and at most ` + "`MetricKinds`" + ` kinds have series. So 5,000 packages that were upgraded ten times have 150,000 series, as many as a cluster of medium size; where others install packages, a ResourceQuota with ` + "`count/packages.package-operator.run`" + ` bounds them. A value of a label has at most ` + "`MetricLabelBytes`" + ` bytes and ends with … if it was longer: [limits](reference/limits.md).
 `)
 	return b.String()
 }

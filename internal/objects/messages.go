@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -54,15 +55,12 @@ func (r GroupedMessage) String() string { return Truncate(r.Names() + ": " + r.T
 // Truncate shortens a text to [limits.LineRunes].
 func Truncate(text string) string { return TruncateTo(text, limits.LineRunes) }
 
-// TruncateTo shortens a text to a number of runes. The last third stays: an error ends with its cause, and a message with the
-// number of further objects or with what to do.
+// TruncateTo shortens a text to a number of runes.
 func TruncateTo(text string, runes int) string {
-	all := []rune(text)
-	if len(all) <= runes {
+	if utf8.RuneCountInString(text) <= runes {
 		return text
 	}
-	end := runes / 3
-	return string(all[:runes-1-end]) + "…" + string(all[len(all)-end:])
+	return string([]rune(text)[:runes-1]) + "…"
 }
 
 // requests are how errors of package apply begin.

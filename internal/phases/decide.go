@@ -248,11 +248,11 @@ func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 }
 
 // collectorPatience is how long the garbage collector may take to end the dependents of a custom resource.
-// If it knows the resource under a version that is no longer served, it never lets go of it.
+// If it knows the resource under a version that is no longer served, it never releases it.
 const collectorPatience = 2 * time.Minute
 
-// awaitDeletion judges an object that is being deleted: it is awaited. One that the collector does not let
-// go is deleted without it: its dependents end after it then.
+// awaitDeletion judges an object that is being deleted: it is awaited. One that the collector
+// does not release is deleted without it, and its dependents end afterwards.
 func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	v := unwatched(c, Decision{Action: Wait, Message: c.terminating(live)}, leavingPause)
 	if v.Action != Wait || live.CollectedSince == 0 || !c.owns(c.controller(live)) {

@@ -142,9 +142,9 @@ func TestDescribe(t *testing.T) {
 		`Phase "one" failed: ConfigMap n/a: exists already`:                                                                      slices.Concat(blocked("exists already", "a"), elsewhere),
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b, ConfigMap n/c and 7 more: exists already`:                             blocked("exists already", all...),
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: exists already, ConfigMap n/c: no quota`:                              slices.Concat(blocked("exists already", "a", "b"), blocked("no quota", "c")),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 200) + `, ConfigMap n/b: short, and 2 more`:                  slices.Concat(blocked(strings.Repeat("x", 200), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 140) + "…" + strings.Repeat("x", 70) + "field is immutable":  blocked(strings.Repeat("x", 300)+"field is immutable", "a"),
-		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 140) + "…" + strings.Repeat("x", 88) + ", and 3 more":        slices.Concat(blocked(strings.Repeat("x", 300), "a"), blocked("no quota", "b", "c", "d")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 400) + `, ConfigMap n/b: short, and 2 more`:                  slices.Concat(blocked(strings.Repeat("x", 400), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…":                                                   blocked(strings.Repeat("x", 600), "a"),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…, and 3 more":                                       slices.Concat(blocked(strings.Repeat("x", 600), "a"), blocked("no quota", "b", "c", "d")),
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: is invalid: data: Required value. Correct the object in the package.`: refused(blocked("is invalid: data: Required value", "a", "b")),
 	} {
 		if got := phases.Describe(blocking); got != want {

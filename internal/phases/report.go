@@ -114,8 +114,8 @@ func Describe(blocking []Blocker) string {
 			messages = append(messages, objects.Message{Object: b.Key.String(), Text: b.Message})
 		}
 	}
-	// The number of the objects that do not fit is never cut away by a long text before it.
-	const room = limits.LineRunes - len(", and 10000 more")
+	// The number of the objects that do not fit, and the remedy, are never cut away by a long text before them.
+	const room = limits.ConditionRunes/2 - len(", and 10000 more")
 	text, more := fmt.Sprintf("Phase %q failed: ", blocking[0].Phase), 0
 	for i, group := range objects.GroupMessages(messages) {
 		line := group.Names() + ": " + group.Text

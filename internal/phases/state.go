@@ -362,7 +362,7 @@ func (r *Applied) preflightFailed(d *objects.Desired) bool {
 // again reports whether a write of d would put back the former content.
 func (r *Applied) again(d *objects.Desired) bool { return r.Content == d.Content }
 
-// CountCorrection remembers a correction of fields that another manager wrote, "" where that is not known: one
+// CountCorrection remembers a correction of fields that another manager wrote, "" if that is not known: one
 // that follows another within a quarter of an hour is contention with another writer.
 func (r *Applied) CountCorrection(otherManager string, fields []string, now time.Time) {
 	n := 1

@@ -90,7 +90,7 @@ func load(args []string) {
 			fmt.Println("FAILED", err)
 			continue
 		}
-		body, _ := io.ReadAll(resp.Body)
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 		resp.Body.Close()
 		if versions[string(bytes.TrimSpace(body))]++; resp.StatusCode != http.StatusOK {
 			fmt.Println("FAILED", resp.Status)

@@ -80,7 +80,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	return &Result{Files: files, Revision: revision, Validator: validator, Verification: outcome}, nil
 }
 
-// verifiedMark is in the validator of an image before what identifies the keys and roots by which it was verified.
+// verifiedMark separates the digest of an image from the identity of the keys and roots that verified it.
 const verifiedMark = " verified by "
 
 func digestOfValidator(validator string) string {
@@ -88,7 +88,7 @@ func digestOfValidator(validator string) string {
 	return digest
 }
 
-// VerifiedBy returns what identifies the keys and roots by which the image of a validator was verified; empty where it was not.
+// VerifiedBy returns the identity of the keys and roots that verified the image of a validator; empty if none did.
 func VerifiedBy(validator string) string {
 	_, key, _ := strings.Cut(validator, verifiedMark)
 	return key

@@ -21,7 +21,7 @@ import (
 )
 
 // EntryOf returns the entry of a package image, with what a catalogue shows of it: image is its repository, without tag
-// and digest, digest such as sha256:…, files those of the package, provides the APIs that it brings, as it is loaded by
+// and digest, digest such as sha256:…, files the files of the package, provides the APIs that it brings if it is loaded by
 // default. The manifest has to state spec.version.
 func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files loader.Files, provides []corev1alpha1.ProvidedAPI) (Entry, error) {
 	if m.Spec.Version == "" {

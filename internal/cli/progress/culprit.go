@@ -75,9 +75,9 @@ func CauseOf(s State) Cause {
 	case s.PullError != "":
 		return s.notPulled()
 	case s.Unsatisfied:
-		return Cause{Text: "what it depends on cannot be had", Details: lines(s.Waiting)}
+		return Cause{Text: "its dependencies cannot be satisfied", Details: lines(s.Waiting)}
 	case s.Waiting != "":
-		return Cause{Text: "it waits for what it depends on", Details: lines(s.Waiting)}
+		return Cause{Text: "it waits for its dependencies", Details: lines(s.Waiting)}
 	case !s.Observed:
 		return Cause{Text: "no manager has looked at it", Remedy: managerRunning}
 	}
@@ -197,7 +197,7 @@ func (s State) holding() Cause {
 		return ending(Cause{Text: "its objects cannot be removed", Details: []string{oneLine(problem)}})
 	}
 	if len(s.Finalizers) > 0 {
-		return Cause{Text: "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: whoever set it has to remove it"}
+		return Cause{Text: "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: the controller that set it has to remove it"}
 	}
 	if !s.Observed {
 		return Cause{Text: "no manager has looked at the deletion", Remedy: managerRunning}

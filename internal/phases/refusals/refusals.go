@@ -1,5 +1,5 @@
-// Package refusals reads what the engine and API servers say of writes that they refuse: why, and what to do about it. The
-// conditions, status, plan and explain have the remedy from here.
+// Package refusals reads the messages of the engine and of API servers about refused writes, and knows why they are refused and
+// what to do about it. Conditions, status, plan and explain share its remedies.
 package refusals
 
 import (
@@ -45,7 +45,7 @@ func Remedy(key objects.Key, message string) string {
 	return r.Remedy
 }
 
-// RuleFailed is how messages begin about rules that cannot be evaluated.
+// RuleFailed is the prefix of messages about rules that cannot be evaluated.
 const RuleFailed = "CEL program failed: "
 
 // Of reports whether the message of a blocking object is about a refused write. The refusal names the object, or several that have
@@ -79,7 +79,7 @@ func of(key objects.Key, object, message string) (Refusal, bool) {
 		return of(Webhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy asks, or the policy. The engine tries again by itself.")
 	case says("because it is being terminated"):
 		return of(Deleting, "the namespace of "+object+" is being deleted: "+reason,
-			"It is recreated when it is gone, where the package brings it; else create it again then. What holds it: kubectl get namespace NAMESPACE -o yaml")
+			"Wait until it no longer exists. If the package brings it, it is recreated; otherwise create it again. To see why it stays: kubectl get namespace NAMESPACE -o yaml")
 	case missingNamespace.MatchString(reason):
 		return of(NoNamespace, "the namespace of "+object+" does not exist",
 			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is tried again by itself.")
@@ -90,7 +90,7 @@ func of(key objects.Key, object, message string) (Refusal, bool) {
 		return of(Forbidden, object+" cannot be written: "+what, upper(remedy))
 	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
 		return of(Forbidden, "the engine may not write "+object+": "+reason,
-			"Give the user of the request the missing rights, in the cluster of the object: the manager's service account, or with a targetRef that of the kubeconfig. It cannot grant rights that it does not have.")
+			"Grant the missing rights in the cluster of the object to the user of the request: the manager's service account, or with a targetRef the user of the kubeconfig. The engine cannot grant rights that it does not have.")
 	}
 	if c, is := byCluster(key, object, message); is {
 		return c, true
@@ -118,7 +118,7 @@ func byCluster(key objects.Key, object, message string) (Refusal, bool) {
 			"It is tried again by itself. Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'")
 	case message == "the watch of its kind is starting":
 		return of(Unanswered, object+" waits for the first list of its kind, which the API server has not answered yet",
-			"It goes on by itself as soon as the API server has answered. Look at its load where that takes minutes: kubectl get --raw '/readyz?verbose'")
+			"It goes on by itself as soon as the API server has answered. If that takes minutes, look at its load: kubectl get --raw '/readyz?verbose'")
 	}
 	return Refusal{}, false
 }
@@ -134,7 +134,7 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 			apinames.Default.KeepField(key))
 	case says("cannot be watched: "), says("the server is currently unable to handle the request"):
 		return of(Unserved, object+" is of a kind whose API does not answer: "+reason,
-			"Look whether what serves it is there: kubectl get apiservices. The phase goes on by itself as soon as it answers.")
+			"See whether its API server runs: kubectl get apiservices. The phase continues by itself as soon as it answers.")
 	case says("the API server does not serve"):
 		kind, advice := unserved(reason)
 		if !strings.Contains(key.Group, ".") {
@@ -143,7 +143,7 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 		return of(Unserved, object+" is of a kind that is not served: "+kind,
 			strings.TrimSpace(advice+" The phase goes on by itself as soon as the kind is served."))
 	case says("is being deleted"):
-		return of(Deleting, object+" "+message, "It goes on when the object is gone. A finalizer is removed by whoever set it.")
+		return of(Deleting, object+" "+message, "It continues when the object no longer exists. The controller that set a finalizer removes it.")
 	case misfit.MatchString(message):
 		return of(Refused, object+" does not fit the schema of its kind: "+message, "Correct the object in the package.")
 	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
@@ -183,7 +183,7 @@ func webhookFailed(object, message string) Refusal {
 	name := Quoted(message)
 	_, why, _ := strings.Cut(message, "failed calling webhook")
 	why = strings.TrimPrefix(strings.TrimLeft(strings.TrimPrefix(why, ` "`+name+`"`), ": "), "failed to call webhook: ")
-	remedy := "What serves it has to run and to be reachable from the API server: "
+	remedy := "Its server has to run and to be reachable from the API server: "
 	if strings.Contains(why, "x509: ") || strings.Contains(why, "tls: ") {
 		remedy = "Its certificate and the caBundle of its configuration have to fit: "
 	}
@@ -191,11 +191,11 @@ func webhookFailed(object, message string) Refusal {
 		Reason: WebhookFailed,
 		Text:   "the webhook " + name + " cannot be called, so " + object + " cannot be written: " + why,
 		Remedy: remedy + "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations names its Service or URL. " +
-			"Where what served it was uninstalled, delete its configuration. The engine tries again by itself.",
+			"If the webhook was uninstalled, delete its configuration. The engine tries again by itself.",
 	}
 }
 
-// OfQuota is that a quota does not admit an object.
+// OfQuota returns the refusal of an object that a quota does not admit.
 func OfQuota(object, reason string) Refusal {
 	return Refusal{
 		Reason: Quota,
@@ -210,7 +210,7 @@ func trimRequest(message string) string {
 	return request.ReplaceAllString(strings.TrimSpace(message), "")
 }
 
-// WebhookReason is what a webhook says that denied a request.
+// WebhookReason returns the reason that a webhook gave for a denial.
 func WebhookReason(message string) string {
 	if _, says, found := strings.Cut(message, "denied the request: "); found {
 		return says
@@ -220,7 +220,7 @@ func WebhookReason(message string) string {
 
 var quotation = regexp.MustCompile(`"([^"]+)"`)
 
-// Quoted is the first name in quotation marks, that of a webhook.
+// Quoted returns the first name in quotation marks, which is the webhook's.
 func Quoted(message string) string {
 	if m := quotation.FindStringSubmatch(message); m != nil {
 		return m[1]

@@ -129,7 +129,7 @@ func infoRules() []Rule {
 			"A phase has no objects.",
 			"Remove it, or add a test case in which it has objects."},
 		{"no-display", Info, once(noDisplay),
-			"The manifest states a version and lacks what a catalogue shows: a name, a short description, maintainers.",
+			"The manifest states a version and lacks the fields that a catalogue shows: a name, a short description, maintainers.",
 			"Fill in `spec.display`."},
 		{"package-collision-protection", Info, packageCollisionProtection,
 			"A Package among the objects has the annotation `collision-protection`, which says whether the Package itself is taken over: it has no effect on the objects of that Package.",

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
-// metricRevisions are of a deployment: the one in charge, and the history that is kept unless a user keeps more.
+// metricRevisions is how many revisions of a deployment have metrics: the current one and the default history.
 const metricRevisions = 1 + int(corev1alpha1.DefaultRevisionHistoryLimit)
 
 // Sets reads the sets from the cache at each scrape, as the exporter of packages does.
