@@ -37,6 +37,8 @@ type Cluster struct {
 	client.WithWatch
 	// Namespace of the flags, or else of the context.
 	Namespace string
+	// NamespaceGiven means that a flag named the namespace: a bare name is then of a Package.
+	NamespaceGiven bool
 	// Host is the address of the API server.
 	Host string
 	// Config is nil in tests without an API server.
@@ -46,7 +48,7 @@ type Cluster struct {
 // Connect sends nothing yet. Warnings of the API server go to warnings.
 func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cluster, error) {
 	loader := getter.ToRawKubeConfigLoader()
-	namespace, _, err := loader.Namespace()
+	namespace, given, err := loader.Namespace()
 	if err != nil {
 		return nil, explainConfig(err)
 	}
@@ -63,7 +65,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	if err != nil {
 		return nil, explainConfig(err)
 	}
-	c.Config = config
+	c.Config, c.NamespaceGiven = config, given
 	return c, nil
 }
 

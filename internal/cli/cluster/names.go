@@ -90,8 +90,8 @@ type NotFoundError string
 // Error implements error.
 func (e NotFoundError) Error() string { return string(e) }
 
-// Find reads a package: without a kind, the Package or else the ClusterPackage of that name,
-// unless both exist.
+// Find reads a package. Without a kind it is the Package or else the ClusterPackage of that name;
+// if both exist, it is the Package if a flag names its namespace.
 func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alpha1.GenericPackage, error) {
 	scopes := []corev1alpha1.Scope{n.Scope}
 	if n.Scope == "" {
@@ -115,10 +115,10 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 		}
 	}
 	switch {
-	case len(found) == 1:
+	case len(found) == 1, len(found) > 1 && c.NamespaceGiven:
 		return targets[0], found[0], nil
 	case len(found) > 1:
-		return progress.Target{}, nil, fmt.Errorf("%s is ambiguous: there are %s and %s. Write %s or %s", n.Name, targets[0], targets[1], targets[0].Arg(), targets[1].Arg())
+		return progress.Target{}, nil, fmt.Errorf("%s is ambiguous: there are %s and %s. Write %s or %s, or name the namespace by -n", n.Name, targets[0], targets[1], targets[0].Arg(), targets[1].Arg())
 	case denied != nil:
 		return progress.Target{}, nil, denied
 	case len(scopes) == 1:

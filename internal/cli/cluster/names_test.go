@@ -52,16 +52,18 @@ func TestFind(t *testing.T) {
 	for name, tc := range map[string]struct {
 		objects   []client.Object
 		forbidden string
+		given     bool
 		arg       string
 		want      string
 		err       string
 	}{
-		"a package":            {objects: []client.Object{pkg("a")}, arg: "a", want: "package shop/a"},
-		"a cluster package":    {objects: []client.Object{clusterPkg("a")}, arg: "a", want: "clusterpackage a"},
-		"both":                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "a", err: "a is ambiguous: there are package shop/a and clusterpackage a. Write package/a or clusterpackage/a"},
-		"both, and said which": {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "clpkg/a", want: "clusterpackage a"},
-		"neither":              {arg: "a", err: "there is neither a package a in namespace shop nor a clusterpackage of that name"},
-		"not of that kind":     {objects: []client.Object{pkg("a")}, arg: "clusterpackage/a", err: "there is no clusterpackage a"},
+		"a package":                            {objects: []client.Object{pkg("a")}, arg: "a", want: "package shop/a"},
+		"a cluster package":                    {objects: []client.Object{clusterPkg("a")}, arg: "a", want: "clusterpackage a"},
+		"both":                                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "a", err: "a is ambiguous: there are package shop/a and clusterpackage a. Write package/a or clusterpackage/a, or name the namespace by -n"},
+		"both, and a flag names the namespace": {objects: []client.Object{pkg("a"), clusterPkg("a")}, given: true, arg: "a", want: "package shop/a"},
+		"both, and said which":                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "clpkg/a", want: "clusterpackage a"},
+		"neither":                              {arg: "a", err: "there is neither a package a in namespace shop nor a clusterpackage of that name"},
+		"not of that kind":                     {objects: []client.Object{pkg("a")}, arg: "clusterpackage/a", err: "there is no clusterpackage a"},
 		"may not read cluster packages": {
 			objects: []client.Object{pkg("a")}, forbidden: "ClusterPackage", arg: "a", want: "package shop/a",
 		},
@@ -72,6 +74,7 @@ func TestFind(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := fakeCluster(t, forbid(tc.forbidden), tc.objects...)
+			c.NamespaceGiven = tc.given
 			n, err := cluster.ParseName(tc.arg)
 			require.NoError(t, err)
 			target, _, err := c.Find(testContext(t), n)
