@@ -82,11 +82,6 @@ func TestDependencies(t *testing.T) {
 	has(t, run(0, "deps"), "package dependencies/front  front.example.com 1.0.0  available\n└── db: package dependencies/front-db  store.example.com 1.0.0  available  generated  needs ",
 		"    └── disk: package dependencies/front-db-disk  disk.example.com 1.0.0  available  generated  needs >=1\n")
 	has(t, run(0, "deps", "front-db-disk"), "  package dependencies/front → db (store.example.com ", "→ package dependencies/front-db (generated) → disk (disk.example.com >=1)")
-	lock := run(0, "deps", "--lock")
-	has(t, lock, "name: front-db-disk", "digest: sha256:…", "range: '>=1'")
-	if again := run(0, "deps", "--lock"); again != lock {
-		t.Error("the lock of the same packages is another one")
-	}
 
 	// What cannot be had is said by install, and explained with what to do.
 	has(t, run(1, "install", "mail.example.com", "mail"), "its dependencies cannot be satisfied", "post.example.com")

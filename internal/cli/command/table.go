@@ -61,3 +61,6 @@ func ListNamespace(cl *cluster.Cluster, everywhere bool) string {
 
 // ClusterWide stands in columns of namespaces for cluster-scoped objects.
 const ClusterWide = "(cluster)"
+
+// MostNamed is the number of objects that one line names.
+const MostNamed = 10

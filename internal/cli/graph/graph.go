@@ -20,9 +20,10 @@ type Key struct {
 }
 
 // KeyOf returns the key of a package.
-func KeyOf(pkg corev1alpha1.GenericPackage) Key { return keyFor(pkg.GetNamespace(), pkg.GetName()) }
+func KeyOf(pkg corev1alpha1.GenericPackage) Key { return KeyFor(pkg.GetNamespace(), pkg.GetName()) }
 
-func keyFor(namespace, name string) Key {
+// KeyFor returns the key of a package by its name.
+func KeyFor(namespace, name string) Key {
 	return Key{Kind: corev1alpha1.ScopeOf(namespace).Kind("Package"), Namespace: namespace, Name: name}
 }
 
@@ -131,7 +132,7 @@ func edgeOf(d corev1alpha1.DependencyStatus) Edge {
 		e.API = d.API.APIVersion + " " + d.API.Kind
 	}
 	if ref := d.PackageRef; ref != nil {
-		to := keyFor(ref.Namespace, ref.Name)
+		to := KeyFor(ref.Namespace, ref.Name)
 		e.To = &to
 	}
 	if c := meta.FindStatusCondition(d.Conditions, corev1alpha1.ConditionSatisfied); c != nil {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/graph"
@@ -60,9 +59,6 @@ func split(at string) (namespace, name string) {
 
 // shops are a diamond with a chain below, a missing dependency, a cycle, an API, and what nothing needs.
 func shops() []corev1alpha1.GenericPackage {
-	certs := installed("certs", "certs.example.com", "1.2.0", false)
-	certs.PackageStatus().Resolved.Provides = []corev1alpha1.ProvidedAPI{{APIVersion: "certs.example.com/v1", Kind: "Certificate"}}
-	certs.PackageStatus().Resolved.UniqueInScope = corev1alpha1.UniqueScopeCluster
 	shop := installed("shop/shop", "shop.example.com", "2.0.0", false, "cache=shop/shop.cache", "db=shop/shop.db", "mail=")
 	status := shop.PackageStatus()
 	status.Dependencies[2].Optional = true
@@ -72,7 +68,7 @@ func shops() []corev1alpha1.GenericPackage {
 	})
 	lost := installed("shop/old.db", "db.example.com", "0.9.0", true)
 	return []corev1alpha1.GenericPackage{
-		certs, shop, lost,
+		installed("certs", "certs.example.com", "1.2.0", false), shop, lost,
 		installed("shop/shop.db", "db.example.com", "1.0.0", true, "certs=certs"),
 		installed("shop/shop.cache", "cache.example.com", "1.1.0", true, "db=shop/shop.db"),
 		installed("other/a", "a.example.com", "1.0.0", false, "b=other/b"),
@@ -113,9 +109,6 @@ func TestTexts(t *testing.T) {
 			whys.WriteString(g.Why(g.Node(key(name))).Text(terminal.Plain()))
 		}
 		compare(t, "why.txt", whys.String())
-		lock, err := yaml.Marshal(g.Lock(g.Nodes(everything)))
-		require.NoError(t, err)
-		compare(t, "lock.yaml", string(lock))
 		require.Equal(t, []graph.Key{key("shop/old.db")}, g.Unneeded())
 	}
 }

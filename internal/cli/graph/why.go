@@ -61,7 +61,7 @@ func parentOf(n *Node) (Key, bool) {
 	labels := n.pkg.GetLabels()
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		if name, is := strings.CutPrefix(label, corev1alpha1.RequiredByLabelPrefix); is {
-			return keyFor(labels[label], name), true
+			return KeyFor(labels[label], name), true
 		}
 	}
 	return Key{}, false
@@ -100,10 +100,17 @@ func (w *walk) up(n *Node, below []Step) {
 	}
 }
 
-func joined(keys []Key) string {
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = k.String()
+// mostNamed is the number of packages that one line names.
+const mostNamed = 10
+
+// Names joins the names of packages.
+func Names(keys []Key) string {
+	var names []string
+	for _, k := range keys[:min(len(keys), mostNamed)] {
+		names = append(names, k.String())
+	}
+	if more := len(keys) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	return strings.Join(names, ", ")
 }
@@ -131,7 +138,7 @@ func (r Reasons) Text(styles terminal.Styles) string {
 	case len(r.Paths) == 0 && len(r.Dependents) == 0:
 		line("No package depends on it.")
 	case len(r.Paths) == 0:
-		line("Only packages depend on it that nothing else needs: %s", terminal.Line(joined(r.Dependents)))
+		line("Only packages depend on it that nothing else needs: %s", terminal.Line(Names(r.Dependents)))
 	default:
 		line("It is needed by:")
 	}

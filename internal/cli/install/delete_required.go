@@ -7,7 +7,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -22,7 +21,7 @@ func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t p
 		return nil
 	}
 	g := graph.Of(all)
-	node := g.Node(command.KeyOf(t))
+	node := g.Node(graph.KeyFor(t.Namespace, t.Name))
 	if node == nil || len(node.Dependents) == 0 {
 		return g
 	}
@@ -32,14 +31,14 @@ func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t p
 	if c.required || allowsDeletion(all, t) {
 		what = "they lose it"
 	}
-	fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(fmt.Sprintf("%s is needed by %s: %s", t, command.TargetsOf(node.Dependents), what)))
+	fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(fmt.Sprintf("%s is needed by %s: %s", t, graph.Names(node.Dependents), what)))
 	return g
 }
 
 // allowsDeletion reports whether a package has the annotation already.
 func allowsDeletion(all []corev1alpha1.GenericPackage, t progress.Target) bool {
 	return slices.ContainsFunc(all, func(p corev1alpha1.GenericPackage) bool {
-		return graph.KeyOf(p) == command.KeyOf(t) && p.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true"
+		return graph.KeyOf(p) == graph.KeyFor(t.Namespace, t.Name) && p.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true"
 	})
 }
 
@@ -48,7 +47,7 @@ func (c *deleteCommand) unneeded(ctx context.Context, cl *cluster.Cluster, t pro
 	if before == nil {
 		return
 	}
-	led := before.Nodes(func(n *graph.Node) bool { return n.Key == command.KeyOf(t) })
+	led := before.Nodes(func(n *graph.Node) bool { return n.Key == graph.KeyFor(t.Namespace, t.Name) })
 	if len(led) < 2 {
 		return
 	}

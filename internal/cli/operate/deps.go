@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,11 +18,12 @@ import (
 // depsCommand shows what packages depend on, and of one package also what depends on it.
 type depsCommand struct {
 	command.Command
-	cluster, everywhere, lock bool
+	cluster, everywhere bool
 }
 
 func newDeps(on command.Command) *cobra.Command {
-	return (&depsCommand{Command: on}).complete(&cobra.Command{
+	c := &depsCommand{Command: on}
+	cmd := c.About(&cobra.Command{
 		Use:        "deps [NAME]",
 		SuggestFor: []string{"dependency"},
 		Short:      "Show which installed packages depend on which, and why one is installed",
@@ -31,33 +33,20 @@ on itself.
 
 With NAME, show that package alone, and why it is installed: by a user, or for others, with all paths
 from packages that users installed and the versions that each requires. For a generated package that
-nothing needs any more it prints how to delete it.
-
--o dot and -o mermaid draw a graph; dashed lines are unsatisfied dependencies. --lock prints versions,
-digests, dependencies and APIs as YAML, the same for equal clusters.`,
+nothing needs any more it prints how to delete it.`,
 		Example: `  kubectl package deps -n shop
-  kubectl package deps clusterpackage/cert-operator
-  kubectl package deps -A -o dot | dot -Tsvg >packages.svg
-  kubectl package deps -A --lock > before.yaml`,
-	})
-}
-
-func (c *depsCommand) complete(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = command.Takes("[NAME]", "[NAME]")
-	c.About(cmd, c.name, c.run)
+  kubectl package deps clusterpackage/cert-operator`,
+		Args: command.Takes("[NAME]", "[NAME]"),
+	}, c.name, c.run)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
-	cmd.Flags().BoolVar(&c.lock, "lock", false, "print versions, digests, dependencies and APIs, to keep or to compare")
-	c.Output.Add(cmd, graph.FormatDOT, graph.FormatMermaid)
+	c.Output.Add(cmd)
 	return cmd
 }
 
 func (c *depsCommand) name(args []string) (n cluster.Name, err error) {
 	if c.everywhere && (len(args) > 0 || c.cluster) {
 		return n, errors.New("--all-namespaces shows everything: leave out --cluster and NAME")
-	}
-	if c.lock && (len(args) > 0 || c.Output.Is(graph.FormatDOT) || c.Output.Is(graph.FormatMermaid)) {
-		return n, errors.New("--lock prints all packages as YAML or JSON: leave out NAME and other formats")
 	}
 	if len(args) == 0 {
 		return n, nil
@@ -75,20 +64,23 @@ type dependencyReport struct {
 }
 
 func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, g, err := c.ConnectGraph(ctx)
+	cl, err := c.Connect()
 	if err != nil {
 		return err
 	}
+	all, hidden, err := cl.Packages(ctx)
+	if err != nil {
+		return err
+	}
+	if len(hidden) > 0 {
+		fmt.Fprintf(c.Streams.ErrOut, "note: you may not read %s, so dependencies on them and of them may be missing\n", strings.Join(hidden, " and "))
+	}
+	c.WarnOfSilence(ctx, cl)
+	g := graph.Of(all)
 	if n.Name == "" {
 		nodes := g.Nodes(c.selects(cl))
-		if c.lock {
-			return c.printLock(g.Lock(nodes))
-		}
 		if len(nodes) == 0 && !c.Output.Wanted() {
 			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+"."))
-			return nil
-		}
-		if c.drawing(g, nodes) {
 			return nil
 		}
 		return c.Output.Write(c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
@@ -98,9 +90,6 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	report := dependencyReport{Packages: g.Nodes(func(n *graph.Node) bool { return n == root })}
-	if c.drawing(g, report.Packages) {
-		return nil
-	}
 	reasons := g.Why(root)
 	report.Why = &reasons
 	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string { return g.TreeOf(root, s) + "\n" + reasons.Text(s) })
@@ -123,24 +112,4 @@ func nodeOf(ctx context.Context, cl *cluster.Cluster, g *graph.Graph, n cluster.
 		return node, nil
 	}
 	return graph.Of([]corev1alpha1.GenericPackage{pkg}).Node(graph.KeyOf(pkg)), nil
-}
-
-func (c *depsCommand) printLock(lock any) error {
-	if c.Output.Wanted() {
-		return c.Output.Print(c.Streams.Out, lock)
-	}
-	return terminal.WriteYAML(c.Streams.Out, lock)
-}
-
-// drawing prints nodes for another program where that is asked for.
-func (c *depsCommand) drawing(g *graph.Graph, nodes []*graph.Node) bool {
-	switch {
-	case c.Output.Is(graph.FormatDOT):
-		fmt.Fprint(c.Streams.Out, g.DOT(nodes))
-	case c.Output.Is(graph.FormatMermaid):
-		fmt.Fprint(c.Streams.Out, g.Mermaid(nodes))
-	default:
-		return false
-	}
-	return true
 }

@@ -53,8 +53,6 @@ func TestInstalledPackages(t *testing.T) {
 		{"deps -A -o json |jq .packages[].name", "certs\nblog\nfront\nfront.db\n"},
 		{"deps front", front + "\npackage shop/front  front.example.com 1.2.0: installed by a user\nNo package depends on it.\n"},
 		{"deps package front.db -o json |jq .why.paths[0][0].dependency", "db\n"},
-		{"deps --lock --cluster", "packages:\n  - kind: ClusterPackage\n    name: certs\n    package: certs.example.com\n    version: 1.2.0\n    digest: sha256:abc\napis: []\n"},
-		{"deps --lock -A -o json |jq .packages[].name", "certs\nblog\nfront\nfront.db\n"},
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(test.args)...); got.Code != 0 || got.Out != test.want {
 			t.Errorf("%s: %+v\nwant\n%s", test.args, got, test.want)
@@ -63,8 +61,6 @@ func TestInstalledPackages(t *testing.T) {
 	for args, want := range map[string]string{
 		"deps front -A":      "--all-namespaces shows everything",
 		"deps nothing":       "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
-		"deps --lock front":  "--lock prints all packages",
-		"deps --lock -o dot": "--lock prints all packages",
 		"deps -A --cluster":  "--all-namespaces shows everything",
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(args)...); got.Code != 1 || !strings.Contains(got.Err, want) {
