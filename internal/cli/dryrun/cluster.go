@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -50,8 +49,6 @@ type Cluster struct {
 	Metadata metadata.Interface
 	// Discovery lists the kinds that the API server serves.
 	Discovery *discovery.DiscoveryClient
-	// Dynamic lists objects of any kind.
-	Dynamic dynamic.Interface
 	// Mapper knows the kinds that the API server serves now.
 	Mapper meta.RESTMapper
 	// Schemas validates objects that a phase creates.
@@ -79,9 +76,6 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	disco, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
-	}
-	if c.Dynamic, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make a client for any kind: %w", err)
 	}
 	c.Discovery = disco
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))

@@ -97,9 +97,6 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if plan.Losses, err = s.losses(ctx); err != nil {
 		return nil, err
 	}
-	if plan.Invalid, err = s.invalid(ctx); err != nil {
-		return nil, err
-	}
 	if plan.Powers, err = s.privileges(ctx); err != nil {
 		return nil, err
 	}

@@ -40,8 +40,6 @@ type Plan struct {
 	Losses  []DataLoss      `json:"losses,omitempty"`
 	// Deletes means that the package is deleted, with the objects of Cleanup.
 	Deletes bool `json:"deletes,omitempty"`
-	// Invalid are definitions that reject the next update of stored objects, because these are invalid by the new schema.
-	Invalid []DataLoss `json:"invalid,omitempty"`
 	// Stranded are definitions whose resources have finalizers of a controller that may be
 	// deleted first.
 	Stranded []DataLoss `json:"stranded,omitempty"`

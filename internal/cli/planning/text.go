@@ -35,7 +35,6 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 		}
 	}
 	t.Section("Data that may be lost", styles.Bad, LossRows(p.Losses))
-	t.Section("Objects whose next update is rejected", styles.Bad, LossRows(p.Invalid))
 	t.Section("What may hang", styles.Busy, LossRows(p.Stranded))
 	t.Section("Rights that are gained", styles.Busy, powerRows(p.Powers))
 	t.Refusals(p.Refusals)
