@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -115,7 +114,7 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 			continue
 		}
 		path := strings.TrimPrefix(strings.TrimPrefix(err.Field, "values"), ".") // empty for a rule over all of them
-		lines = append(lines, cmp.Or(path, "all together")+": "+problemText(err, sensitive || mayHoldSecret(v.Schema, path)))
+		lines = append(lines, cmp.Or(path, "all together")+": "+problemText(err, sensitive))
 	}
 	if len(lines) == 0 {
 		return nil
@@ -123,55 +122,16 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	return fmt.Errorf("the values do not fit %s:\n  %s\nSee what it takes: %s", v.What, strings.Join(lines, "\n  "), v.See)
 }
 
-// problemText is an error without the value where that may be a secret.
-func problemText(err *field.Error, secret bool) string {
-	if secret && err.Type != field.ErrorTypeRequired {
+// problemText is a problem without the value, which may be a secret. A rule of the package may quote sensitive ones.
+func problemText(err *field.Error, sensitive bool) string {
+	detail := err.Detail
+	if err.Type == field.ErrorTypeTypeInvalid { // of a format it ends with the value
+		detail, _, _ = strings.Cut(detail, `: "`)
+	}
+	if sensitive || detail == "" {
 		return err.Type.String()
 	}
-	return strings.TrimPrefix(err.Error(), err.Field+": ")
-}
-
-// mayHoldSecret reports whether a value at a path of a schema is a password, or holds one.
-func mayHoldSecret(props *apiextensionsv1.JSONSchemaProps, path string) bool {
-	for _, step := range pathStep.FindAllString(path, -1) {
-		if props == nil || props.Format == "password" {
-			break
-		}
-		props = below(props, step)
-	}
-	return hasPassword(props)
-}
-
-var pathStep = regexp.MustCompile(`[^.\[\]]+`)
-
-// below is the schema of a key or of an element.
-func below(props *apiextensionsv1.JSONSchemaProps, step string) *apiextensionsv1.JSONSchemaProps {
-	if of, ok := props.Properties[step]; ok {
-		return &of
-	}
-	if props.Items != nil {
-		return props.Items.Schema
-	}
-	if props.AdditionalProperties != nil {
-		return props.AdditionalProperties.Schema
-	}
-	return nil
-}
-
-// hasPassword reports whether a schema has a field for a secret; true where it is not known.
-func hasPassword(props *apiextensionsv1.JSONSchemaProps) bool {
-	if props == nil || props.Format == "password" {
-		return true
-	}
-	for _, of := range props.Properties {
-		if hasPassword(&of) {
-			return true
-		}
-	}
-	if props.Items != nil && hasPassword(props.Items.Schema) {
-		return true
-	}
-	return props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil && hasPassword(props.AdditionalProperties.Schema)
+	return err.Type.String() + ": " + detail
 }
 
 // CheckValues compares the values that a package would have with the schema of the version that was chosen for it.
