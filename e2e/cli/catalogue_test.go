@@ -120,7 +120,7 @@ func TestCatalogue(t *testing.T) {
 	has(t, example, "# The title of the shop.", "# string; red, blue", "color: red")
 	require.NoError(t, os.WriteFile(values, []byte(strings.Replace(example, `title: ""`, "title: Corner", 1)), 0o600))
 	has(t, c.run(t, 0, "plan", "shop.example.com/1.0.0", "shop", "--values", values), "shop 1.0.0", "+ ConfigMap catalogue/front", "Plan: 1 to create")
-	has(t, c.run(t, 1, "install", "stable/shop.example.com", "shop"), "stable is a repository", "kubectl package install shop.example.com -n catalogue")
+	has(t, c.run(t, 1, "install", "stable/shop.example.com", "shop"), "names no registry")
 	has(t, c.run(t, 0, "install", "shop.example.com/1.0.0", "shop", "--values", values), "package catalogue/shop created", "shop 1.0.0, revision 1")
 	has(t, c.run(t, 0, "status", "shop"), "shop.example.com 1.0.0", "PackageRepository/stable", "available")
 	front := frontOf(t, env)

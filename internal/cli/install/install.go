@@ -50,7 +50,7 @@ func newInstall(on command.Command) *cobra.Command {
 		Use:   "install PACKAGE[/VERSION]|IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
 		Long: `Install a package, and watch its rollout until it is available. PACKAGE is a package of a repository,
-in the highest version that --version allows, or PACKAGE/VERSION; IMAGE is an image. NAME defaults to
+in the highest version that --version allows, or PACKAGE/VERSION; IMAGE names its registry. NAME defaults to
 the name of the package. If NAME exists, it is changed; what no flag names stays.
 
 Dependencies are installed first; --override changes one of them. --values are kept in a ConfigMap
@@ -154,11 +154,6 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 		return err
 	}
 	target := cl.Target(want.Name.Scope, want.Name.Name)
-	if want.Image != "" {
-		if err := desired.ChooserFor(cl, target.Namespace).Misread(ctx, "install", want.Image); err != nil {
-			return err
-		}
-	}
 	old, err := desired.ReadOld(ctx, cl, target)
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 		if err != nil {
 			return command.UsageError(cmd, err)
 		}
-		cl, planned, err := c.load(cmd.Context(), cmd.Name(), want)
+		cl, planned, err := c.load(cmd.Context(), want)
 		if err != nil {
 			return err
 		}
@@ -200,16 +200,11 @@ func (c *Planner) offered(w *Wanted) error {
 	return err
 }
 
-// load connects and loads the package for a command of a name.
-func (c *Planner) load(ctx context.Context, name string, want Wanted) (*cluster.Cluster, *Planned, error) {
+// load connects and loads the package.
+func (c *Planner) load(ctx context.Context, want Wanted) (*cluster.Cluster, *Planned, error) {
 	cl, err := c.Connect()
 	if err != nil {
 		return nil, nil, err
-	}
-	if want.source != "" && !want.folder && !c.Source.Pull {
-		if err := desired.ChooserFor(cl, cl.Target(cmp.Or(want.Name.Scope, corev1alpha1.ScopeNamespaced), "").Namespace).Misread(ctx, name, want.source); err != nil {
-			return nil, nil, err
-		}
 	}
 	planned, err := c.Load(ctx, cl, want)
 	return cl, planned, content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")

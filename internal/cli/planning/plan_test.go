@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/test/clitest"
-	"lockstep.run/lockstep/test/clustertest"
 )
 
 func TestPlanArguments(t *testing.T) {
@@ -23,6 +22,7 @@ func TestPlanArguments(t *testing.T) {
 		{[]string{"a.example.com/1.0.0", "--version", "2.0.0"}, "a.example.com/1.0.0 and --version 2.0.0 contradict each other"},
 		{[]string{"a.example.com", "--values", "a.yaml", "--config", "b.yaml"}, "--values and --config contradict each other"},
 		{[]string{"./", "--version", "1"}, "is a folder"},
+		{[]string{"shop.example.com:1.0.0"}, "names no registry: write an image in full"},
 		{[]string{"./", "web", "--api", "example.com/v1/Shop"}, `the only argument is NAME, and "web" is one too many`},
 		{[]string{"web", "--api", "example.com/shop"}, `--api "example.com/shop" is no APIVERSION/KIND`},
 		{[]string{"example.com/a:v1", "-o", "xml"}, `unknown output format "xml"`},
@@ -31,15 +31,5 @@ func TestPlanArguments(t *testing.T) {
 		if got.Code != 1 || !strings.HasPrefix(got.Err, "Error: arguments invalid: ") || !strings.Contains(got.Err, tc.want) || got.Out != "" {
 			t.Errorf("%q: %d, %s%s", tc.args, got.Code, got.Out, got.Err)
 		}
-	}
-}
-
-// What repositories offer is not taken for an image, as install does not.
-func TestPlanNamesTheRightForm(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"))
-	const want = "kubectl package plan shop.example.com --version 1.0.0 -n shop. An image is written in full: index.docker.io/library/shop.example.com:1.0.0"
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "plan", "shop.example.com:1.0.0"); got.Code != 1 || !strings.Contains(got.Err, want) {
-		t.Errorf("%+v", got)
 	}
 }
