@@ -2,16 +2,22 @@ package author
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
 )
 
 type renderCommand struct {
@@ -19,7 +25,6 @@ type renderCommand struct {
 	source  content.SourceFlags
 	preview previewFlags
 	output  output.Flags
-	folder  string
 }
 
 func newRender(streams genericiooptions.IOStreams) *cobra.Command {
@@ -32,34 +37,18 @@ func newRender(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Render a package and print its objects in the order of their rollout, without a cluster.
 
 It is rendered for its first test case, or the one that --config-testcase names, or else with its
-default configuration. --config replaces the configuration. --package renders it for the Package or
-ClusterPackage in a file, with its configuration, patches and metadata; ConfigMaps that it names may
-stand in the same file, and values from Secrets are not rendered.
-
---output-dir writes one file for each object into a new or empty folder.`,
+default configuration. --config replaces the configuration.`,
 		Example: `  # What a configuration changes
   kubectl package render ./cert-operator --config production.yaml >new.yaml
 
   # One object
-  kubectl package render ./cert-operator -o json | jq '.items[] | select(.kind == "Deployment") | .spec.replicas'
-
-  # A file for each object, in folders by phase
-  kubectl package render ./cert-operator --output-dir out`,
+  kubectl package render ./cert-operator -o json | jq '.items[] | select(.kind == "Deployment") | .spec.replicas'`,
 		Args: command.Takes("SOURCE|IMAGE"),
-	}, c.run, c.output.Check, c.preview.check, c.check)
+	}, c.run, c.output.Check, c.preview.check)
 	c.source.Add(cmd)
 	c.preview.add(cmd)
 	c.output.Add(cmd, output.Names)
-	cmd.Flags().StringVar(&c.folder, "output-dir", "", "new or empty `folder` to write one file for each object to")
-	_ = cmd.MarkFlagDirname("output-dir")
 	return cmd
-}
-
-func (c *renderCommand) check() error {
-	if c.folder != "" && c.output.Wanted() {
-		return errors.New("--output-dir and --output contradict each other")
-	}
-	return nil
 }
 
 func (c *renderCommand) run(ctx context.Context, source string) error {
@@ -75,14 +64,6 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	if c.folder != "" {
-		paths, err := writeObjects(c.folder, objects)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(c.streams.Out, "%d objects written to %s\n", len(paths), terminal.Line(c.folder))
-		return nil
-	}
 	list := output.List{Items: make([]any, len(objects))}
 	for i, o := range objects {
 		list.Items[i] = o
@@ -91,4 +72,70 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 		return c.output.Print(c.streams.Out, list)
 	}
 	return printObjects(c.streams.Out, objects)
+}
+
+// renderedObject is one final object of a package, as JSON.
+type renderedObject struct {
+	json.RawMessage
+	// phase of the rollout, and its index.
+	phase string
+	index int
+}
+
+// renderedObjects returns the objects of a package in the order of their rollout, with the labels that the engine sets.
+func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
+	var out []renderedObject
+	for i, phase := range pkg.Phases {
+		for _, stored := range phase.Objects {
+			var u unstructured.Unstructured
+			if err := u.UnmarshalJSON(stored.Object.Raw); err != nil {
+				return nil, fmt.Errorf("phase %s: an object cannot be read: %w", phase.Name, err)
+			}
+			labels := map[string]string{}
+			maps.Copy(labels, u.GetLabels())
+			maps.Copy(labels, pkg.Labels)
+			u.SetLabels(labels)
+			raw, err := ordered(u.Object)
+			if err != nil {
+				return nil, fmt.Errorf("phase %s: %w", phase.Name, err)
+			}
+			out = append(out, renderedObject{raw, phase.Name, i})
+		}
+	}
+	return out, nil
+}
+
+// ordered encodes an object with what identifies it first.
+func ordered(body map[string]any) (json.RawMessage, error) {
+	rest := maps.Clone(body)
+	head := struct {
+		APIVersion any `json:"apiVersion,omitempty"`
+		Kind       any `json:"kind,omitempty"`
+		Metadata   any `json:"metadata,omitempty"`
+	}{body["apiVersion"], body["kind"], body["metadata"]}
+	for _, key := range []string{"apiVersion", "kind", "metadata"} {
+		delete(rest, key)
+	}
+	first, errHead := json.Marshal(head)
+	last, err := json.Marshal(rest)
+	if err := errors.Join(errHead, err); err != nil || len(rest) == 0 {
+		return first, err
+	}
+	return slices.Concat(first[:len(first)-1], []byte(","), last[1:]), nil
+}
+
+// printObjects writes YAML documents, each phase with its name above it.
+func printObjects(w io.Writer, objects []renderedObject) error {
+	for i, o := range objects {
+		if i > 0 {
+			fmt.Fprintln(w, "---")
+		}
+		if i == 0 || objects[i-1].index != o.index {
+			fmt.Fprintf(w, "# Phase %s\n", terminal.Line(o.phase))
+		}
+		if err := terminal.WriteYAML(w, o); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -2,9 +2,6 @@ package author
 
 import (
 	"bytes"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,32 +54,4 @@ spec:
   replicas: 9007199254740993
 `
 	require.Equal(t, want, out.String())
-}
-
-func TestWriteObjects(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("a", 253)
-	objects, err := renderedObjects(loadedPackage(
-		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"system:a"}}`,
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+long+`","namespace":"shop"}}`,
-		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"..","namespace":"shop"}}`,
-	))
-	require.NoError(t, err)
-	dir := filepath.Join(t.TempDir(), "new")
-	paths, err := writeObjects(dir, objects)
-	require.NoError(t, err)
-	for _, want := range []string{"01-crds/clusterrole.rbac.authorization.k8s.io_system%3aa.yaml", "03-third/configmap_shop_...yaml"} {
-		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
-			t.Errorf("%v; written: %q", err, paths)
-		}
-	}
-	if !strings.HasPrefix(paths[1], "02-..%2f..%2fdeploy/configmap_shop_aaa") {
-		t.Errorf("got %q", paths[1])
-	}
-	if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) != 1 {
-		t.Errorf("written outside the folder: %v", entries)
-	}
-	if _, err := writeObjects(dir, objects); err == nil || !strings.Contains(err.Error(), "is not empty") {
-		t.Errorf("a second run: %v", err)
-	}
 }

@@ -1,8 +1,6 @@
 package author_test
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -51,20 +49,6 @@ kind: Deployment
 	}
 }
 
-func TestRenderFolder(t *testing.T) {
-	t.Parallel()
-	dir, out := clitest.Folder(t, clitest.GoodPackage), filepath.Join(t.TempDir(), "out")
-	if got := clitest.Invoke(t, "", "render", dir, "--output-dir", out); got.Code != 0 || got.Out != "3 objects written to "+out+"\n" {
-		t.Errorf("got %+v", got)
-	}
-	if _, err := os.Stat(filepath.Join(out, "02-deploy", "deployment.apps_shop_web.yaml")); err != nil {
-		t.Error(err)
-	}
-	if got := clitest.Invoke(t, "", "render", dir, "--output-dir", out); got.Code != 1 || !strings.Contains(got.Err, "is not empty") {
-		t.Errorf("got %+v", got)
-	}
-}
-
 func TestRenderErrors(t *testing.T) {
 	t.Parallel()
 	good, bad := clitest.Folder(t, clitest.GoodPackage), clitest.Folder(t, clitest.BadPackage)
@@ -75,7 +59,6 @@ func TestRenderErrors(t *testing.T) {
 		{"arguments invalid: SOURCE|IMAGE is missing", nil},
 		{"2 problems in " + bad, []string{bad}},
 		{`the package has no test case "blu". Did you mean "blue"?`, []string{good, "--config-testcase", "blu"}},
-		{"arguments invalid: --output-dir and --output contradict each other", []string{good, "--output-dir", "x", "-o", "json"}},
 		{"arguments invalid: --cluster and --namespace contradict each other", []string{good, "--cluster", "-n", "x"}},
 		{`arguments invalid: unknown output format "xml": choose json, yaml or name`, []string{good, "-o", "xml"}},
 	} {
@@ -107,52 +90,6 @@ spec:
 		if got := clitest.Invoke(t, "", slices.Concat([]string{"render", dir}, args, []string{"-o", "json", "|jq", image})...); got.Out != want {
 			t.Errorf("%q: %+v", args, got)
 		}
-	}
-}
-
-func TestRenderForAPackage(t *testing.T) {
-	t.Parallel()
-	dir := clitest.Folder(t, clitest.GoodPackage)
-	const pkg = `
-apiVersion: package-operator.run/v1alpha1
-kind: Package
-metadata: {name: shop, namespace: lab}
-spec:
-  image: example.com/web:v1
-  config: {color: green}
-  commonMetadata: {labels: {team: us}}
-  patches:
-  - target: {group: apps, kind: Deployment, name: web}
-    patch: '{"spec": {"replicas": 3}}'
-`
-	got := clitest.Invoke(t, pkg, "render", dir, "--package", "-", "-o", "json", "|jq", `.items[] | [.kind, .metadata.name, .metadata.namespace, .metadata.labels.team, (.spec.replicas // 0 | tostring)] | join(" ")`)
-	if want := "ConfigMap color-green lab us 0\nDeployment web lab us 3\nService web lab us 0\n"; got.Code != 0 || got.Out != want {
-		t.Errorf("got %+v", got)
-	}
-	fromMap := strings.Replace(pkg, "config: {color: green}", "configFrom: [{configMapKeyRef: {name: settings, key: yaml}}]", 1) +
-		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {yaml: 'color: brown'}\n"
-	if got := clitest.Invoke(t, fromMap, "render", dir, "--package", "-", "-o", "json", "|jq", ".items[0].metadata.name"); got.Out != "color-brown\n" {
-		t.Errorf("a ConfigMap beside it: %+v", got)
-	}
-	cluster := strings.Replace(strings.Replace(pkg, "kind: Package", "kind: ClusterPackage", 1), ", namespace: lab", "", 1)
-	if got := clitest.Invoke(t, cluster, "inspect", "--tree", dir, "--package", "-"); got.Code != 0 || !strings.Contains(got.Out, "ClusterPackage /shop\n") {
-		t.Errorf("a ClusterPackage: %+v", got)
-	}
-	for _, test := range []struct{ reason, stdin, want string }{
-		{"an unknown field", strings.Replace(pkg, "image:", "imag: x\n  image:", 1), `unknown field "spec.imag"`},
-		{"none", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "standard input has no Package and no ClusterPackage of package-operator.run/v1alpha1"},
-		{"two", pkg + "---" + pkg, "standard input has several packages"},
-		{"no YAML", "a: [", "--package cannot be read"},
-		{"a Secret", strings.Replace(fromMap, "configMapKeyRef", "secretKeyRef", 1), "values from Secrets are not rendered without a cluster"},
-		{"a ConfigMap that is not there", strings.Replace(fromMap, "metadata: {name: settings}", "metadata: {name: other}", 1), "1 problem in "},
-	} {
-		got := clitest.Invoke(t, test.stdin, "render", dir, "--package", "-", "-o", "name")
-		if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, test.want) {
-			t.Errorf("%s: %+v, want %s", test.reason, got, test.want)
-		}
-	}
-	if got := clitest.Invoke(t, pkg, "render", dir, "--package", "-", "--config", "x"); got.Code != 1 || !strings.Contains(got.Err, "none of the others can be") {
-		t.Errorf("contradiction: %+v", got)
 	}
 }
 
