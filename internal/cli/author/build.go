@@ -112,9 +112,6 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 		if err := save(c.output, image, tags); err != nil {
 			return err
 		}
-		if within(source, c.output) {
-			fmt.Fprintf(c.streams.ErrOut, "warning: %s lies in the folder of the package, and is part of the next image: save it elsewhere, or under a name that begins with a dot\n", terminal.Line(c.output))
-		}
 	}
 	if c.push {
 		if err := c.registry.Push(ctx, image, tags); err != nil {
@@ -123,22 +120,6 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	}
 	c.print(digest, tags)
 	return nil
-}
-
-// within reports whether a file in a folder of a package is a file of the package.
-func within(folder, file string) bool {
-	folder, errFolder := filepath.Abs(folder)
-	file, errFile := filepath.Abs(file)
-	rest, err := filepath.Rel(folder, file)
-	if errors.Join(errFolder, errFile, err) != nil {
-		return false
-	}
-	for segment := range strings.SplitSeq(filepath.ToSlash(rest), "/") {
-		if strings.HasPrefix(segment, ".") {
-			return false
-		}
-	}
-	return true
 }
 
 func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {

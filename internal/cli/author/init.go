@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -83,24 +82,15 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 
 // vacant rejects a folder with content, and the working directory.
 func vacant(folder string) error {
-	if info, err := os.Lstat(folder); err == nil && info.Mode()&os.ModeSymlink != 0 {
-		return fmt.Errorf("%s is a link: name the folder itself", folder)
-	}
-	f, err := os.Open(folder)
+	info, err := os.Lstat(folder)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", folder, err)
 	}
-	defer f.Close()
-	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
+	if entries, err := os.ReadDir(folder); err != nil || !info.IsDir() || len(entries) > 0 || folder == "." {
 		return fmt.Errorf("%s exists and is not an empty folder: name a new one", folder)
-	}
-	here, err := os.Stat(".")
-	there, err2 := f.Stat()
-	if err == nil && err2 == nil && os.SameFile(here, there) {
-		return fmt.Errorf("%s is the current folder: name a new one", folder)
 	}
 	return nil
 }

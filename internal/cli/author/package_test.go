@@ -193,18 +193,6 @@ func TestBuildOutput(t *testing.T) {
 	}
 }
 
-// An image that is saved among the files of a package is one of them the next time.
-func TestBuildOutputWithinThePackage(t *testing.T) {
-	t.Parallel()
-	for name, warned := range map[string]bool{"web.tar": true, "out/web.tar": true, ".out/web.tar": false, "../web.tar": false} {
-		dir := clitest.Folder(t, clitest.GoodPackage)
-		got := clitest.Invoke(t, "", "build", dir, "-t", "example.com/web:v1", "-o", filepath.Join(dir, name))
-		if got.Code != 0 || strings.Contains(got.Err, "is part of the next image") != warned {
-			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
 func TestBuildErrors(t *testing.T) {
 	t.Parallel()
 	good, bad := clitest.Folder(t, clitest.GoodPackage), clitest.Folder(t, clitest.BadPackage)

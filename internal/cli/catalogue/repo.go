@@ -36,11 +36,11 @@ made by kubectl package repository.`,
 }
 
 // named completes a command whose argument is the name of a repository, empty if it is left out.
-func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.RepositoryName) error, checks ...func() error) *cobra.Command {
+func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.Name) error, checks ...func() error) *cobra.Command {
 	cmd.Args = command.Takes("NAME")
 	cmd.ValidArgsFunction = c.Completes((*cluster.Cluster).CompleteRepositories)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var n cluster.RepositoryName
+		var n cluster.Name
 		var err error
 		if len(args) > 0 {
 			n, err = c.parse(args[0])
@@ -60,15 +60,15 @@ func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluste
 	return cmd
 }
 
-func (c *repoCommand) parse(arg string) (cluster.RepositoryName, error) {
+func (c *repoCommand) parse(arg string) (cluster.Name, error) {
 	n, err := cluster.ParseRepository(arg)
-	if err == nil && c.cluster {
-		n.Scope = corev1alpha1.ScopeCluster
+	if err != nil {
+		return n, err
 	}
-	return n, err
+	return n.Scoped(arg, c.cluster)
 }
 
-func (c *repoCommand) find(ctx context.Context, n cluster.RepositoryName) (*cluster.Cluster, corev1alpha1.GenericPackageRepository, error) {
+func (c *repoCommand) find(ctx context.Context, n cluster.Name) (*cluster.Cluster, corev1alpha1.GenericPackageRepository, error) {
 	cl, err := c.Connect()
 	if err != nil {
 		return nil, nil, err

@@ -67,7 +67,7 @@ namespace of the repository, or for a cluster repository in the manager's.`,
 	return cmd
 }
 
-func (c *repoAddCommand) checkNew(n cluster.RepositoryName) error {
+func (c *repoAddCommand) checkNew(n cluster.Name) error {
 	if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
 		return fmt.Errorf("NAME %q cannot be the name of a repository: %s", n.Name, problems[0])
 	}
@@ -77,7 +77,7 @@ func (c *repoAddCommand) checkNew(n cluster.RepositoryName) error {
 	return nil
 }
 
-func (c *repoAddCommand) run(ctx context.Context, n cluster.RepositoryName, spec *corev1alpha1.PackageRepositorySpec) error {
+func (c *repoAddCommand) run(ctx context.Context, n cluster.Name, spec *corev1alpha1.PackageRepositorySpec) error {
 	cl, err := c.Connect()
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.RepositoryName, spec
 	what := "added"
 	err = cl.Create(ctx, r.(client.Object), client.FieldOwner(command.FieldManager))
 	if apierrors.IsAlreadyExists(err) {
-		if r, err = cl.FindRepository(ctx, cluster.RepositoryName{Scope: corev1alpha1.ScopeOf(r.GetNamespace()), Name: n.Name}); err != nil {
+		if r, err = cl.FindRepository(ctx, cluster.Name{Scope: corev1alpha1.ScopeOf(r.GetNamespace()), Name: n.Name}); err != nil {
 			return err
 		}
 		if !equality.Semantic.DeepEqual(r.RepositorySpec(), spec) {
@@ -134,7 +134,7 @@ any more, and the fetched packages stay offered.`,
 	return cmd
 }
 
-func (c *repoUpdateCommand) run(ctx context.Context, n cluster.RepositoryName) error {
+func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 	var (
 		cl          *cluster.Cluster
 		r           corev1alpha1.GenericPackageRepository
@@ -202,7 +202,7 @@ it stay installed and go on; they get no new versions of it.`,
 	return cmd
 }
 
-func (c *repoCommand) delete(ctx context.Context, n cluster.RepositoryName) error {
+func (c *repoCommand) delete(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.find(ctx, n)
 	if err != nil {
 		return err

@@ -43,7 +43,7 @@ repository comes from, its packages, and its problems.`,
 	return cmd
 }
 
-func (c *repoGetCommand) run(ctx context.Context, n cluster.RepositoryName) error {
+func (c *repoGetCommand) run(ctx context.Context, n cluster.Name) error {
 	cl, err := c.Connect()
 	switch {
 	case err != nil:

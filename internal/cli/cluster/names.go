@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Name of a package or deployment as an argument has it.
+// Name of a package, deployment or repository as an argument has it.
 type Name struct {
 	// Scope is empty if the argument has no kind.
 	Scope corev1alpha1.Scope
@@ -66,6 +66,17 @@ func ParseResource(args []string) (Name, error) {
 		return Name{}, fmt.Errorf("%q is no name of something with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
 	}
 	return n, err
+}
+
+// Scoped adds the scope of --cluster to the name of arg.
+func (n Name) Scoped(arg string, cluster bool) (Name, error) {
+	if cluster && n.Scope == corev1alpha1.ScopeNamespaced {
+		return n, fmt.Errorf("%s and --cluster contradict each other", arg)
+	}
+	if cluster {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	return n, nil
 }
 
 // Target is the package of that name in one scope.

@@ -2,14 +2,11 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 const packagePage = 500 // Packages in one response: statuses of a few KiB each
@@ -46,34 +43,6 @@ func (c *Cluster) PackagesOf(ctx context.Context, scope corev1alpha1.Scope, name
 			return found, nil
 		}
 	}
-}
-
-// PackagesByNamespace reads the Packages of the namespaces in which the user may, who may not list those of all at once, by the
-// error of which. forbidden says of how many namespaces there are others.
-func (c *Cluster) PackagesByNamespace(ctx context.Context, refused error) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
-	var namespaces corev1.NamespaceList
-	if err := c.List(ctx, &namespaces); err != nil {
-		if !apierrors.IsForbidden(err) {
-			return nil, nil, err
-		}
-		return nil, nil, fmt.Errorf("%w. Namespaces may not be listed either: choose one with -n", refused)
-	}
-	count := 0
-	for _, ns := range namespaces.Items {
-		own, err := c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, ns.Name)
-		if apierrors.IsForbidden(err) {
-			count++
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		found = append(found, own...)
-	}
-	if count > 0 {
-		forbidden = []string{"Packages of " + terminal.Count(count, "namespace")}
-	}
-	return found, forbidden, nil
 }
 
 // Deployments reads the ObjectDeployments of all namespaces, or the ClusterObjectDeployments.

@@ -16,29 +16,22 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// RepositoryName names a PackageRepository or a ClusterPackageRepository.
-type RepositoryName struct {
-	// Scope is empty if the argument has no kind.
-	Scope corev1alpha1.Scope
-	Name  string
-}
-
 var repositoryKinds = map[string]corev1alpha1.Scope{
 	"packagerepository": corev1alpha1.ScopeNamespaced, "packagerepositories": corev1alpha1.ScopeNamespaced,
 	"clusterpackagerepository": corev1alpha1.ScopeCluster, "clusterpackagerepositories": corev1alpha1.ScopeCluster,
 }
 
 // ParseRepository parses NAME, packagerepository/NAME or clusterpackagerepository/NAME.
-func ParseRepository(arg string) (RepositoryName, error) {
+func ParseRepository(arg string) (Name, error) {
 	kind, name, slash := strings.Cut(arg, "/")
 	if !slash {
-		return RepositoryName{Name: arg}, nil
+		return Name{Name: arg}, nil
 	}
 	scope, known := repositoryKinds[strings.TrimSuffix(strings.ToLower(kind), "."+corev1alpha1.GroupName)]
 	if !known || name == "" || strings.Contains(name, "/") {
-		return RepositoryName{}, fmt.Errorf("%q is not a name of a repository: write NAME, packagerepository/NAME or clusterpackagerepository/NAME", arg)
+		return Name{}, fmt.Errorf("%q is not a name of a repository: write NAME, packagerepository/NAME or clusterpackagerepository/NAME", arg)
 	}
-	return RepositoryName{Scope: scope, Name: name}, nil
+	return Name{Scope: scope, Name: name}, nil
 }
 
 // NewRepository returns an empty repository of a scope and name.
@@ -67,7 +60,7 @@ func RepositoryFlags(r corev1alpha1.GenericPackageRepository) string {
 }
 
 // FindRepository reads a repository: without a kind, the PackageRepository or else the ClusterPackageRepository of that name.
-func (c *Cluster) FindRepository(ctx context.Context, n RepositoryName) (corev1alpha1.GenericPackageRepository, error) {
+func (c *Cluster) FindRepository(ctx context.Context, n Name) (corev1alpha1.GenericPackageRepository, error) {
 	scopes := []corev1alpha1.Scope{n.Scope}
 	if n.Scope == "" {
 		scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}

@@ -84,18 +84,12 @@ func (c *Cluster) ComparableObjects(ctx context.Context, set corev1alpha1.Generi
 
 // Compare compares two revisions by their objects.
 func Compare(from, to corev1alpha1.GenericObjectSet, before, after []objectdiff.Object) objectdiff.Comparison {
-	out := objectdiff.Comparison{From: from.ObjectSetSpec().Revision, To: to.ObjectSetSpec().Revision, Objects: []objectdiff.Difference{}}
+	out := objectdiff.Comparison{From: from.ObjectSetSpec().Revision, To: to.ObjectSetSpec().Revision, Objects: objectdiff.Sets(before, after)}
 	was, is := phaseNames(from), phaseNames(to)
 	if !equality.Semantic.DeepEqual(was, is) {
 		out.Phases = &objectdiff.OrderChange{Before: was, After: is}
 	}
 	out.Probes = !equality.Semantic.DeepEqual(from.ObjectSetSpec().AvailabilityProbes, to.ObjectSetSpec().AvailabilityProbes)
-	for _, ch := range objectdiff.Sets(before, after) {
-		out.Objects = append(out.Objects, objectdiff.Difference{
-			Action: ch.Kind, Group: ch.Key.Group, Kind: ch.Key.Kind, Namespace: ch.Key.Namespace, Name: ch.Key.Name,
-			Phase: ch.Phase, PhaseBefore: ch.PhaseBefore, Fields: ch.Fields,
-		})
-	}
 	return out
 }
 

@@ -20,7 +20,7 @@ func Differences(before, after *unstructured.Unstructured) []Field {
 		types.Learn(kind, u.GetManagedFields())
 	}
 	for _, c := range objectdiff.Fields(withoutBookkeeping(before), withoutBookkeeping(after), types.Of(kind).Keys) {
-		fields = append(fields, Field{Path: c.Path, Before: c.Before, After: c.After, Managers: others.Of(c.Path)})
+		fields = append(fields, Field{c, others.Of(c.Path)})
 	}
 	return fields
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -128,10 +129,7 @@ func (c *Change) Object() string {
 
 // Field is one field that differs.
 type Field struct {
-	Path string `json:"path"`
-	// Before and After are absent without a value; those of Secrets are hidden.
-	Before any `json:"before,omitempty"`
-	After  any `json:"after,omitempty"`
+	objectdiff.Change
 	// Managers of the field now, without the engine.
 	Managers []string `json:"managers,omitempty"`
 }

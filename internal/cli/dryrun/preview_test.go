@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/test/require"
 )
@@ -81,9 +82,9 @@ func TestDifferencesByKeysOfTheSchema(t *testing.T) {
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:routes":{"k:{\"id\":\"y\"}":{".":{},"f:id":{},"f:port":{}}}}}`),
 	}})
 	want := []Field{
-		{Path: "spec.routes[id=x]", Before: map[string]any{"id": "x", "port": 80.0}},
-		{Path: "spec.routes[id=y].port", Before: 81.0, After: 90.0, Managers: []string{"editor"}},
-		{Path: "spec.routes[id=z]", After: map[string]any{"id": "z", "port": 80.0}},
+		{Change: objectdiff.Change{Path: "spec.routes[id=x]", Before: map[string]any{"id": "x", "port": 80.0}}},
+		{Change: objectdiff.Change{Path: "spec.routes[id=y].port", Before: 81.0, After: 90.0}, Managers: []string{"editor"}},
+		{Change: objectdiff.Change{Path: "spec.routes[id=z]", After: map[string]any{"id": "z", "port": 80.0}}},
 	}
 	require.Equal(t, want, Differences(before, after))
 }

@@ -117,7 +117,7 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 			return w, err
 		}
 	}
-	if w.Name, err = c.spec.Scoped(w.Name, args[len(args)-1]); err != nil {
+	if w.Name, err = w.Name.Scoped(args[len(args)-1], c.spec.Cluster); err != nil {
 		return w, err
 	}
 	w.Name.Scope = cmp.Or(w.Name.Scope, corev1alpha1.ScopeNamespaced)

@@ -150,12 +150,11 @@ func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, fou
 
 // gather reads the packages that the flags select. forbidden says which the user may not list.
 func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
+	if c.everywhere {
+		return cl.Packages(ctx)
+	}
 	if !c.cluster {
-		found, err = cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, command.ListNamespace(cl, c.everywhere))
-		if apierrors.IsForbidden(err) && c.everywhere {
-			found, forbidden, err = cl.PackagesByNamespace(ctx, err)
-		}
-		if err != nil {
+		if found, err = cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, cl.Namespace); err != nil {
 			return nil, nil, cl.Explain("cannot read the packages", err)
 		}
 	}

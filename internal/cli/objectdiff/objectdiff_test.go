@@ -133,13 +133,12 @@ func TestSets(t *testing.T) {
 	before := []objectdiff.Object{of("same", "a", "1"), of("gone", "a", "1"), of("moved", "a", "1"), of("both", "a", "1"), of("changed", "b", "1")}
 	after := []objectdiff.Object{of("changed", "b", "2"), of("both", "b", "2"), of("moved", "b", "1"), of("new", "b", "1"), of("same", "a", "1")}
 	field := []objectdiff.Change{{Path: "data", Before: "1", After: "2"}}
-	key := func(name string) objects.Key { return objects.Key{Kind: "ConfigMap", Name: name} }
-	want := []objectdiff.ObjectChange{
-		{Kind: objectdiff.Changed, Key: key("changed"), Phase: "b", Fields: field},
-		{Kind: objectdiff.Changed, Key: key("both"), Phase: "b", PhaseBefore: "a", Fields: field},
-		{Kind: objectdiff.Moved, Key: key("moved"), Phase: "b", PhaseBefore: "a"},
-		{Kind: objectdiff.Added, Key: key("new"), Phase: "b"},
-		{Kind: objectdiff.Removed, Key: key("gone"), Phase: "a"},
+	want := []objectdiff.Difference{
+		{Action: objectdiff.Changed, Kind: "ConfigMap", Name: "changed", Phase: "b", Fields: field},
+		{Action: objectdiff.Changed, Kind: "ConfigMap", Name: "both", Phase: "b", PhaseBefore: "a", Fields: field},
+		{Action: objectdiff.Moved, Kind: "ConfigMap", Name: "moved", Phase: "b", PhaseBefore: "a"},
+		{Action: objectdiff.Added, Kind: "ConfigMap", Name: "new", Phase: "b"},
+		{Action: objectdiff.Removed, Kind: "ConfigMap", Name: "gone", Phase: "a"},
 	}
 	require.Equal(t, want, objectdiff.Sets(before, after))
 }

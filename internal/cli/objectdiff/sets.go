@@ -38,26 +38,14 @@ const (
 	Moved Kind = "Moved"
 )
 
-// ObjectChange is one object that differs between two sets.
-type ObjectChange struct {
-	Kind Kind
-	Key  objects.Key
-	// Phase in the later set, or in the earlier one where it is removed.
-	Phase string
-	// PhaseBefore is the phase in the earlier set where it is another one.
-	PhaseBefore string
-	// Fields that differ; empty where the object is added, removed or moved.
-	Fields []Change
-}
-
 // Sets returns the objects that differ between two sets: those of the later set
 // in its order, then those that are removed, in the order of the earlier one.
-func Sets(before, after []Object) []ObjectChange {
+func Sets(before, after []Object) []Difference {
 	was := map[objects.Key]Object{}
 	for _, o := range before {
 		was[o.Key] = o
 	}
-	var out []ObjectChange
+	out := []Difference{}
 	stays := map[objects.Key]bool{}
 	for _, o := range after {
 		old, had := was[o.Key]
@@ -66,27 +54,32 @@ func Sets(before, after []Object) []ObjectChange {
 		}
 		stays[o.Key] = true
 		if !had {
-			out = append(out, ObjectChange{Kind: Added, Key: o.Key, Phase: o.Phase})
+			out = append(out, differenceOf(o, Added))
 			continue
 		}
-		c := ObjectChange{Key: o.Key, Phase: o.Phase, Fields: Fields(old.Value, o.Value, nil)}
+		d := differenceOf(o, "")
+		d.Fields = Fields(old.Value, o.Value, nil)
 		if old.Phase != o.Phase {
-			c.PhaseBefore, c.Kind = old.Phase, Moved
+			d.PhaseBefore, d.Action = old.Phase, Moved
 		}
-		if len(c.Fields) > 0 {
-			c.Kind = Changed
+		if len(d.Fields) > 0 {
+			d.Action = Changed
 		}
-		if c.Kind != "" {
-			out = append(out, c)
+		if d.Action != "" {
+			out = append(out, d)
 		}
 	}
 	for _, o := range before {
 		if !stays[o.Key] {
 			stays[o.Key] = true
-			out = append(out, ObjectChange{Kind: Removed, Key: o.Key, Phase: o.Phase})
+			out = append(out, differenceOf(o, Removed))
 		}
 	}
 	return out
+}
+
+func differenceOf(o Object, action Kind) Difference {
+	return Difference{Action: action, Group: o.Key.Group, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, Phase: o.Phase}
 }
 
 // Comparison is how two revisions differ. Its JSON fields are stable.
@@ -106,14 +99,16 @@ type OrderChange struct {
 
 // Difference is an object that is not the same in both revisions.
 type Difference struct {
-	Action      Kind     `json:"action"`
-	Group       string   `json:"group,omitempty"`
-	Kind        string   `json:"kind"`
-	Namespace   string   `json:"namespace,omitempty"`
-	Name        string   `json:"name"`
-	Phase       string   `json:"phase"`
-	PhaseBefore string   `json:"phaseBefore,omitempty"`
-	Fields      []Change `json:"fields,omitempty"`
+	Action    Kind   `json:"action"`
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	// Phase in the later set, or in the earlier one if the object is removed; PhaseBefore is another one in the earlier set.
+	Phase       string `json:"phase"`
+	PhaseBefore string `json:"phaseBefore,omitempty"`
+	// Fields that differ of an object that is Changed.
+	Fields []Change `json:"fields,omitempty"`
 }
 
 // Object is the object in words, such as Deployment.apps shop/web.

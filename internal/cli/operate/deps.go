@@ -54,7 +54,7 @@ func (c *depsCommand) name(args []string) (n cluster.Name, err error) {
 	if n, err = command.PackageName(args); err != nil {
 		return n, err
 	}
-	return scoped(n, args[0], c.cluster)
+	return n.Scoped(args[0], c.cluster)
 }
 
 // dependencyReport is the result as JSON and YAML.

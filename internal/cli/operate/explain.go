@@ -2,11 +2,9 @@ package operate
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
@@ -43,18 +41,7 @@ func (c *explainCommand) name(args []string) (cluster.Name, error) {
 	if err != nil {
 		return n, err
 	}
-	return scoped(n, args[0], c.cluster)
-}
-
-// scoped adds the scope of --cluster to the name of arg.
-func scoped(n cluster.Name, arg string, ofCluster bool) (cluster.Name, error) {
-	if ofCluster && n.Scope == corev1alpha1.ScopeNamespaced {
-		return n, fmt.Errorf("%s and --cluster contradict each other", arg)
-	}
-	if ofCluster {
-		n.Scope = corev1alpha1.ScopeCluster
-	}
-	return n, nil
+	return n.Scoped(args[0], c.cluster)
 }
 
 func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {

@@ -2,7 +2,6 @@ package operate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -80,44 +78,20 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.paused {
 		word = "is paused"
 	}
+	uid := pkg.GetUID()
 	if c.Wait {
-		if err := c.await(ctx, cl, target, pkg); err != nil {
-			return err
-		}
+		err = c.Await(ctx, cl, pkg, target.String(), "was noticed by no manager", func() string { return "is lockstep-manager running? The change stays" }, func() (bool, error) {
+			if pkg.GetUID() != uid || pkg.PackageSpec().Paused != c.paused {
+				return false, fmt.Errorf("%s was changed by someone else meanwhile", target)
+			}
+			return pauseNoticed(pkg, c.paused), nil
+		})
+	}
+	if err != nil {
+		return err
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" "+word))
 	return nil
-}
-
-// await waits until the status follows the spec.
-func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-	defer cancel()
-	begin, reported := time.Now(), false
-	uid := pkg.GetUID()
-	err := cl.Await(ctx, "cannot watch "+target.String(), pkg, func() (bool, error) {
-		if pkg.GetUID() != uid || pkg.PackageSpec().Paused != c.paused {
-			return false, fmt.Errorf("%s was changed by someone else meanwhile", target)
-		}
-		noticed := pauseNoticed(pkg, c.paused)
-		if elapsed := time.Since(begin); !noticed && !reported && elapsed >= progress.UnnoticedAfter {
-			fmt.Fprintf(c.Streams.ErrOut, "%7s  %s\n", progress.Elapsed(elapsed), progress.Unnoticed)
-			reported = true
-		}
-		return noticed, nil
-	})
-	switch {
-	case errors.Is(err, command.ErrTimeout):
-		return fmt.Errorf("%s: no manager has noticed after %s: is lockstep-manager running? The change stays", target, c.Timeout)
-	case errors.Is(err, context.Canceled):
-		back := "unpause"
-		if !c.paused {
-			back = "pause"
-		}
-		return fmt.Errorf("%s: interrupted; the change is stored, and a manager carries it out when it runs. Take it back: kubectl package %s %s",
-			target, back, target.Flags())
-	}
-	return err
 }
 
 // pauseNoticed reports whether the status follows spec.paused.

@@ -174,7 +174,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	if err != nil {
 		return w, err
 	}
-	w.Name, err = c.Spec.Scoped(w.Name, "package/"+w.Name.Name)
+	w.Name, err = w.Name.Scoped("package/"+w.Name.Name, c.Spec.Cluster)
 	return w, err
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -182,10 +181,9 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 func (t *Printer) fields(fields []dryrun.Field) (lines []string) {
 	rows, texts := make([][]string, len(fields)), make([][]string, len(fields))
 	for i, f := range fields {
-		change := objectdiff.Change{Path: f.Path, Before: f.Before, After: f.After}
-		before, after := change.Text(planValueWidth)
+		before, after := f.Text(planValueWidth)
 		mark, values := t.Styles.Busy("~"), before+" → "+after
-		texts[i] = change.Lines()
+		texts[i] = f.Lines()
 		switch {
 		case f.Before == nil:
 			mark, values = t.Styles.Good("+"), after

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
@@ -22,7 +23,8 @@ func TestPlanText(t *testing.T) {
 			{Name: "config", Reached: true, Unchanged: 2, Changes: []dryrun.Change{
 				{Action: dryrun.ActionRelabel, Kind: "Secret", Name: "a", Reached: true},
 				{Action: dryrun.ActionTakeOver, Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m", From: "Deployment\nx", Reached: true, Fields: []dryrun.Field{
-					{Path: "data.a", Before: "1", After: "2\x07", Managers: []string{"edit\x1b[0m"}}, {Path: "data.b", After: strings.Repeat("long ", 40)}, {Path: "data.c", Before: map[string]any{"x": int64(1)}},
+					{Change: objectdiff.Change{Path: "data.a", Before: "1", After: "2\x07"}, Managers: []string{"edit\x1b[0m"}},
+					{Change: objectdiff.Change{Path: "data.b", After: strings.Repeat("long ", 40)}}, {Change: objectdiff.Change{Path: "data.c", Before: map[string]any{"x": int64(1)}}},
 				}},
 			}},
 			{Name: "deploy", Changes: []dryrun.Change{{Action: dryrun.ActionReplace, Kind: "Job", Name: "migrate", Unverified: "it is deleted first"}}},
