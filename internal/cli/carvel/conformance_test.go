@@ -37,7 +37,7 @@ func imported(t *testing.T, install map[string]any, secrets map[string]map[strin
 		})
 	}
 	pkg := &corev1alpha1.Package{}
-	for _, o := range Convert(documents, Options{}).Objects {
+	for _, o := range Convert(documents, GlobalNamespace).Objects {
 		if raw := marshalled(t, o); o["kind"] == "Package" {
 			require.NoError(t, json.Unmarshal(raw, pkg))
 		}

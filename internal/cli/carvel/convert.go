@@ -1,7 +1,6 @@
 package carvel
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -18,17 +17,6 @@ const (
 	installGroup = "packaging.carvel.dev/"
 	dataGroup    = "data.packaging.carvel.dev/"
 )
-
-// Options of Convert.
-type Options struct {
-	// Global is the namespace whose repositories become ClusterPackageRepositories.
-	Global string
-	// CheckConstraint returns why a constraint on versions cannot be read.
-	CheckConstraint func(string) error
-	// CannotInstall returns why no version can be installed of those that the input has of a package within a constraint;
-	// empty where one can, or where the input has none. It may be nil.
-	CannotInstall func(refName, constraint string) string
-}
 
 // Note says what became of a field.
 type Note struct {
@@ -48,10 +36,10 @@ type Result struct {
 	Notes   []Note
 }
 
-// Convert makes objects of documents, in their order. Lists are unpacked.
-func Convert(documents []map[string]any, o Options) *Result {
-	c := &converter{Options: o, result: &Result{}, secrets: map[string][]string{}}
-	c.Global = cmp.Or(c.Global, GlobalNamespace)
+// Convert makes objects of documents, in their order. Lists are unpacked. Repositories of the namespace global become
+// ClusterPackageRepositories.
+func Convert(documents []map[string]any, global string) *Result {
+	c := &converter{global: global, result: &Result{}, secrets: map[string][]string{}}
 	all := unpacked(documents)
 	for _, doc := range all {
 		if doc.GetAPIVersion() == "v1" && doc.GetKind() == "Secret" {
@@ -97,7 +85,7 @@ func keysOf(secret *unstructured.Unstructured) []string {
 func key(namespace, name string) string { return namespace + "/" + name }
 
 type converter struct {
-	Options
+	global string
 	result *Result
 	// secrets are the keys of the Secrets of the input.
 	secrets map[string][]string

@@ -25,11 +25,11 @@ func FuzzConvert(f *testing.F) {
 		if len(text) > 1<<14 || err != nil || json.Unmarshal(raw, &doc) != nil || doc == nil {
 			return
 		}
-		first := Convert([]map[string]any{doc}, Options{})
+		first := Convert([]map[string]any{doc}, GlobalNamespace)
 		if len(first.Notes) == 0 && doc["items"] == nil {
 			t.Fatal("nothing is said of it")
 		}
-		if notes(first) != notes(Convert([]map[string]any{doc}, Options{})) {
+		if notes(first) != notes(Convert([]map[string]any{doc}, GlobalNamespace)) {
 			t.Fatal("it differs from time to time")
 		}
 		if _, err := json.Marshal(first.Objects); err != nil {

@@ -1,7 +1,6 @@
 package carvel
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -23,12 +22,7 @@ func convert(t *testing.T, text string) *Result {
 		require.NoError(t, json.Unmarshal(raw, &doc))
 		documents = append(documents, doc)
 	}
-	return Convert(documents, Options{CheckConstraint: func(text string) error {
-		if strings.Contains(text, "^^") {
-			return errors.New("it is none")
-		}
-		return nil
-	}})
+	return Convert(documents, GlobalNamespace)
 }
 
 func notes(r *Result) string {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
 const (
@@ -68,12 +70,6 @@ func (i *item) reference(from *fields, spec map[string]any) {
 	i.kept("spec.packageRef.refName", "becomes spec.packageRef.name")
 	selection := from.child("versionSelection")
 	i.selection(selection, ref)
-	if i.CannotInstall != nil {
-		constraint, _ := ref["version"].(string)
-		if why := i.CannotInstall(from.text("refName"), constraint); why != "" {
-			i.missing("spec.packageRef", "%s", why)
-		}
-	}
 	from.rest(i)
 	spec["packageRef"] = ref
 }
@@ -82,12 +78,10 @@ func (i *item) reference(from *fields, spec map[string]any) {
 func (i *item) selection(from *fields, into map[string]any) {
 	if constraints := from.text("constraints"); constraints != "" {
 		into["version"] = constraints
-		if i.CheckConstraint != nil {
-			if err := i.CheckConstraint(constraints); err != nil {
-				i.missing(from.at("constraints"), "it cannot be read: %v", err)
-			} else {
-				i.kept(from.at("constraints"), "becomes version; build metadata of versions is ignored in ranges")
-			}
+		if _, err := versions.ParseConstraint(constraints); err != nil {
+			i.missing(from.at("constraints"), "it cannot be read: %v", err)
+		} else {
+			i.kept(from.at("constraints"), "becomes version; build metadata of versions is ignored in ranges")
 		}
 	}
 	if from.has("prereleases") {

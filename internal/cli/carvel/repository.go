@@ -12,7 +12,7 @@ import (
 func (i *item) repository() {
 	from, spec := i.spec(), map[string]any{}
 	kind, namespace := "PackageRepository", i.doc.GetNamespace()
-	if namespace == i.Global {
+	if namespace == i.global {
 		kind, namespace = "ClusterPackageRepository", ""
 		i.kept("metadata.namespace", "becomes a ClusterPackageRepository, which offers its packages in all namespaces; its Secrets have to be in the manager's namespace")
 	}

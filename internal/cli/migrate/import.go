@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/carvel"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
@@ -74,10 +73,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		}
 		documents = append(documents, found...)
 	}
-	result := carvel.Convert(documents, carvel.Options{Global: c.global, CannotInstall: cannotInstall(documents), CheckConstraint: func(text string) error {
-		_, err := versions.ParseConstraint(text)
-		return err
-	}})
+	result := carvel.Convert(documents, c.global)
 	c.report(result.Notes)
 	list := output.List{}
 	for _, o := range result.Objects {

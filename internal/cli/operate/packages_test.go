@@ -59,9 +59,9 @@ func TestInstalledPackages(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"deps front -A":      "--all-namespaces shows everything",
-		"deps nothing":       "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
-		"deps -A --cluster":  "--all-namespaces shows everything",
+		"deps front -A":     "--all-namespaces shows everything",
+		"deps nothing":      "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
+		"deps -A --cluster": "--all-namespaces shows everything",
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(args)...); got.Code != 1 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: %+v, want %q", args, got, want)
