@@ -1,8 +1,6 @@
 package describe
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -47,7 +45,13 @@ func (e *example) line(indent int, off bool, text string) {
 	if off {
 		mark = "# "
 	}
-	e.WriteString(strings.TrimRight(mark+strings.Repeat(" ", indent)+text, " ") + "\n")
+	e.WriteString(mark + strings.Repeat(" ", indent) + text + "\n")
+}
+
+func (e *example) lines(indent int, off bool, lines []string) {
+	for _, line := range lines {
+		e.line(indent, off, line)
+	}
 }
 
 // properties writes the keys of an object, and reports whether one of them has a value.
@@ -77,7 +81,7 @@ func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[
 
 func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, off, required, secret bool) {
 	for line := range strings.Lines(strings.TrimSpace(props.Description)) {
-		e.line(indent, off, "# "+terminal.Line(strings.TrimSpace(line)))
+		e.line(indent, off, strings.TrimSpace("# "+terminal.Line(strings.TrimSpace(line))))
 	}
 	about := typeOf(props)
 	if may := allowed(props); may != "" {
@@ -93,88 +97,30 @@ func (e *example) comments(props *apiextensionsv1.JSONSchemaProps, indent int, o
 }
 
 func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, value any, indent int, on bool) {
-	key := scalar(name) + ":"
 	if len(props.Properties) > 0 && indent < exampleDepth*step {
 		given, _ := value.(map[string]any)
 		inner := &example{}
 		active := inner.properties(props, given, indent+step, on)
-		if on && !active {
-			key += " {}"
+		lines := yamlLines(name, map[string]any{})
+		if last := len(lines) - 1; !on || active {
+			lines[last] = strings.TrimSuffix(lines[last], " {}")
 		}
-		e.line(indent, !on, key)
+		e.lines(indent, !on, lines)
 		e.WriteString(inner.String())
 		return
 	}
 	if value == nil {
 		value = sample(props, 0)
 	}
-	switch value := value.(type) {
-	case map[string]any, []any:
-		e.block(key, value, indent, on)
-	default:
-		e.line(indent, !on, key+" "+scalar(value))
-	}
+	e.lines(indent, !on, yamlLines(name, value))
 }
 
-// block writes a collection below its key.
-func (e *example) block(key string, value any, indent int, on bool) {
-	text, err := yaml.Marshal(value)
-	if err != nil || isEmpty(value) {
-		raw, _ := json.Marshal(value)
-		e.line(indent, !on, key+" "+string(raw))
-		return
+func yamlLines(name string, value any) []string {
+	var text strings.Builder
+	if err := terminal.WriteYAML(&text, map[string]any{name: value}); err != nil {
+		panic(err) // of what was read as JSON
 	}
-	if needsQuotes(string(text)) {
-		raw, _ := json.Marshal(value)
-		e.line(indent, !on, key+" "+quotedRunes(string(raw)))
-		return
-	}
-	e.line(indent, !on, key)
-	for line := range strings.Lines(string(text)) {
-		e.line(indent+step, !on, strings.TrimRight(line, "\n"))
-	}
-}
-
-func isEmpty(value any) bool {
-	switch value := value.(type) {
-	case map[string]any:
-		return len(value) == 0
-	case []any:
-		return len(value) == 0
-	}
-	return false
-}
-
-// scalar is a value as YAML in one line.
-func scalar(value any) string {
-	text, err := yaml.Marshal(value)
-	line := strings.TrimSuffix(string(text), "\n")
-	if err != nil || strings.Contains(line, "\n") || needsQuotes(line) {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return "null"
-		}
-		return quotedRunes(string(raw))
-	}
-	return line
-}
-
-// needsQuotes reports whether text would not be shown as it is.
-func needsQuotes(text string) bool { return terminal.Text(text) != text }
-
-// quotedRunes escapes in JSON what does not show on a terminal.
-func quotedRunes(raw string) string {
-	var b strings.Builder
-	for _, r := range raw {
-		if shown := terminal.Line(string(r)); shown == string(r) {
-			b.WriteRune(r)
-		} else if r > 0xffff {
-			fmt.Fprintf(&b, `\U%08x`, r)
-		} else {
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
+	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
 
 func defaultOf(props *apiextensionsv1.JSONSchemaProps) (value any, set bool) {
