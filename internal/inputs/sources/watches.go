@@ -67,7 +67,7 @@ type Watches struct {
 	listen Listen
 	read   ReadObject
 	// starts bounds the lists of whole objects and the reads at a time, each of which is decoded in memory.
-	starts *queueing.Shares
+	starts *queueing.Semaphore
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -99,7 +99,7 @@ type keptObject struct {
 // NewWatches returns watches that work from Start on, once Enqueue is set.
 func NewWatches(listen Listen, read ReadObject) *Watches {
 	return &Watches{
-		listen: listen, read: read, starts: queueing.NewShares(sourcesStarting), watched: map[Ref]*watched{},
+		listen: listen, read: read, starts: queueing.NewSemaphore(sourcesStarting, sourcesStarting), watched: map[Ref]*watched{},
 		users: map[types.NamespacedName][]Ref{}, single: map[string]int{}, groups: map[groupKey]*group{},
 	}
 }

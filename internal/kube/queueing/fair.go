@@ -45,7 +45,7 @@ type fairOrder[K comparable] struct {
 	namespaceOf func(K) string
 
 	mu      sync.Mutex
-	waiting Turns[K]
+	waiting roundRobin[K]
 	active  map[string]int
 	begun   map[K]time.Time // when workers took the requests that they have, or last told of progress
 }
@@ -57,14 +57,14 @@ func (o *fairOrder[K]) Touch(K) {}
 func (o *fairOrder[K]) Push(item K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting.Push(o.namespaceOf(item), item)
+	o.waiting.push(o.namespaceOf(item), item)
 }
 
 // Len implements workqueue.Queue: workers wait while it is zero, also where all that waits is of namespaces with their whole share.
 func (o *fairOrder[K]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waiting.Next(o.may) < 0 {
+	if o.waiting.next(o.may) < 0 {
 		return 0
 	}
 	return o.waiting.count
@@ -74,7 +74,7 @@ func (o *fairOrder[K]) Len() int {
 func (o *fairOrder[K]) Pop() K {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	item, namespace := o.waiting.Take(max(o.waiting.Next(o.may), 0))
+	item, namespace := o.waiting.take(max(o.waiting.next(o.may), 0))
 	o.active[namespace]++
 	o.begun[item] = time.Now()
 	return item
@@ -94,7 +94,7 @@ func (o *fairOrder[K]) done(item K) {
 func (o *fairOrder[K]) depth(namespace string) (all, own int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.waiting.Len() + len(o.begun), len(o.waiting.waiting[namespace]) + o.active[namespace]
+	return o.waiting.count + len(o.begun), len(o.waiting.waiting[namespace]) + o.active[namespace]
 }
 
 // progress notes that a worker goes on with a request that it has.
@@ -118,6 +118,6 @@ func (o *fairOrder[K]) longest() (request K, since time.Time) {
 	return request, since
 }
 
-func (o *fairOrder[K]) may(namespace string) bool {
+func (o *fairOrder[K]) may(namespace string, _ K) bool {
 	return o.share == 0 || o.active[namespace] < o.share
 }

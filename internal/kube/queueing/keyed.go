@@ -1,100 +1,69 @@
 package queueing
 
-import (
-	"context"
-	"sync"
+import "sync"
 
-	"lockstep.run/lockstep/internal/kube/panics"
-)
-
-// Keyed runs functions, a number of them at a time for each key, of which each namespace has its share and its turn. What waits
-// costs no goroutine. It is safe for concurrent use.
+// Keyed has a Semaphore for each key in use, such as a host. It is safe for concurrent use.
 type Keyed struct {
-	// Most functions of one key run at a time; zero means one.
-	Most int
-	// Share is how many of these may be of one namespace; zero means all.
-	Share int
+	// Most functions of one key run at a time, at most Share of them of one namespace.
+	Most, Share int64
 
-	mu     sync.Mutex
-	queues map[string]*keyedQueue
-	// idle is signalled when nothing runs; nil without a waiter.
-	idle *sync.Cond
+	mu   sync.Mutex
+	keys map[string]*keyed
+	// idle is signalled if no function runs or waits.
+	idle sync.Cond
 }
 
-type keyedQueue struct {
-	running int
-	// of counts those of each namespace.
-	of      map[string]int
-	waiting Turns[func()]
+type keyed struct {
+	*Semaphore
+	users int
 }
 
-// Run calls f as soon as its key has capacity: in the order of the calls within a namespace, and in turn with other namespaces.
+// Run calls f on a goroutine of its own as soon as its key has capacity.
 func (k *Keyed) Run(key, namespace string, f func()) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	q := k.queues[key]
-	if q == nil {
-		if k.queues == nil {
-			k.queues = map[string]*keyedQueue{}
+	one := k.keys[key]
+	if one == nil {
+		if k.keys == nil {
+			k.keys = map[string]*keyed{}
 		}
-		q = &keyedQueue{of: map[string]int{}}
-		k.queues[key] = q
+		one = &keyed{Semaphore: NewSemaphore(k.Most, k.Share)}
+		k.keys[key] = one
 	}
-	q.waiting.Push(namespace, f)
-	k.start(key, q)
+	one.users++
+	k.mu.Unlock()
+	one.Go(namespace, "work for "+key, false, 1, func() {
+		defer k.done(key, one)
+		f()
+	})
 }
 
-// start starts what there is capacity for. mu is held.
-func (k *Keyed) start(key string, q *keyedQueue) {
-	for q.running < max(k.Most, 1) {
-		at := q.waiting.Next(func(namespace string) bool { return k.Share == 0 || q.of[namespace] < k.Share })
-		if at < 0 {
-			break
-		}
-		f, namespace := q.waiting.Take(at)
-		q.running++
-		q.of[namespace]++
-		panics.Go(context.Background(), "work for "+key, func() {
-			defer k.done(key, namespace, q)
-			f()
-		})
+func (k *Keyed) done(key string, one *keyed) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if one.users--; one.users == 0 {
+		delete(k.keys, key)
 	}
-	if q.running == 0 {
-		delete(k.queues, key)
-	}
-	if len(k.queues) == 0 && k.idle != nil {
+	if len(k.keys) == 0 && k.idle.L != nil {
 		k.idle.Broadcast()
 	}
 }
 
-// Wait waits until no function runs, and none waits.
+// Wait waits until no function runs or waits.
 func (k *Keyed) Wait() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.idle == nil {
-		k.idle = sync.NewCond(&k.mu)
-	}
-	for len(k.queues) > 0 {
+	k.idle.L = &k.mu
+	for len(k.keys) > 0 {
 		k.idle.Wait()
 	}
 }
 
-func (k *Keyed) done(key, namespace string, q *keyedQueue) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	q.running--
-	if q.of[namespace]--; q.of[namespace] == 0 {
-		delete(q.of, namespace)
-	}
-	k.start(key, q)
-}
-
 // Depth returns how many functions of a key run, and how many wait.
-func (k *Keyed) Depth(key string) (running, waiting int) {
+func (k *Keyed) Depth(key string) (running, waiting int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if q := k.queues[key]; q != nil {
-		return q.running, q.waiting.count
+	if one := k.keys[key]; one != nil {
+		return one.Semaphore.Depth()
 	}
 	return 0, 0
 }

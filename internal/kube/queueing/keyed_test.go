@@ -14,7 +14,7 @@ func TestKeyed(t *testing.T) {
 		var mu sync.Mutex
 		var begun []string
 		gate := map[string]chan struct{}{}
-		k := &Keyed{}
+		k := &Keyed{Most: 1, Share: 1}
 		for _, name := range []string{"slow-1", "slow-2", "fast-1"} {
 			gate[name] = make(chan struct{})
 			k.Run(name[:4], "team", func() {
@@ -40,8 +40,8 @@ func TestKeyed(t *testing.T) {
 		close(gate["slow-2"])
 		close(gate["fast-1"])
 		synctest.Wait()
-		if len(k.queues) > 0 {
-			t.Errorf("%d keys are kept", len(k.queues))
+		if len(k.keys) > 0 {
+			t.Errorf("%d keys are kept", len(k.keys))
 		}
 	})
 }
@@ -93,8 +93,8 @@ func TestKeyedShares(t *testing.T) {
 			close(gates[name])
 		}
 		want("all are done")
-		if len(k.queues) > 0 {
-			t.Errorf("%d keys are kept", len(k.queues))
+		if len(k.keys) > 0 {
+			t.Errorf("%d keys are kept", len(k.keys))
 		}
 	})
 }

@@ -17,7 +17,7 @@ import (
 type Levels []*level
 
 type level struct {
-	capacity *Shares
+	capacity *Semaphore
 	// most is how long work may take at this level; zero means unlimited.
 	most time.Duration
 }
@@ -44,12 +44,12 @@ func Deferred(err error) (level int, ok bool) {
 func NewLevels(first int64, most ...time.Duration) Levels {
 	levels := make(Levels, len(most)+1)
 	for i := range levels {
-		levels[i] = &level{capacity: NewShares(1)}
+		levels[i] = &level{capacity: NewSemaphore(1, 1)}
 		if i < len(most) {
 			levels[i].most = most[i]
 		}
 	}
-	levels[0].capacity = NewShares(first)
+	levels[0].capacity = NewSemaphore(first, first)
 	return levels
 }
 
@@ -118,7 +118,7 @@ func (s *slot) leave() {
 	s.release()
 	s.at++
 	var ok bool
-	if s.release, ok = s.levels[s.at].capacity.TryAcquire(1); ok {
+	if s.release, ok = s.levels[s.at].capacity.TryAcquire("", 1); ok {
 		s.arm()
 		return
 	}

@@ -10,16 +10,18 @@ import (
 
 // Processors are shared by work that computes for long: namespaces have their turns, each for limits.ProcessorTime. What waits for
 // the network most of the time needs none, so that one processor is to be left for that. The nil Processors are unlimited.
-type Processors struct{ shares *Shares }
+type Processors struct{ shares *Semaphore }
 
 // NewProcessors returns a number of processors, at least one.
-func NewProcessors(number int) *Processors { return &Processors{shares: NewShares(int64(number))} }
+func NewProcessors(number int) *Processors {
+	return &Processors{shares: NewSemaphore(int64(number), int64(number))}
+}
 
 type processorKey struct{}
 
 // processor is one while it is used. It is safe for concurrent use.
 type processor struct {
-	shares    *Shares
+	shares    *Semaphore
 	namespace string
 
 	mu      sync.Mutex
@@ -56,7 +58,7 @@ func Yield(ctx context.Context) {
 	if time.Since(u.since) < limits.ProcessorTime {
 		return
 	}
-	if u.since = time.Now(); u.shares.Waited() {
+	if u.since = time.Now(); u.waited() {
 		u.release()
 		_ = u.acquire(ctx)
 	}
@@ -83,4 +85,9 @@ func (u *processor) acquire(ctx context.Context) (err error) {
 	}
 	u.since = time.Now()
 	return err
+}
+
+func (u *processor) waited() bool {
+	_, waiting := u.shares.Depth()
+	return waiting > 0
 }

@@ -15,7 +15,7 @@ type Requests[R comparable] struct {
 
 	mu      sync.Mutex
 	running map[string]bool
-	waiting Turns[R]
+	waiting roundRobin[R]
 }
 
 // Begin reports whether it is the turn of a request. If so, end has to be called.
@@ -23,13 +23,13 @@ func (s *Requests[R]) Begin(namespace string, request R) (end func(), admitted b
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.waiting.waiting[namespace], request) {
-		s.waiting.Push(namespace, request)
+		s.waiting.push(namespace, request)
 	}
-	at := s.waiting.Next(func(other string) bool { return other == namespace })
-	if s.waiting.Peek(at) != request || !slices.Contains(s.due(), at) {
+	at := s.waiting.next(func(other string, _ R) bool { return other == namespace })
+	if s.waiting.waiting[s.waiting.order[at]][0] != request || !slices.Contains(s.due(), at) {
 		return nil, false
 	}
-	s.waiting.Take(at)
+	s.waiting.take(at)
 	if s.running == nil {
 		s.running = map[string]bool{}
 	}
@@ -41,8 +41,11 @@ func (s *Requests[R]) Begin(namespace string, request R) (end func(), admitted b
 func (s *Requests[R]) Leave(namespace string, request R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.waiting.Remove(namespace, func(other R) bool { return other == request }) {
-		s.wake()
+	if before := s.waiting.count; before > 0 {
+		s.waiting.remove(namespace, func(other R) bool { return other == request })
+		if s.waiting.count < before {
+			s.wake()
+		}
 	}
 }
 
@@ -69,6 +72,6 @@ func (s *Requests[R]) due() []int {
 
 func (s *Requests[R]) wake() {
 	for _, at := range s.due() {
-		s.Enqueue(s.waiting.Peek(at))
+		s.Enqueue(s.waiting.waiting[s.waiting.order[at]][0])
 	}
 }

@@ -13,7 +13,7 @@ import (
 // Memory shares the memory of the process. A nil Memory is one without limits. It is safe for concurrent use.
 type Memory struct {
 	// work is what large pieces of work acquire, in bytes.
-	work          *queueing.Shares
+	work          *queueing.Semaphore
 	limit, budget int64
 
 	mu    sync.Mutex
@@ -34,7 +34,7 @@ func New(limit int64) *Memory {
 		limit = limits.MemoryDefault
 	}
 	return &Memory{
-		work: queueing.NewShares(limit / limits.MemoryWorkShare), limit: limit, budget: limit / 8 * limits.MemoryHeldEighths,
+		work: queueing.NewSemaphore(limit/limits.MemoryWorkShare, limit/limits.MemoryWorkShare), limit: limit, budget: limit / 8 * limits.MemoryHeldEighths,
 		held: map[Key]int64{}, of: map[string]int64{},
 	}
 }

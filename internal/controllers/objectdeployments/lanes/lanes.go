@@ -43,7 +43,7 @@ type queued struct {
 // New returns lanes that reconcile owners by do. enqueue is called with those that are due later.
 func New(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *Lanes {
 	return &Lanes{
-		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: workers},
+		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: workers, Share: workers},
 		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](backoffMin, backoffMax),
 		queued:  map[objects.OwnerKey]*queued{},
 	}

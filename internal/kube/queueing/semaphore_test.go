@@ -13,7 +13,7 @@ import (
 // acquired records who acquired in which order.
 type acquired struct {
 	t      *testing.T
-	shares *Shares
+	shares *Semaphore
 	names  []string
 	holds  map[string]func()
 }
@@ -42,10 +42,10 @@ func (a *acquired) want(reason string, names ...string) {
 	}
 }
 
-func TestShares(t *testing.T) {
+func TestSemaphore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &acquired{t: t, shares: NewShares(4), holds: map[string]func(){}}
+		a := &acquired{t: t, shares: NewSemaphore(4, 4), holds: map[string]func(){}}
 		a.begin(t.Context(), "many", "m1", 4)
 		for i := 2; i <= 4; i++ {
 			a.begin(t.Context(), "many", fmt.Sprintf("m%d", i), 4)
@@ -57,7 +57,7 @@ func TestShares(t *testing.T) {
 		a.want("the turn is that of the one that waited first", "m1", "m2")
 		a.release("m2")
 		a.want("then that of the other namespace, and free capacity is reserved for the next", "m1", "m2", "f1")
-		if _, ok := a.shares.TryAcquire(1); ok {
+		if _, ok := a.shares.TryAcquire("", 1); ok {
 			t.Error("a TryAcquire precedes the waiters")
 		}
 		a.release("f1")
@@ -68,7 +68,7 @@ func TestShares(t *testing.T) {
 		a.release("f2") // again
 		a.want("released once", "m1", "m2", "f1", "m3", "f2", "m4")
 		a.release("m4")
-		if release, ok := a.shares.TryAcquire(4); !ok {
+		if release, ok := a.shares.TryAcquire("", 4); !ok {
 			t.Error("something is not released")
 		} else {
 			release()
@@ -76,10 +76,10 @@ func TestShares(t *testing.T) {
 	})
 }
 
-func TestSharesOfThoseWhoGiveUp(t *testing.T) {
+func TestSemaphoreOfThoseWhoGiveUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &acquired{t: t, shares: NewShares(2), holds: map[string]func(){}}
+		a := &acquired{t: t, shares: NewSemaphore(2, 2), holds: map[string]func(){}}
 		a.begin(t.Context(), "a", "a1", 1)
 		cause := errors.New("deleted")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -101,10 +101,10 @@ func TestSharesOfThoseWhoGiveUp(t *testing.T) {
 }
 
 // However much one namespace waits for, another one waits for the piece that goes on, and one of each that waits.
-func TestSharesAreFair(t *testing.T) {
+func TestSemaphoreIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		shares := NewShares(1)
+		shares := NewSemaphore(1, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		use := func(namespace string) time.Duration {
