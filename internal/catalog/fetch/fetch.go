@@ -11,13 +11,12 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 
 	"github.com/google/go-containerregistry/pkg/authn"
-	"golang.org/x/sync/semaphore"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
@@ -94,11 +93,11 @@ type Options struct {
 type Fetcher struct {
 	opts Options
 	// unpacks and gitReads bound the content in memory; neither waits for a server.
-	unpacks, gitReads *semaphore.Weighted
+	unpacks, gitReads *queueing.Semaphore
 	// sshKeys bounds the keys that are derived from passphrases, which no context ends.
-	sshKeys *semaphore.Weighted
-	// onDisk counts the bytes of all downloads.
-	onDisk atomic.Int64
+	sshKeys *queueing.Semaphore
+	// disk is the account of downloads on the disk, with that of images.
+	disk *queueing.Semaphore
 }
 
 // New returns a Fetcher.
@@ -112,7 +111,14 @@ func New(o Options) *Fetcher {
 	if o.UserAgent == "" {
 		o.UserAgent = "lockstep"
 	}
-	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight), gitReads: semaphore.NewWeighted(1), sshKeys: semaphore.NewWeighted(1)}
+	f := &Fetcher{
+		opts: o, unpacks: queueing.NewSemaphore(limits.UnpacksInFlight, limits.UnpacksInFlight),
+		gitReads: queueing.NewSemaphore(1, 1), sshKeys: queueing.NewSemaphore(1, 1), disk: registry.NewDisk(),
+	}
+	if o.Puller != nil {
+		f.disk = o.Puller.Disk()
+	}
+	return f
 }
 
 // Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error,

@@ -39,7 +39,7 @@ func (f *Fetcher) git(ctx context.Context, s Source, known string) (*Result, err
 
 func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret credentials, folder, known string) (*Result, error) {
 	spec := s.Spec.Git
-	server, err := f.gitServer(ctx, u, secret, s.Namespace != "")
+	server, err := f.gitServer(ctx, u, secret, s.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 	if commit == known {
 		return &Result{NotModified: true}, nil
 	}
-	pack, err := f.temporaryFile()
+	pack, err := f.temporaryFile(s.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -67,10 +67,11 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 	var files map[string][]byte
 	var problems []string
 	err = s.inRoom(func(room int64) error {
-		if err := f.gitReads.Acquire(ctx, 1); err != nil {
+		release, err := f.gitReads.Acquire(ctx, s.Namespace, 1)
+		if err != nil {
 			return err
 		}
-		defer f.gitReads.Release(1)
+		defer release()
 		objects, err := readPack(ctx, io.NewSectionReader(pack, 0, limits.GitBytes), room, f.opts.Bytes)
 		if err == nil {
 			files, problems, err = objects.checkout(ctx, commit, folder)
@@ -97,11 +98,11 @@ type gitServer interface {
 	close()
 }
 
-func (f *Fetcher) gitServer(ctx context.Context, u *url.URL, secret credentials, namespaced bool) (gitServer, error) {
+func (f *Fetcher) gitServer(ctx context.Context, u *url.URL, secret credentials, namespace string) (gitServer, error) {
 	if u.Scheme == "ssh" {
-		return f.dialSSH(ctx, u, secret, namespaced)
+		return f.dialSSH(ctx, u, secret, namespace)
 	}
-	c, err := f.client("git", u, secret, namespaced)
+	c, err := f.client("git", u, secret, namespace != "")
 	if err != nil {
 		return nil, err
 	}

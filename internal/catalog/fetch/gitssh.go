@@ -32,16 +32,16 @@ type gitSSH struct {
 	release func() bool
 }
 
-func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, namespaced bool) (gitServer, error) {
+func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, namespace string) (gitServer, error) {
 	address := u.Host
 	if u.Port() == "" {
 		address = net.JoinHostPort(u.Hostname(), "22")
 	}
-	config, err := f.sshConfig(ctx, u, address, secret)
+	config, err := f.sshConfig(ctx, namespace, u, address, secret)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := f.dialer(namespaced).Dial(ctx, "tcp", address)
+	conn, err := f.dialer(namespace != "").Dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (h *head) text() string {
 }
 
 // sshConfig has the user of the URL, the key and the known hosts of the Secret.
-func (f *Fetcher) sshConfig(ctx context.Context, u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
+func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
 	key, known := secret.data["ssh-privatekey"], secret.data["known_hosts"]
 	switch {
 	case len(key) == 0:
@@ -163,11 +163,12 @@ func (f *Fetcher) sshConfig(ctx context.Context, u *url.URL, address string, sec
 		return nil, permanent("Encrypt it again, by ssh-keygen -p -a 16.",
 			"git.secretRef: the ssh-privatekey of the Secret %q is encrypted with more than %d rounds, the limit", secret.name, limits.SSHKeyRounds)
 	}
-	if err := f.sshKeys.Acquire(ctx, 1); err != nil {
+	release, err := f.sshKeys.Acquire(ctx, namespace, 1)
+	if err != nil {
 		return nil, err
 	}
 	signer, err := privateKey(key, secret.text("password"))
-	f.sshKeys.Release(1)
+	release()
 	if err != nil {
 		return nil, permanent("Use a key as ssh-keygen writes it; the passphrase, if it has one, goes into the key password.",
 			"git.secretRef: the ssh-privatekey of the Secret %q cannot be read", secret.name)

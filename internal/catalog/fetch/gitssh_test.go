@@ -181,7 +181,8 @@ func TestSSHKeyRounds(t *testing.T) {
 		checkError(t, err, true, `the ssh-privatekey of the Secret "login" is encrypted with more than 256 rounds, the limit. Encrypt it again, by ssh-keygen -p -a 16.`)
 	}
 	f := local()
-	require.NoError(t, f.sshKeys.Acquire(t.Context(), 1))
+	_, err := f.sshKeys.Acquire(t.Context(), "", 1)
+	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := f.Fetch(ctx, s.source(g, g.Dir), ""); !errors.Is(err, context.DeadlineExceeded) {

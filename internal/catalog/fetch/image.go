@@ -31,7 +31,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	ref, tag := spec.Ref, ""
 	if s.Image.Rewritten {
 		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
-		ref, access.Exact, access.Namespace = s.Image.Pull, true, ""
+		ref, access.Exact = s.Image.Pull, true
 	}
 	puller := f.opts.Puller.With(access)
 	if spec.TagSelection != nil {

@@ -3,27 +3,31 @@ package fetch
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/test/require"
 )
 
-// Downloads take no more of the disk than there is for all of them, and give it back.
+// Downloads take no more of the disk than there is for all of them, those of a namespace no more than its share, and give it back.
 func TestDownloadsShareTheDisk(t *testing.T) {
 	t.Parallel()
 	f := local()
-	f.onDisk.Store(limits.DownloadsBytes - 10)
-	url := serveBytes(t, []byte("kind: a-long-name\n"))
-	_, err := f.Fetch(t.Context(), webSource(url), "")
-	checkError(t, err, false, "there is no room for it: all downloads at a time may have 805306368 bytes. It is repeated later.")
-	f.onDisk.Add(-10)
-	fetched(t, f, webSource(url), "")
-	if got := f.onDisk.Load(); got != limits.DownloadsBytes-20 {
-		t.Errorf("%d bytes are left", got)
-	}
-	f.onDisk.Store(0)
+	f.disk = queueing.NewSemaphore(5*reservedBytes, 2*reservedBytes)
+	source := webSource(serveBytes(t, []byte("kind: a-long-name\n")))
+	source.Namespace = "team"
+	slow, err := f.temporaryFile("team")
+	require.NoError(t, err)
+	_, err = slow.Write([]byte("x"))
+	require.NoError(t, err)
+	_, err = f.Fetch(t.Context(), source, "")
+	checkError(t, err, false, "there is no room for it: all downloads at a time can have 1006632960 bytes, those of one namespace 536870912. It is repeated later.")
+	source.Namespace = "other"
+	fetched(t, f, source, "")
+	require.NoError(t, slow.Close())
+	_ = slow.Close()
 	g := newGit(t)
 	g.Commit(map[string]string{"a.yaml": "a"})
 	fetched(t, f, g.source("main"), "")
-	if got := f.onDisk.Load(); got != 0 {
-		t.Errorf("%d bytes are left after a git repository", got)
+	if used, _ := f.disk.Depth(); used != 0 {
+		t.Errorf("%d bytes stay reserved", used)
 	}
 }

@@ -48,7 +48,7 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 		return nil, err
 	}
 	defer c.close()
-	d := &download{client: c, fetcher: f, secret: secret, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
+	d := &download{client: c, fetcher: f, namespace: s.Namespace, secret: secret, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
 	defer d.close()
 	where := "http: " + outbound.ShowURL(u)
 	if err := d.get(ctx); err != nil {
@@ -99,6 +99,7 @@ func parseWebValidator(text string) (v webValidator) {
 type download struct {
 	*client
 	fetcher    *Fetcher
+	namespace  string
 	secret     credentials
 	url        *url.URL
 	sha256     string
@@ -145,7 +146,7 @@ func (d *download) save(resp *http.Response) error {
 	if resp.ContentLength > limits.DownloadBytes {
 		return permanent("Make the repository smaller.", "the file has %d bytes; the limit is %d", resp.ContentLength, limits.DownloadBytes)
 	}
-	file, err := d.fetcher.temporaryFile()
+	file, err := d.fetcher.temporaryFile(d.namespace)
 	if err != nil {
 		return err
 	}
@@ -191,17 +192,18 @@ func statusError(resp *http.Response) *Error {
 // unpack reads the content of a download: an archive, or one file of that name.
 func (f *Fetcher) unpack(ctx context.Context, s *Source, file io.ReaderAt, name, folder string) (files map[string][]byte, err error) {
 	err = s.inRoom(func(room int64) (err error) {
-		files, err = f.unpackWithin(ctx, file, name, folder, room)
+		files, err = f.unpackWithin(ctx, s.Namespace, file, name, folder, room)
 		return err
 	})
 	return files, err
 }
 
-func (f *Fetcher) unpackWithin(ctx context.Context, file io.ReaderAt, name, folder string, room int64) (map[string][]byte, error) {
-	if err := f.unpacks.Acquire(ctx, 1); err != nil {
+func (f *Fetcher) unpackWithin(ctx context.Context, namespace string, file io.ReaderAt, name, folder string, room int64) (map[string][]byte, error) {
+	release, err := f.unpacks.Acquire(ctx, namespace, 1)
+	if err != nil {
 		return nil, err
 	}
-	defer f.unpacks.Release(1)
+	defer release()
 	isTar, err := archive.IsTar(io.NewSectionReader(file, 0, limits.DownloadBytes))
 	if err != nil {
 		return nil, contentError(err)

@@ -14,16 +14,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/util/cache"
 
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 const (
-	pullsInFlight       = 256    // concurrent pulls: high, so that hanging registries, of LoadsPerHost each, delay no other
 	registryConnections = 32     // registries whose connections are kept
 	verifiedKept        = 10_000 // verifications that succeeded, by digest and policy
 )
@@ -39,7 +38,7 @@ type Image struct {
 
 // Access is how one image is pulled.
 type Access struct {
-	// Namespace of the object that names the image; empty for cluster-scoped ones.
+	// Namespace of the object that names the image, whose share the pull takes; empty for cluster-scoped ones.
 	Namespace string
 	// Keychain has precedence over that of the Puller; may be nil.
 	Keychain authn.Keychain
@@ -47,7 +46,8 @@ type Access struct {
 	// repository, once the registry has said that these credentials may read it.
 	Own     bool
 	Offline bool
-	// Exact means that overrides of the Puller change no reference.
+	// Exact means that an administrator named the registry for all namespaces: no override changes the reference, and it can be at a
+	// private address.
 	Exact bool
 	// Selection of files, if set, replaces Options.Folder.
 	Selection *archive.Selection
@@ -57,6 +57,9 @@ type Access struct {
 	// may wait for longer than a pull may take. It fails where its caller has given up.
 	Admit func() error
 }
+
+// namespaced reports whether the access has the limits of one for a namespace.
+func (a Access) namespaced() bool { return a.Namespace != "" && !a.Exact }
 
 // errNotAdmitted is that of a caller that has given up; others that wait for the same begin again.
 var errNotAdmitted = errors.New("the pull was given up")
@@ -70,8 +73,8 @@ type Puller struct {
 	store   *store
 	flights *flights[archive.Files]
 	guards  *cache.LRUExpireCache
-	pulls   *semaphore.Weighted
-	unpacks *semaphore.Weighted
+	// pulls are the sessions with registries at a time, unpacks what is in memory, and disk the bytes of downloads that are open.
+	pulls, unpacks, disk *queueing.Semaphore
 	// verifications are those that succeeded, and checks those underway.
 	verifications *cache.LRUExpireCache
 	checks        *flights[imagepolicy.Verified]
@@ -95,13 +98,22 @@ func NewPuller(opts Options) (*Puller, error) {
 	return &Puller{
 		opts: opts, insecure: insecure, named: opts.named(), store: store, guards: cache.NewLRUExpireCache(registryConnections),
 		flights: newFlights[archive.Files](),
-		pulls:   semaphore.NewWeighted(pullsInFlight),
-		unpacks: semaphore.NewWeighted(limits.UnpacksInFlight),
+		pulls:   queueing.NewSemaphore(limits.PullsInFlight, limits.PullsOfNamespace),
+		unpacks: queueing.NewSemaphore(limits.UnpacksInFlight, limits.UnpacksInFlight),
+		disk:    NewDisk(),
 
 		verifications: cache.NewLRUExpireCache(verifiedKept),
 		checks:        newFlights[imagepolicy.Verified](),
 	}, nil
 }
+
+// NewDisk returns an account of downloads on the disk, in bytes.
+func NewDisk() *queueing.Semaphore {
+	return queueing.NewSemaphore(limits.DownloadsBytes, limits.DownloadsOfNamespaceBytes)
+}
+
+// Disk is the account of downloads on the disk, which others share.
+func (p *Puller) Disk() *queueing.Semaphore { return p.disk }
 
 // With returns a Puller with that access. Everything else is shared with p.
 func (p *Puller) With(access Access) *Puller {
@@ -174,7 +186,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 
 // key separates work with different credentials and rights to connect. Errors of the keychain are reported where it is used.
 func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
-	connects := fmt.Sprintf(" %t %t", a.Namespace != "", a.Own)
+	connects := fmt.Sprintf(" %t %t", a.namespaced(), a.Own)
 	if a.Offline {
 		return " offline" + connects, nil
 	}
@@ -264,6 +276,11 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 	if err := archive.CheckManifest(&v1.Manifest{Layers: manifest.Layers}); err != nil {
 		return nil, err
 	}
+	release, err := s.reserve(ctx, manifest.Layers)
+	if err != nil {
+		return nil, err
+	}
+	defer release() // once they are closed: a layer that the cache drops meanwhile is still on the disk
 	layers := make([]*os.File, 0, len(manifest.Layers))
 	defer func() {
 		for _, f := range layers {
@@ -285,6 +302,21 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 		ctx = context.WithoutCancel(ctx) // the time of the pull is over or not: what remains is bounded by its size
 	}
 	return s.p.unpack(ctx, manifest.Layers, layers)
+}
+
+// reserve reserves room on the disk for all layers of an image at once: a pull that had some would wait for others that wait for it. What
+// has to be downloaded waits for the registry first, as all others do.
+func (s *session) reserve(ctx context.Context, layers []v1.Descriptor) (release func(), err error) {
+	var bytes int64
+	for _, d := range layers {
+		bytes += d.Size
+		if !s.store.has(d.Digest) {
+			if err := s.begin(ctx); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.p.disk.Acquire(ctx, s.p.access.Namespace, bytes)
 }
 
 // imageManifest returns the manifest with a digest or, if that is an index, of one image in it. An index can lead to another
@@ -335,10 +367,11 @@ func (p *Puller) selection() archive.Selection {
 
 // unpack verifies the layers while it reads them, so that the verified bytes are those that are used.
 func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers []*os.File) (archive.Files, error) {
-	if err := p.unpacks.Acquire(ctx, 1); err != nil {
+	release, err := p.unpacks.Acquire(ctx, p.access.Namespace, 1)
+	if err != nil {
 		return nil, err
 	}
-	defer p.unpacks.Release(1)
+	defer release()
 	u := archive.NewUnpackerOf(p.selection())
 	for i, f := range layers {
 		hasher, err := v1.Hasher(descriptors[i].Digest.Algorithm)

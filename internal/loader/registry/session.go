@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -50,11 +49,10 @@ func (s *session) begin(ctx context.Context) error {
 		return failf(ReasonNotCached, "Pull it once with another imagePullPolicy, by a manager that keeps its --cache-dir.",
 			"no registry is asked with imagePullPolicy Never, and the cache of the manager does not hold it")
 	}
-	err := s.p.pulls.Acquire(ctx, 1)
-	if err != nil {
+	var err error
+	if s.release, err = s.p.pulls.Acquire(ctx, s.p.access.Namespace, 1); err != nil {
 		return err
 	}
-	s.release = sync.OnceFunc(func() { s.p.pulls.Release(1) })
 	if s.guard, err = s.p.guardOf(s.repo.RegistryStr()); err != nil {
 		return failf(ReasonLocal, bundleRemedy, "%v", err)
 	}

@@ -36,7 +36,7 @@ func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	if err := bundles.errorOf(registryHost); err != nil {
 		return nil, err
 	}
-	key := guardKey{host: registryHost, bundle: bundles.digest, namespaced: p.access.Namespace != ""}
+	key := guardKey{host: registryHost, bundle: bundles.digest, namespaced: p.access.namespaced()}
 	if g, found := p.guards.Get(key); found {
 		return g.(*guard), nil
 	}

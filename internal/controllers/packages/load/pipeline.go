@@ -136,7 +136,7 @@ func (p *Pipeline) access(
 	access.Own = p.ClusterPullSecrets && access.Namespace != ""
 	if decision.Rewritten {
 		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
-		access.Exact, access.Namespace = true, ""
+		access.Exact = true
 	}
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
 		access.Offline = true
