@@ -52,7 +52,7 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	defer r.Done()
 	err = s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
-		s.ledger.Changed(func(name string) bool { return name == offers.NameOf(pkg) }) // it stays
+		s.ledger.Changed(dependencies.Within(pkg.GetNamespace()), func(name string) bool { return name == offers.NameOf(pkg) }) // it stays
 		return fmt.Errorf("delete %s: %w", at, err)
 	}
 	return nil

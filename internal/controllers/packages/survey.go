@@ -77,9 +77,11 @@ func (l latest) newer(all, cached []corev1alpha1.GenericPackage) []corev1alpha1.
 	return all
 }
 
-// Deleting reports whether an instance is being deleted.
-func (l latest) Deleting(ctx context.Context, i resolver.Instance) bool {
+// Get returns an instance, or nil.
+func (l latest) Get(ctx context.Context, i resolver.Instance) corev1alpha1.GenericPackage {
 	pkg := corev1alpha1.ScopeOf(i.Namespace).NewPackage()
-	err := l.Client.Get(ctx, types.NamespacedName(i), pkg)
-	return err == nil && pkg.GetDeletionTimestamp() != nil
+	if err := l.Client.Get(ctx, types.NamespacedName(i), pkg); err != nil {
+		return nil
+	}
+	return pkg
 }

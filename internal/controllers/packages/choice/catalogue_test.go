@@ -58,7 +58,7 @@ func offering(t *testing.T, objects ...client.Object) (*Followers, client.Client
 	memory := &Memory{}
 	return &Followers{
 		Catalogue: &Catalogue{Reader: c, Remembered: func(corev1alpha1.GenericPackage) *Memory { return memory }},
-		Enqueue:   func(types.NamespacedName) {}, Offered: func(_, _ *corev1alpha1.AvailablePackageSpec) {},
+		Enqueue:   func(types.NamespacedName) {}, Offered: func(string, *corev1alpha1.AvailablePackageSpec, *corev1alpha1.AvailablePackageSpec) {},
 	}, c, &reads
 }
 

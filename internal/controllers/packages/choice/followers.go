@@ -21,8 +21,8 @@ import (
 type Followers struct {
 	Catalogue *Catalogue
 	Enqueue   func(types.NamespacedName)
-	// Offered is called with the states of an offer before and after a change.
-	Offered func(was, is *corev1alpha1.AvailablePackageSpec)
+	// Offered is called with the states of an offer before and after a change, in a namespace or in the cluster.
+	Offered func(namespace string, was, is *corev1alpha1.AvailablePackageSpec)
 }
 
 // Watch enqueues Packages whose choice may change with what repositories offer, or to whom.
@@ -38,7 +38,7 @@ func (f *Followers) Watch(build *builder.Builder) *builder.Builder {
 func (f *Followers) OffersChanged(ctx context.Context, before, after client.Object) error {
 	was, is := specOf(before), specOf(after)
 	f.Catalogue.changed(changedNamespace(before, after))
-	f.Offered(was, is)
+	f.Offered(changedNamespace(before, after), was, is)
 	changed := changedVersions(was, is)
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}
 	delete(names, "")

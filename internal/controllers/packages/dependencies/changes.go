@@ -16,22 +16,30 @@ import (
 
 // KindChanged enqueues the Packages that depend on a kind, which is served in another way, and reports whether there are any.
 func (l *Ledger) KindChanged(gk schema.GroupKind) bool {
-	return l.Changed(func(name string) bool {
+	return l.Changed(everywhere, func(name string) bool {
 		apiVersion, kind, ok := strings.Cut(name, " ")
 		gv, err := schema.ParseGroupVersion(apiVersion)
 		return ok && err == nil && kind == gk.Kind && gv.Group == gk.Group
 	})
 }
 
-// OfferChanged enqueues the Packages that wait for an offer, by its states before and after a change.
-func (l *Ledger) OfferChanged(was, is *corev1alpha1.AvailablePackageSpec) {
+// everywhere are the namespaces to which a change of the cluster matters.
+func everywhere(string) bool { return true }
+
+// Within are the namespaces to which a change in one matters: Packages are resolved by what is in their namespace and in the cluster.
+func Within(namespace string) func(string) bool {
+	return func(other string) bool { return namespace == "" || other == namespace }
+}
+
+// OfferChanged enqueues the Packages that wait for an offer in a namespace, or in the cluster, by its states before and after a change.
+func (l *Ledger) OfferChanged(namespace string, was, is *corev1alpha1.AvailablePackageSpec) {
 	changed := names{was.PackageName: true, is.PackageName: true}
 	for _, spec := range []*corev1alpha1.AvailablePackageSpec{was, is} {
 		for i := range spec.Versions {
 			changed.add(spec.Versions[i].Provides)
 		}
 	}
-	l.Changed(changed.has)
+	l.Changed(Within(namespace), changed.has)
 }
 
 // names of packages and APIs.
@@ -49,28 +57,29 @@ func (n names) add(all []corev1alpha1.ProvidedAPI) {
 // something else of them. One of the states is nil if it was created or deleted.
 func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.GenericPackage) error {
 	was, is := factsOf(before), factsOf(after)
+	in := l.reached(ctx, was, is)
 	same := was != nil && is != nil && equality.Semantic.DeepEqual(was, is)
 	// Packages that only change together can have been resolved before either had a status.
 	if after != nil && Unsatisfied(after) && (before == nil || !Unsatisfied(before) || !same) {
-		l.Changed(func(string) bool { return true })
+		l.Changed(in, func(string) bool { return true })
 	}
 	if same {
 		return nil
 	}
 	changed, instance := names{}, resolver.Instance{}
-	for _, in := range []*resolver.Installed{was, is} {
-		if in == nil {
+	for _, installed := range []*resolver.Installed{was, is} {
+		if installed == nil {
 			continue
 		}
-		instance, changed[in.Package] = in.Instance, true
-		changed.add(in.Provides)
-		for _, req := range in.Requirements {
+		instance, changed[installed.Package] = installed.Instance, true
+		changed.add(installed.Provides)
+		for _, req := range installed.Requirements {
 			if req.Package != nil {
 				changed[req.Package.Name] = true
 			}
 		}
 	}
-	l.Changed(changed.has)
+	l.Changed(in, changed.has)
 	for _, left := range satisfiersLeft(was, is) {
 		l.Enqueue(types.NamespacedName(left))
 	}
@@ -82,6 +91,26 @@ func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.
 		l.Enqueue(types.NamespacedName{Namespace: pkg.GetNamespace(), Name: pkg.GetName()})
 	}
 	return err
+}
+
+// reached returns the namespaces to which a change of a Package matters. That of a namespaced one matters to ClusterPackages as well if it
+// depends on one whose upgrades heed all dependents.
+func (l *Ledger) reached(ctx context.Context, was, is *resolver.Installed) func(namespace string) bool {
+	namespace, heeded := "", false
+	for _, installed := range []*resolver.Installed{was, is} {
+		if installed == nil {
+			continue
+		}
+		namespace = installed.Namespace
+		for _, req := range installed.Requirements {
+			if req.Satisfier != nil && req.Satisfier.Namespace == "" && !heeded {
+				pkg := l.Packages.Get(ctx, *req.Satisfier)
+				heeded = pkg != nil && heedsAll(pkg)
+			}
+		}
+	}
+	own := Within(namespace)
+	return func(other string) bool { return own(other) || heeded && other == "" }
 }
 
 func factsOf(pkg corev1alpha1.GenericPackage) *resolver.Installed {

@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 			packages[snapshot.InstanceOf(pkg)] = pkg
 		}
 		in := Input{
-			Package: tc.of, Root: RootOf(tc.of, []corev1alpha1.Dependency{dependencyOn("db", tc.requires)}), Known: NewKnown(packages, nil),
+			Package: tc.of, Root: RootOf(tc.of, []corev1alpha1.Dependency{dependencyOn("db", tc.requires)}), Known: NewKnown(packages),
 			Catalogue: catalogue, TakesPart: TakesPart, WasAvailable: func(resolver.Instance) bool { return true },
 			Versions: func(pkg corev1alpha1.GenericPackage) (bool, []resolver.RootVersion, error) {
 				var all []resolver.RootVersion

@@ -26,8 +26,8 @@ type Known struct {
 	Installed []resolver.Installed
 }
 
-// NewKnown returns Known of packages, where decisions count as if they were written.
-func NewKnown(packages map[resolver.Instance]corev1alpha1.GenericPackage, decided Decisions) Known {
+// NewKnown returns Known of packages.
+func NewKnown(packages map[resolver.Instance]corev1alpha1.GenericPackage) Known {
 	k := Known{Packages: packages, Installed: make([]resolver.Installed, 0, len(packages))}
 	for _, pkg := range packages {
 		if !remote(pkg) {
@@ -35,8 +35,17 @@ func NewKnown(packages map[resolver.Instance]corev1alpha1.GenericPackage, decide
 		}
 	}
 	slices.SortFunc(k.Installed, func(a, b resolver.Installed) int { return a.Instance.Compare(b.Instance) })
-	decided.apply(k.Installed)
 	return k
+}
+
+// within reports whether all packages are of a namespace or of the cluster.
+func (k Known) within(namespace string) bool {
+	for i := range k.Packages {
+		if i.Namespace != "" && i.Namespace != namespace {
+			return false
+		}
+	}
+	return true
 }
 
 // remote reports whether the objects of a Package are in another cluster, where nothing satisfies anything.

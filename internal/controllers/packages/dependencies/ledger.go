@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
@@ -18,8 +19,8 @@ type Packages interface {
 	In(ctx context.Context, namespace string) ([]corev1alpha1.GenericPackage, error)
 	// DependentsOf returns those that record an instance as what satisfies a dependency.
 	DependentsOf(ctx context.Context, i resolver.Instance) ([]corev1alpha1.GenericPackage, error)
-	// Deleting reports whether an instance is being deleted.
-	Deleting(ctx context.Context, i resolver.Instance) bool
+	// Get returns an instance, or nil.
+	Get(ctx context.Context, i resolver.Instance) corev1alpha1.GenericPackage
 }
 
 // Ledger records which Packages wait for what, and which decisions about dependencies are not written yet. It is safe for concurrent use.
@@ -37,9 +38,12 @@ type Ledger struct {
 	// open are the changes since the resolution of a Package was opened.
 	open map[types.NamespacedName][]func(string) bool
 
-	// deciding is held from a survey to the decision that follows from it.
+	// deciding is held from the end of a survey to the decision that follows from it.
 	deciding sync.Mutex
 	decided  Decisions
+	// ended counts the decisions of each namespace that were written, or given up, and endedAll those of all.
+	ended    map[string]int
+	endedAll int
 }
 
 // Open opens a resolution: changes are kept from now on, until it is known which of them matter.
@@ -77,17 +81,19 @@ func (l *Ledger) Drop(key types.NamespacedName) {
 	delete(l.open, key)
 }
 
-// Changed enqueues the Packages that have a note of a name that changed, and reports whether there are any.
-func (l *Ledger) Changed(changed func(string) bool) bool {
+// Changed enqueues the Packages in some namespaces that have a note of a name that changed, and reports whether there are any.
+func (l *Ledger) Changed(in func(namespace string) bool, changed func(name string) bool) bool {
 	var waiting []types.NamespacedName
 	l.mu.Lock()
 	for key, names := range l.notes {
-		if slices.ContainsFunc(names, changed) {
+		if in(key.Namespace) && slices.ContainsFunc(names, changed) {
 			waiting = append(waiting, key)
 		}
 	}
 	for key, changes := range l.open {
-		l.open[key] = append(changes, changed)
+		if in(key.Namespace) {
+			l.open[key] = append(changes, changed)
+		}
 	}
 	l.mu.Unlock()
 	for _, key := range waiting {
@@ -98,14 +104,52 @@ func (l *Ledger) Changed(changed func(string) bool) bool {
 
 // Survey returns the Packages that matter to a namespace's Packages, or to ClusterPackages: these, ClusterPackages, and dependents of
 // ClusterPackages that heed all, with the decisions that are not written yet.
-func (l *Ledger) Survey(ctx context.Context, namespace string) (Known, error) {
-	l.deciding.Lock()
-	defer l.deciding.Unlock()
-	return l.survey(ctx, namespace)
+func (l *Ledger) Survey(ctx context.Context, namespace string) (k Known, err error) {
+	err = l.survey(ctx, namespace, func(known Known) error { k = known; return nil })
+	return k, err
 }
 
-// survey is Survey with the lock held.
-func (l *Ledger) survey(ctx context.Context, namespace string) (Known, error) {
+// survey calls use with a survey, and with the lock held. It is not held while the caches are read, which takes long for a namespace with
+// many Packages: that is repeated if a decision ended meanwhile, because the caches can have been read before it was written.
+func (l *Ledger) survey(ctx context.Context, namespace string, use func(Known) error) error {
+	for range limits.ConflictAttempts {
+		var own, all int
+		_ = l.locked(func() error { own, all = l.ended[namespace]+l.ended[""], l.endedAll; return nil })
+		k, err := l.read(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		used := false
+		err = l.locked(func() error {
+			if l.endedAll != all && (l.ended[namespace]+l.ended[""] != own || !k.within(namespace)) {
+				return nil
+			}
+			used = true
+			l.decided.apply(k.Installed)
+			return use(k)
+		})
+		if used {
+			return err
+		}
+	}
+	return l.locked(func() error {
+		k, err := l.read(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		l.decided.apply(k.Installed)
+		return use(k)
+	})
+}
+
+func (l *Ledger) locked(f func() error) error {
+	l.deciding.Lock()
+	defer l.deciding.Unlock()
+	return f()
+}
+
+// read reads the Packages of a survey.
+func (l *Ledger) read(ctx context.Context, namespace string) (Known, error) {
 	todo, err := l.Packages.In(ctx, "")
 	if err != nil {
 		return Known{}, err
@@ -131,7 +175,7 @@ func (l *Ledger) survey(ctx context.Context, namespace string) (Known, error) {
 		}
 		packages[i] = pkg
 	}
-	return NewKnown(packages, l.decided), nil
+	return NewKnown(packages), nil
 }
 
 func heedsAll(pkg corev1alpha1.GenericPackage) bool {
@@ -150,16 +194,14 @@ type Committed struct {
 // Commit commits the plan of a Package, if the resolution would come out as before, or in its last attempt if no package that it uses is
 // being removed. Else Done is nil: it has to be made again.
 func (l *Ledger) Commit(ctx context.Context, own resolver.Instance, plan *Plan, was Known, last bool) (c Committed, err error) {
-	l.deciding.Lock()
-	defer l.deciding.Unlock()
-	if c.Now, err = l.survey(ctx, own.Namespace); err != nil {
-		return c, err
-	}
-	c.Outdated = !Same(was, c.Now, own, plan.Awaited)
-	if !c.Outdated || last && plan.Remains(c.Now) {
-		c.Done = l.decide(ctx, own, plan.Decision())
-	}
-	return c, nil
+	err = l.survey(ctx, own.Namespace, func(now Known) error {
+		c.Now, c.Outdated = now, !Same(was, now, own, plan.Awaited)
+		if !c.Outdated || last && plan.Remains(now) {
+			c.Done = l.decide(ctx, own, plan.Decision())
+		}
+		return nil
+	})
+	return c, err
 }
 
 // decide has a decision count for others, with the lock held, until done is called. Packages whose deletion it held are reconciled then.
@@ -171,9 +213,14 @@ func (l *Ledger) decide(ctx context.Context, own resolver.Instance, d Decision) 
 	return func() {
 		l.deciding.Lock()
 		delete(l.decided, own)
+		if l.ended == nil {
+			l.ended = map[string]int{}
+		}
+		l.ended[own.Namespace]++
+		l.endedAll++
 		l.deciding.Unlock()
 		for _, record := range d.Records {
-			if l.Packages.Deleting(ctx, *record.Satisfier) {
+			if pkg := l.Packages.Get(ctx, *record.Satisfier); pkg != nil && pkg.GetDeletionTimestamp() != nil {
 				l.Enqueue(types.NamespacedName(*record.Satisfier))
 			}
 		}
@@ -192,26 +239,23 @@ type Release struct {
 // Release decides whether a package that satisfied a dependency is deleted with it. The objects of one that leaves them stay in use.
 func (l *Ledger) Release(ctx context.Context, pkg corev1alpha1.GenericPackage, dependency string, at resolver.Instance, leaves bool) (r Release, err error) {
 	own := snapshot.InstanceOf(pkg)
-	l.deciding.Lock()
-	defer l.deciding.Unlock()
-	k, err := l.survey(ctx, own.Namespace)
-	if err != nil {
-		return Release{}, err
-	}
-	released := k.Packages[at]
-	if released == nil || released.GetDeletionTimestamp() != nil || !Marked(own, released) {
-		return Release{}, nil
-	}
-	r.Package = released
-	if r.Others, err = l.others(ctx, k, own, at); err != nil {
-		return Release{}, err
-	}
-	if len(r.Others) == 0 && Deletes(pkg, dependency, released) && !leaves {
-		d := l.decided[own]
-		d.Deletes = at
-		r.Done = l.decide(ctx, own, d)
-	}
-	return r, nil
+	err = l.survey(ctx, own.Namespace, func(k Known) (err error) {
+		released := k.Packages[at]
+		if released == nil || released.GetDeletionTimestamp() != nil || !Marked(own, released) {
+			return nil
+		}
+		if r.Others, err = l.others(ctx, k, own, at); err != nil {
+			return err
+		}
+		r.Package = released
+		if len(r.Others) == 0 && Deletes(pkg, dependency, released) && !leaves {
+			d := l.decided[own]
+			d.Deletes = at
+			r.Done = l.decide(ctx, own, d)
+		}
+		return nil
+	})
+	return r, err
 }
 
 // others returns the Packages but one that record an instance, as is known, and of all namespaces.
