@@ -352,17 +352,20 @@ func TestPackagePage(t *testing.T) {
 	for _, o := range clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
 		pkg.Spec.Config = clustertest.Raw(`{"password":"planted-value"}`)
 		pkg.Finalizers = []string{corev1alpha1.MetricsFinalizer}
+		pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{PackageName: "web", CatalogName: "web.example.com"}
 	}) {
 		if set, is := o.(*corev1alpha1.ObjectSet); is && set.OwnerReferences[0].UID == "dep" {
 			set.Labels[corev1alpha1.PackageLabel] = "web"
 		}
 		objects = append(objects, o)
 	}
-	cl := clustertest.FakeCluster(t, objects...)
+	offered := &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web.example.com"}}
+	offered.Spec = corev1alpha1.AvailablePackageSpec{PackageName: "web.example.com", Display: &corev1alpha1.PackageDisplay{IconSVG: []byte("<svg/>")}}
+	cl := clustertest.FakeCluster(t, append(objects, offered)...)
 	b := serve(t, cl)
 	_, list := b.get("packages")
 	status, text := b.get("packages/shop/web")
-	for _, want := range []string{"<h1>web</h1>", "Package source image changed.", "/packages/shop/web/diff?from=1&amp;to=2", "kubectl package rollout undo package/web -n shop --to-revision 1"} {
+	for _, want := range []string{"<h1>web</h1>", "Package source image changed.", "/packages/shop/web/diff?from=1&amp;to=2", "kubectl package rollout undo package/web -n shop --to-revision 1", ";base64,PHN2Zy8&#43;"} {
 		if status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%d, it has no %q: %s", status, want, text)
 		}

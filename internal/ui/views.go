@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"net/http"
 	"strconv"
 	"time"
@@ -47,16 +48,31 @@ func (s *server) one(r *http.Request) (view, error) {
 		detail.Release()
 		return view{}, errors.New(cmp.Or(o.Note, t.String()+" was not read in time: reload the page, or look at the API server: kubectl get --raw '/readyz?verbose'"))
 	}
+	icon := s.icon(ctx, pkg)
 	return view{
 		draw: func(f page.Frame) *page.Page {
 			o, _ := detail.Observed()
 			if o.Gone {
 				return nil
 			}
+			o.Icon = icon
 			return page.PackageOf(f, o)
 		},
 		subscribe: detail.Subscribe, release: detail.Release,
 	}, nil
+}
+
+// icon is that of a package in the catalogue, as far as the user may read it.
+func (s *server) icon(ctx context.Context, pkg corev1alpha1.GenericPackage) template.URL {
+	resolved := pkg.PackageStatus().Resolved
+	if resolved == nil {
+		return ""
+	}
+	_, display, err := s.cluster.Catalogue(pkg.GetNamespace()).Of(ctx, cmp.Or(resolved.CatalogName, resolved.PackageName))
+	if err != nil || display == nil {
+		return ""
+	}
+	return page.Icon(display.IconSVG)
 }
 
 // diff compares two revisions of a package.

@@ -2,7 +2,9 @@ package page
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
+	"html/template"
 	"slices"
 	"strings"
 
@@ -13,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Observed is one package with its revisions.
@@ -33,6 +36,17 @@ type Observed struct {
 	CauseNote string
 	// Note is why the page is not up to date.
 	Note string
+	// Icon is the address of a picture; empty for none.
+	Icon template.URL
+}
+
+// Icon returns the address of an SVG image that a repository offers, which is not trusted: in an img element it runs no script and
+// loads nothing.
+func Icon(svg []byte) template.URL {
+	if len(svg) == 0 || len(svg) > limits.AvailableDisplayBytes {
+		return ""
+	}
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)) //nolint:gosec // an image only
 }
 
 // Revision of a package.
@@ -125,7 +139,10 @@ func PackageOf(f Frame, o Observed) *Page {
 	}
 	path := PackagePath(t)
 	p := newPage(f, "package", t.Name, path+"/stream")
-	p.Of = t
+	p.Of = struct {
+		progress.Target
+		Icon template.URL
+	}{t, o.Icon}
 	p.fragment("summary", headOf(f, o))
 	p.fragment("cause", causeOf(o))
 	p.fragment("phases", phasesOf(o))

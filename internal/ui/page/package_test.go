@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
@@ -173,6 +174,22 @@ func hostile() (corev1alpha1.GenericPackage, page.Observed) {
 	o.Revisions = append(o.Revisions, page.Revision{Version: bad, Image: bad, Cause: bad})
 	o.Cause = &diagnose.Diagnosis{Cause: bad, Remedy: bad, Object: bad, Chain: []diagnose.Link{{Object: bad, State: bad, Message: bad, Depth: 99}}}
 	return p, o
+}
+
+// The icon of a package is an address that no browser runs, whatever it contains, and is bounded.
+func TestIcon(t *testing.T) {
+	t.Parallel()
+	_, o := hostile()
+	o.Icon = page.Icon([]byte(`"><script>alert(1)</script>`))
+	const want = `<img class="logo" src="data:image/svg&#43;xml;base64,Ij48c2NyaXB0PmFsZXJ0KDEpPC9zY3JpcHQ&#43;" alt="">`
+	if got := text(t, page.PackageOf(frame(), o)); !strings.Contains(got, want) {
+		t.Errorf("the page has no %s: %s", want, got)
+	}
+	for name, svg := range map[string][]byte{"none": nil, "too large": make([]byte, limits.AvailableDisplayBytes+1)} {
+		if got := page.Icon(svg); got != "" {
+			t.Errorf("%s: %.40s", name, got)
+		}
+	}
 }
 
 // No text of a cluster has markup, scripts or other directions on any page, or makes it large, and no configuration is on one.
