@@ -54,7 +54,7 @@ func (l *load) permissions(all []*object, labels map[string]string) []*object {
 		}
 	}
 	if len(asked.AggregateTo) > 0 && l.opts.scope() != corev1alpha1.ScopeCluster {
-		l.add(l.unit.result.At(violation.ReasonObjectScope, aggregateField).Because("Install the package as a ClusterPackage, or leave it out.",
+		l.add(l.unit.result.At(violation.ReasonObjectScope, aggregateField).Because("Install the package as a ClusterPackage (--cluster), or leave it out.",
 			"a ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace"))
 		return roles
 	}
@@ -72,7 +72,7 @@ func (l *load) granted(asked *manifestsv1alpha1.PackageManifestPermissions, all 
 		for i, rule := range asked.Rules {
 			if len(rule.NonResourceURLs) > 0 {
 				l.add(l.unit.result.At(violation.ReasonObjectScope, fmt.Sprintf("%s.rules[%d].nonResourceURLs", permissionsField, i)).Because(
-					"Install the package as a ClusterPackage, or leave the rule out.", "a Package is granted rights in its own namespace only, and paths are in none"))
+					"Install the package as a ClusterPackage (--cluster), or leave the rule out.", "a Package is granted rights in its own namespace only, and paths are in none"))
 				return nil
 			}
 		}

@@ -37,15 +37,15 @@ func (c *check) scope() {
 	own := c.r.opts.Package.Metadata.Namespace
 	switch {
 	case kind == crdKind:
-		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage, or bring the CustomResourceDefinition in a ClusterPackage of its own.",
+		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage (--cluster), or bring the CustomResourceDefinition in a ClusterPackage of its own.",
 			"a CustomResourceDefinition is cluster-scoped, and a Package may only bring objects of its own namespace")
 	case known && !namespaced:
-		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage, or leave the object out.",
+		c.fail(violation.ReasonObjectScope, "kind", "Install the package as a ClusterPackage (--cluster), or leave the object out.",
 			"%s is cluster-scoped, and a Package may only bring objects of its own namespace", kind.Kind)
 	case c.out.namespace != "" && c.r.opts.anyNamespace:
 		c.warn(violation.ReasonObjectInvalid, "metadata.namespace", "Remove metadata.namespace.", "the package can be installed in the namespace %q only", c.out.namespace)
 	case c.out.namespace != "" && c.out.namespace != own:
-		c.fail(violation.ReasonObjectScope, "metadata.namespace", "Remove metadata.namespace, or install the package as a ClusterPackage.",
+		c.fail(violation.ReasonObjectScope, "metadata.namespace", "Remove metadata.namespace, or install the package as a ClusterPackage (--cluster).",
 			"the object is in the namespace %q, the Package in %q", c.out.namespace, own)
 	}
 }

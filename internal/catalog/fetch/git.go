@@ -182,7 +182,7 @@ func (g *gitSession) selectTag(ctx context.Context, selection corev1alpha1.Versi
 			names = append(names, tag)
 		}
 	}
-	tag, err := versions.Highest(selection, names)
+	tag, err := versions.Highest(selection, "spec.source.git.tagSelection", names)
 	if err != nil {
 		return "", "", permanent("", "git.tagSelection: %v", err)
 	}

@@ -39,7 +39,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		if err != nil {
 			return nil, pullError(err)
 		}
-		if tag, err = versions.Highest(*spec.TagSelection, tags); err != nil {
+		if tag, err = versions.Highest(*spec.TagSelection, "spec.source.image.tagSelection", tags); err != nil {
 			return nil, permanent("", "image.tagSelection: %v", err)
 		}
 		ref = RepositoryOf(ref) + ":" + tag

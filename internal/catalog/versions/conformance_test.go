@@ -296,7 +296,7 @@ func tagSelected(_ *testing.T, in struct {
 	case in.Constraint == "":
 		want.Otherwise(conformance.EmptyRange)
 	}
-	got, err := versions.Highest(corev1alpha1.VersionSelection{Version: in.Constraint}, in.Tags)
+	got, err := versions.Highest(corev1alpha1.VersionSelection{Version: in.Constraint}, "spec.tagSelection", in.Tags)
 	want.Is("selected", got, err)
 	want.Fails("error", err != nil, err)
 	want.Is("requeue", false) // the next interval finds new tags
@@ -315,7 +315,7 @@ func referenceResolved(_ *testing.T, in struct {
 	}
 	if colon := strings.LastIndex(in.Reference, ":"); err != nil && colon > strings.LastIndex(in.Reference, "/") {
 		var tag string
-		tag, err = versions.Highest(corev1alpha1.VersionSelection{Version: in.Reference[colon+1:]}, in.Tags)
+		tag, err = versions.Highest(corev1alpha1.VersionSelection{Version: in.Reference[colon+1:]}, "spec.tagSelection", in.Tags)
 		got = in.Reference[:colon+1] + tag
 	}
 	if err != nil {

@@ -76,10 +76,11 @@ func TestHighest(t *testing.T) {
 		{within("<1.10"), tags, "1.2.0", ""},
 		{within("", "rc"), tags, "v2.0.0-rc.1", ""},
 		{within(">=2"), tags, "", "no tag fits: of 6, these are left: 3 as semantic versions"},
+		{within("~1.2-0"), []string{"v1", "v1.2.1-rc.1"}, "", "to let prereleases take part, set spec.tagSelection.prereleases: {}"},
 		{within("?"), tags, "", "is no constraint on versions"},
 		{within(""), nil, "", "there are no tags"},
 	} {
-		got, err := Highest(c.selection, c.tags)
+		got, err := Highest(c.selection, "spec.tagSelection", c.tags)
 		if got != c.want || (err == nil) != (c.fail == "") || err != nil && !strings.Contains(err.Error(), c.fail) {
 			t.Errorf("%+v: %q, %v", c.selection, got, err)
 		}

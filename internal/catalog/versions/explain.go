@@ -53,7 +53,7 @@ func (s *selection) explainNone(remaining []Remaining) string {
 		text += "; nearest: " + strings.Join(nearest, ", ")
 	}
 	if s.request.Selection.Prereleases == nil && slices.ContainsFunc(s.considered, s.wouldFitAsPrerelease) {
-		text += "; to let prereleases take part, set prereleases: {}"
+		text += "; to let prereleases take part, set " + s.field + ".prereleases: {}"
 	}
 	return text + s.stays()
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // Highest returns the tag with the highest version that a selection takes; tags that are no versions are passed over, and
-// one leading v is. An error says why there is none.
-func Highest(selection corev1alpha1.VersionSelection, tags []string) (string, error) {
+// one leading v is. An error says why there is none; field is the path of the selection in it.
+func Highest(selection corev1alpha1.VersionSelection, field string, tags []string) (string, error) {
 	candidates := make([]Candidate, len(tags))
 	for i, tag := range tags {
 		candidates[i].Version = tag
@@ -16,7 +16,7 @@ func Highest(selection corev1alpha1.VersionSelection, tags []string) (string, er
 	if len(tags) == 0 {
 		return "", errors.New("there are no tags to select from")
 	}
-	choice := selectFrom(candidates, Request{Selection: selection}, "tag")
+	choice := selectFrom(candidates, Request{Selection: selection}, "tag", field)
 	if choice.Index < 0 {
 		return "", errors.New(choice.Message)
 	}

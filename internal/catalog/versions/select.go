@@ -78,11 +78,11 @@ type Remaining struct {
 
 // Select chooses the highest candidate that fits the request. The choice does not depend on the order of the candidates.
 func Select(candidates []Candidate, r Request) Choice {
-	return selectFrom(candidates, r, "version")
+	return selectFrom(candidates, r, "version", "spec.packageRef")
 }
 
-// selectFrom is Select among what noun calls candidates in messages.
-func selectFrom(candidates []Candidate, r Request, noun string) Choice {
+// selectFrom is Select for messages that call candidates by noun, and the field of the selection by its path.
+func selectFrom(candidates []Candidate, r Request, noun, field string) Choice {
 	constraint, err := ParseConstraint(r.Selection.Version)
 	if err != nil {
 		return Choice{Index: -1, Highest: -1, Reason: corev1alpha1.ReasonVersionInvalid, Message: err.Error()}
@@ -91,7 +91,7 @@ func selectFrom(candidates []Candidate, r Request, noun string) Choice {
 		return Choice{Index: -1, Highest: -1, Reason: corev1alpha1.ReasonUnknownPackage, Message: "no repository offers a version of the package"}
 	}
 	s := newSelection(candidates, constraint, r)
-	s.noun = noun
+	s.noun, s.field = noun, field
 	s.consider()
 	choice := Choice{Index: -1, Highest: s.highest(), Considered: s.considered, Remaining: s.remaining()}
 	switch {
@@ -110,6 +110,7 @@ func selectFrom(candidates []Candidate, r Request, noun string) Choice {
 type selection struct {
 	request    Request
 	noun       string
+	field      string // that has the selection, by its path
 	constraint *Constraint
 	filters    []filter
 	candidates []Candidate

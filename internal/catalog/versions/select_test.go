@@ -53,7 +53,7 @@ func TestSelect(t *testing.T) {
 		{reason: "an exact prerelease is chosen whatever the identifiers", candidates: offered, request: Request{Selection: within("==v2.0.0-beta.2", "rc")}, want: "2.0.0-beta.2"},
 		{
 			reason: "a prerelease in a range lets none take part", candidates: offered, request: Request{Selection: within(">=2.0.0-beta")},
-			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"2.0.0-rc.1 is a prerelease", "set prereleases: {}"},
+			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"2.0.0-rc.1 is a prerelease", "set spec.packageRef.prereleases: {}"},
 		},
 		{reason: "no version of a platform", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Kubernetes", ">=1.30")}}, request: Request{Platform: Platform{Kubernetes: "junk"}},
 			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{`needs Kubernetes >=1.30, and the version here, "junk", is no semantic version`}},

@@ -18,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
@@ -117,7 +118,7 @@ func TestSource(t *testing.T) {
 		}
 		return metav1.Condition{Type: "Ready", Status: "True", Reason: "Fetched"}
 	})
-	inline := clitest.ValuesFile(t, "kind: none\n")
+	inline, large := clitest.ValuesFile(t, "kind: none\n"), clitest.ValuesFile(t, strings.Repeat("#", limits.InlineRepositoryBytes+1))
 	for _, test := range []struct {
 		args []string
 		code int
@@ -125,7 +126,7 @@ func TestSource(t *testing.T) {
 	}{
 		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable added\npackagerepository shop/stable is ready: 1 package, 2 versions, after T\n"},
 		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is as wanted already\n"},
-		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it: kubectl package repo update packagerepository/stable -n shop"},
+		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it by kubectl package repo update packagerepository/stable -n shop, with the flags that differ, or choose another name"},
 		{[]string{"update", "stable", "--tag-constraint", ">=1", "--prereleases=rc"}, 0, "changed\npackagerepository shop/stable is ready"},
 		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package repo get packagerepository/missing -n shop"},
 		{[]string{"update", "stable", "--paused"}, 0, "changed\n"},
@@ -138,6 +139,7 @@ func TestSource(t *testing.T) {
 		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main", "--sub-path", "repo"}, 0, "is ready"},
 		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},
 		{[]string{"add", "inline", "--file", inline}, 0, "is ready"},
+		{[]string{"add", "large", "--file", large}, 1, "push them by kubectl package repository build FOLDER --push IMAGE, and add that image"},
 		{[]string{"list"}, 0, "http https://example.com/a.tgz "},
 		{[]string{"list"}, 0, "git https://example.com/a.git main"},
 		{[]string{"get", "http"}, 0, "Source     http https://example.com/a.tgz\n"},

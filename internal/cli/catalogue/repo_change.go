@@ -92,7 +92,7 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.Name, spec *corev1al
 			return err
 		}
 		if !equality.Semantic.DeepEqual(r.RepositorySpec(), spec) {
-			return fmt.Errorf("%s exists and differs. Change it: kubectl package repo update %s …, or choose another name", name, cluster.RepositoryFlags(r))
+			return fmt.Errorf("%s exists and differs. Change it by kubectl package repo update %s, with the flags that differ, or choose another name", name, cluster.RepositoryFlags(r))
 		}
 		what = "is as wanted already"
 	}

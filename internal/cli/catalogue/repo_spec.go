@@ -219,7 +219,7 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 			}
 			files[name] = string(input.Data)
 			if total += len(input.Data); total > limits.InlineRepositoryBytes {
-				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: kubectl package repository build … --push IMAGE, and add the image", limits.InlineRepositoryBytes)
+				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: push them by kubectl package repository build FOLDER --push IMAGE, and add that image", limits.InlineRepositoryBytes)
 			}
 		}
 	}
