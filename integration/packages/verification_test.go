@@ -153,8 +153,12 @@ func TestRewrite(t *testing.T) { // not beside others: with a rewrite, every pac
 	await(t, &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "rewrite"}}, "to count", configReady(metav1.ConditionTrue, corev1alpha1.ReasonInEffect))
 	env.Create(t, harness.Package(ns, "shop", "origin.example.com/team/rewrite:v1"))
 	env.WaitAvailable(t, ns, "shop")
-	if resolved := shop(t, ns).Status.Resolved; resolved.Image != "origin.example.com/team/rewrite:v1" {
+	installed := shop(t, ns)
+	if resolved := installed.Status.Resolved; resolved.Image != "origin.example.com/team/rewrite:v1" {
 		t.Errorf("resolved as %s", resolved.Image)
+	}
+	if err := harness.HasCondition(installed, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, "", "pulled from "+image+" by the ImageConfig rewrite"); err != nil {
+		t.Error(err)
 	}
 	env.Settle(t, ns)
 	env.Journal(t).Silent(t, ns)

@@ -85,7 +85,11 @@ func loadedMessage(loaded *load.Content) string {
 	if name == "" {
 		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)
 	}
-	return fmt.Sprintf("Loaded %s (%s).", name, from.Digest)
+	text := fmt.Sprintf("Loaded %s (%s)", name, from.Digest)
+	if loaded.Mirror != "" {
+		text += ", pulled from " + loaded.Mirror
+	}
+	return text + "."
 }
 
 func digestOf(status *corev1alpha1.PackageStatus) string {

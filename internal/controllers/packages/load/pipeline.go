@@ -81,7 +81,9 @@ type Content struct {
 	Resolved corev1alpha1.ResolvedPackage
 	// SourceImage is the image of the spec after overrides.
 	SourceImage string
-	Labels      map[string]string
+	// Mirror is the reference that was pulled in place of the image, and the ImageConfig that names it; empty for none.
+	Mirror string
+	Labels map[string]string
 	// Template is what the deployment rolls out, without slices.
 	Template corev1alpha1.ObjectSetTemplateSpec
 	// Sealing selects the objects with sensitive values; nil where the input has none.
@@ -98,7 +100,7 @@ type Content struct {
 
 // summary is what the status of a Package needs once the rest was deployed.
 func (c *Content) summary() *Content {
-	return &Content{Resolved: c.Resolved, Warnings: c.Warnings, Dependencies: c.Dependencies, Verification: c.Verification, Rules: c.Rules}
+	return &Content{Resolved: c.Resolved, Mirror: c.Mirror, Warnings: c.Warnings, Dependencies: c.Dependencies, Verification: c.Verification, Rules: c.Rules}
 }
 
 // atRest returns how much memory the objects take once they are rolled out.

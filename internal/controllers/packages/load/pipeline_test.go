@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -19,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
@@ -74,6 +76,18 @@ func TestCollisionProtectionOfAPackage(t *testing.T) {
 		got := (&Pipeline{}).contentOf(Request{Pkg: pkg}, &registry.Image{}, &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}).Warnings
 		if (len(got) == 1) != (mode == "") {
 			t.Errorf("%q: %q", mode, got)
+		}
+	}
+}
+
+// Content says from where its image was pulled in place of the one that was asked for.
+func TestContentNamesTheMirror(t *testing.T) {
+	t.Parallel()
+	policies := imagepolicy.NewSet([]imagepolicy.Policy{{Name: "mirrors", Prefixes: []string{"registry.example.com"}, Rewrite: "mirror.example.com/team"}}, false, time.Now())
+	for image, want := range map[string]string{"registry.example.com/shop:v1": "mirror.example.com/team/shop:v1 by the ImageConfig mirrors", "ghcr.io/shop:v1": ""} {
+		in := Request{Pkg: newPackage(), Image: image, Policies: policies}
+		if got := (&Pipeline{}).contentOf(in, &registry.Image{}, &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}).Mirror; got != want {
+			t.Errorf("%s: %q, want %q", image, got, want)
 		}
 	}
 }

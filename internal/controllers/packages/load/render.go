@@ -181,6 +181,9 @@ func (p *Pipeline) contentOf(in Request, image *registry.Image, pkg *loader.Pack
 		Labels:      pkg.Labels, Template: pkg.Template(), Dependencies: pkg.Dependencies,
 		Rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
 	}
+	if decision := in.decision(); decision.Rewritten {
+		loaded.Mirror = decision.Pull + " by the ImageConfig " + decision.Rewriter
+	}
 	if pkg.Sensitive != nil {
 		loaded.Sealing = &objectslices.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
 	}
