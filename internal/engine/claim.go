@@ -39,7 +39,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		err = r.Claims.Check(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...)
 	}
 	if err != nil {
-		refusals, err = e.claimedByOther(rev, err)
+		refusals, err = e.claimedByOther(ctx, r, rev, err)
 		return refusals, nil, err
 	}
 	// Nothing is claimed before it is known that it may be written, looked at and taken:
@@ -55,7 +55,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		claim = r.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
 	}
 	if err := claim(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...); err != nil {
-		refusals, err = e.claimedByOther(rev, err)
+		refusals, err = e.claimedByOther(ctx, r, rev, err)
 		return refusals, nil, err
 	}
 	if len(refusals) > 0 {
@@ -65,7 +65,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 }
 
 // claimedByOther returns what a claim was refused for.
-func (e *Engine) claimedByOther(rev *Revision, err error) ([]phases.Blocker, error) {
+func (e *Engine) claimedByOther(ctx context.Context, r *Rollout, rev *Revision, err error) ([]phases.Blocker, error) {
 	var conflict *claims.Conflict
 	if !errors.As(err, &conflict) {
 		return nil, err
@@ -74,8 +74,16 @@ func (e *Engine) claimedByOther(rev *Revision, err error) ([]phases.Blocker, err
 		rev.recheck = e.Cluster.Now().Add(recheckRetry)
 	}
 	return []phases.Blocker{{
-		Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
+		Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: r.Reason(ctx, conflict),
 	}}, nil
+}
+
+// Reason says who holds an object that the owner wants, and what to do about it.
+func (r *Rollout) Reason(ctx context.Context, c *claims.Conflict) string {
+	if r.Adopt != nil {
+		c.Adopt = r.Adopt(ctx, c.Holder.OwnerKey)
+	}
+	return c.Reason()
 }
 
 // delegatedToOthers returns a conflict where another owner has claimed an object that an agent

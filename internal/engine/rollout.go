@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -29,6 +30,8 @@ type Rollout struct {
 	Account objects.Account
 	// RolesCommand prints the roles that an account needs; empty where there is no such command.
 	RolesCommand string
+	// Adopt returns the command that makes another owner the user's own, if it was installed as a dependency; else it is empty.
+	Adopt func(context.Context, objects.OwnerKey) string
 	// Claims are those to objects in the cluster; nil where it is not known which one that is.
 	Claims *claims.Table
 

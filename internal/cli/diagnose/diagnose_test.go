@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +41,13 @@ func TestRefused(t *testing.T) {
 		{
 			(&claims.Conflict{Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
 			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
+		},
+		{
+			(&claims.Conflict{
+				Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}},
+				Adopt:  "kubectl annotate package/other -n shop package-operator.run/adopt=true",
+			}).Reason(),
+			ReasonCollision, "which is installed as a dependency", "to decide on its version and values, make it your own (kubectl annotate package/other -n shop package-operator.run/adopt=true)",
 		},
 		{phases.Collision(nil, objects.Owner{Names: apinames.Default}), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Take it over by kubectl package adopt"},
 		{
@@ -417,27 +423,6 @@ func TestRuleThatFailsIsNotRefused(t *testing.T) {
 	f, err := (&explainer{client: fake.NewClientBuilder().Build()}).object(t.Context(), shopConfig, "ConfigMap shop/web", message)
 	if err != nil || !strings.HasSuffix(f.cause.text, message) || !strings.HasPrefix(f.cause.remedy, "Correct the rule") {
 		t.Errorf("got %+v, %v", f.cause, err)
-	}
-}
-
-// What was installed for others releases nothing: it is used, or made the user's own.
-func TestObjectOfDependency(t *testing.T) {
-	t.Parallel()
-	holder := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}
-	live := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", OwnerReferences: []metav1.OwnerReference{
-		{APIVersion: corev1alpha1.GroupVersion.String(), Kind: holder.Kind, Name: holder.Name, UID: "1", Controller: ptr.To(true)},
-	}}}
-	for generated, want := range map[string]string{"true": "kubectl annotate package/other -n shop package-operator.run/adopt=true", "": "kubectl package release configmap/web -n shop"} {
-		pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "other", Labels: map[string]string{corev1alpha1.GeneratedLabel: generated}}}
-		scheme := runtime.NewScheme()
-		require.NoError(t, corev1.AddToScheme(scheme))
-		require.NoError(t, corev1alpha1.AddToScheme(scheme))
-		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(live, pkg).Build()
-		message := (&claims.Conflict{Key: shopConfig, Holder: holder}).Reason()
-		f, err := (&explainer{client: c, home: c}).object(t.Context(), shopConfig, "ConfigMap shop/web", message)
-		if err != nil || !strings.Contains(f.cause.remedy, want) {
-			t.Errorf("%+v, %v", f.cause, err)
-		}
 	}
 }
 

@@ -221,9 +221,6 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 		if found {
 			f.cause.remedy = apply.Remedy(own) + "."
 		}
-		if err == nil && c.reason == ReasonCollision {
-			err = e.dependency(ctx, key, &f.cause)
-		}
 		if err != nil || c.reason != ReasonDeleting {
 			return f, err
 		}

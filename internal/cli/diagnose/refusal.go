@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -12,7 +11,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -45,29 +43,6 @@ func (c cause) inNamespace(namespace string) cause {
 }
 
 const webhooksExamined = 500
-
-// dependency finds that an object is of a package that was installed for others: that one releases nothing.
-func (e *explainer) dependency(ctx context.Context, key objects.Key, c *cause) error {
-	live, err := e.read(ctx, key)
-	if err != nil || live == nil {
-		return err
-	}
-	ref := apinames.Default.ControllerOf(live)
-	if ref == nil || ref.Remote {
-		return nil
-	}
-	holder := progress.Target{Scope: corev1alpha1.ScopeCluster, Name: ref.Name}
-	if ref.Kind == corev1alpha1.ScopeNamespaced.Kind("ObjectDeployment") {
-		holder.Scope, holder.Namespace = corev1alpha1.ScopeNamespaced, key.Namespace
-	}
-	pkg := holder.Scope.NewPackage()
-	err = e.home.Get(ctx, client.ObjectKey{Namespace: holder.Namespace, Name: holder.Name}, pkg)
-	if pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" {
-		c.remedy = fmt.Sprintf("The %s is installed as a dependency. Delete this package and use that one; to decide on its version and values yourself: kubectl annotate %s %s=true",
-			holder, holder.Flags(), corev1alpha1.AdoptAnnotation)
-	}
-	return readable(holder.String(), client.IgnoreNotFound(err))
-}
 
 // obstacle finds the package's own policy or webhook that denied a write, and that a later phase
 // removes or changes.

@@ -88,7 +88,7 @@ func (s *simulation) round(ctx context.Context) (done bool, err error) {
 	if err != nil || s.plan == nil { // without a plan it was deleted
 		return err == nil, err
 	}
-	unblocked, err := s.unblock()
+	unblocked, err := s.unblock(ctx)
 	switch {
 	case err != nil:
 		return false, err
@@ -132,9 +132,9 @@ func (s *simulation) complete() bool {
 }
 
 // unblock records and removes what blocks the rollout, and reports whether anything did.
-func (s *simulation) unblock() (bool, error) {
+func (s *simulation) unblock(ctx context.Context) (bool, error) {
 	if next := s.current(); next != nil && next.Refused() {
-		return true, s.claim(next)
+		return true, s.claim(ctx, next)
 	}
 	unblocked := false
 	revisions := s.rollout.Revisions()
@@ -150,15 +150,15 @@ func (s *simulation) unblock() (bool, error) {
 }
 
 // claim records and removes what prevents the claim of a revision.
-func (s *simulation) claim(rev *engine.Revision) error {
+func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 	blocked := rev.Refusals
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
 			if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid &&
 				(d.Collision != objects.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
-				conflict := claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
-				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
+				conflict := &claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
+				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: s.rollout.Reason(ctx, conflict)})
 				defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)
 			}
 		}

@@ -10,11 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
@@ -184,6 +187,24 @@ func (s *reconciliation) nameInCommands() string {
 		name += " --namespace " + s.key.Namespace
 	}
 	return name
+}
+
+// adoptCommand makes another owner the user's own; empty unless its Package was installed as a dependency.
+func (r *Reconciler) adoptCommand(ctx context.Context, owner objects.OwnerKey) string {
+	scope := corev1alpha1.ScopeOf(owner.Namespace)
+	if owner.Kind != scope.Kind("ObjectDeployment") {
+		return ""
+	}
+	pkg := scope.NewPackage()
+	err := r.Client.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, pkg, client.UnsafeDisableDeepCopy)
+	if err != nil || pkg.GetLabels()[corev1alpha1.GeneratedLabel] != "true" {
+		return ""
+	}
+	command := "kubectl annotate " + strings.ToLower(scope.Kind("Package")) + "/" + owner.Name
+	if owner.Namespace != "" {
+		command += " -n " + owner.Namespace
+	}
+	return command + " " + corev1alpha1.AdoptAnnotation + "=true"
 }
 
 // retryCommand tries rejected content again. Without a Package, the annotation of the deployment does that.

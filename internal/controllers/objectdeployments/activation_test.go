@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/test/require"
@@ -173,6 +174,30 @@ func TestActivatedTwice(t *testing.T) {
 		require.NoError(t, s.loadOne(t.Context(), set))
 		if rev := s.revisionOf(set); rev.Number != tc.status || rev.Started() != tc.started {
 			t.Errorf("number %d, whose status is of %d: loaded as %d with %d phases, want %d", tc.spec, tc.status, rev.Number, rev.Started(), tc.started)
+		}
+	}
+}
+
+// TestAdoptCommand: a Package that was installed as a dependency has to be made the user's own before it releases an object.
+func TestAdoptCommand(t *testing.T) {
+	t.Parallel()
+	generated := map[string]string{corev1alpha1.GeneratedLabel: "true"}
+	c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(
+		&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "db", Labels: generated}},
+		&corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}},
+		&corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "db", Labels: generated}},
+	).Build()
+	s := reconciliationOf(c, c)
+	require.NoError(t, s.recall(t.Context()))
+	for owner, want := range map[objects.OwnerKey]string{
+		{Kind: "ObjectDeployment", Namespace: "shop", Name: "db"}:  "kubectl annotate package/db -n shop package-operator.run/adopt=true",
+		{Kind: "ClusterObjectDeployment", Name: "db"}:              "kubectl annotate clusterpackage/db package-operator.run/adopt=true",
+		{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}: "",
+		{Kind: "ObjectDeployment", Namespace: "shop", Name: "own"}: "",
+		{Kind: "ObjectSet", Namespace: "shop", Name: "db"}:         "",
+	} {
+		if got := s.rollout.Adopt(t.Context(), owner); got != want {
+			t.Errorf("%s: %q, want %q", owner, got, want)
 		}
 	}
 }

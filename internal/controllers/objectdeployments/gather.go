@@ -70,6 +70,7 @@ func (s *reconciliation) recall(ctx context.Context) error {
 	target, in := s.connect()
 	s.state = s.remember(s.key, s.top().GetUID(), target, in)
 	s.rollout.Account, s.rollout.RolesCommand = s.account(), s.rolesCommand()
+	s.rollout.Adopt = s.Reconciler.adoptCommand
 	s.retry()
 	return s.relate(ctx)
 }

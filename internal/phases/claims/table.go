@@ -21,6 +21,8 @@ type Conflict struct {
 	Claimant objects.Owner
 	// More is the number of further objects that are claimed by others.
 	More int
+	// Adopt is the command that makes the holder the user's own, if it was installed as a dependency: until then it releases nothing.
+	Adopt string
 }
 
 // Error names the object, its holder and the remedy.
@@ -35,6 +37,10 @@ func (c *Conflict) Reason() string {
 	command := fmt.Sprintf("kubectl package release %s/%s", strings.ToLower(c.Key.Kind), c.Key.Name)
 	if c.Holder.Namespace != "" {
 		command += " -n " + c.Holder.Namespace
+	}
+	if c.Adopt != "" {
+		return fmt.Sprintf("belongs to %s%s, which is installed as a dependency: leave it out here, or delete this package and use that one; "+
+			"to decide on its version and values, make it your own (%s)", c.Holder, more, c.Adopt)
 	}
 	over := ""
 	if Overrules(c.Claimant, c.Holder) {

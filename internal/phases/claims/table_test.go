@@ -117,6 +117,17 @@ func TestConflictNamesTheRemedy(t *testing.T) {
 	}
 }
 
+// What was installed as a dependency releases nothing: it is used, or made the user's own.
+func TestConflictWithADependency(t *testing.T) {
+	t.Parallel()
+	conflict := claims.Conflict{Key: keys("a")[0], Holder: holder("one"), Adopt: "kubectl annotate package/one -n n adopt=true"}
+	const want = "installed as a dependency: leave it out here, or delete this package and use that one; " +
+		"to decide on its version and values, make it your own (kubectl annotate package/one -n n adopt=true)"
+	if got := conflict.Reason(); !strings.HasSuffix(got, want) {
+		t.Error(got)
+	}
+}
+
 func TestLosersAreWoken(t *testing.T) {
 	t.Parallel()
 	claimed := func(table *claims.Table, h objects.Owner, names ...string) { _ = table.Claim(h, keys(names...)) }
