@@ -34,7 +34,7 @@ const (
 	ClassPhaseBytes   = 1 << 20          // of an ObjectSetPhase as JSON, which has all objects of its phase: API servers accept little more
 	HeldBytes         = 400              // of the reason why a deletion hangs
 	LineRunes         = 280              // of a line of a condition or terminal; the full text is in status.blocking
-	ConditionRunes    = 4 * LineRunes    // of a condition about objects: the objects and their messages in its first half, then the remedy
+	ConditionRunes    = 4 * LineRunes    // of a condition about objects: the objects and their messages in its first half, then the remedy; the message of an agent, which ends with one, has both
 	ReadinessGrace    = 20 * time.Second // grace period of readiness at another generation; the Lease of a dead controller is taken over after 17 s
 )
 

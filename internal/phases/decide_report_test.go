@@ -135,6 +135,12 @@ func TestDescribe(t *testing.T) {
 		}
 		return all
 	}
+	agents := func(all []phases.Blocker) []phases.Blocker {
+		for i := range all {
+			all[i].Agent = true
+		}
+		return all
+	}
 	all := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 	elsewhere := blocked("exists already", "z")
 	elsewhere[0].Phase = "two"
@@ -145,6 +151,7 @@ func TestDescribe(t *testing.T) {
 		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 400) + `, ConfigMap n/b: short, and 2 more`:                  slices.Concat(blocked(strings.Repeat("x", 400), "a"), blocked("short", "b"), blocked(strings.Repeat("y", 200), "c", "d")),
 		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…":                                                   blocked(strings.Repeat("x", 600), "a"),
 		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 508) + "…, and 3 more":                                       slices.Concat(blocked(strings.Repeat("x", 600), "a"), blocked("no quota", "b", "c", "d")),
+		`Phase "one" failed: ConfigMap n/a: ` + strings.Repeat("x", 800) + ". Raise the quota.":                                  agents(blocked(strings.Repeat("x", 800)+". Raise the quota.", "a")),
 		`Phase "one" failed: ConfigMap n/a, ConfigMap n/b: is invalid: data: Required value. Correct the object in the package.`: refused(blocked("is invalid: data: Required value", "a", "b")),
 	} {
 		if got := phases.Describe(blocking); got != want {

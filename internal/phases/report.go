@@ -52,6 +52,8 @@ type Blocker struct {
 	// InGrace means that the object is in its readiness grace: it was ready until its
 	// generation changed recently.
 	InGrace bool
+	// Agent means that the message is an agent's: it ends with what to do.
+	Agent bool
 }
 
 // Report is how one revision stands.
@@ -115,7 +117,11 @@ func Describe(blocking []Blocker) string {
 		}
 	}
 	// The number of the objects that do not fit, and the remedy, are never cut away by a long text before them.
-	const room = limits.ConditionRunes/2 - len(", and 10000 more")
+	room := limits.ConditionRunes / 2
+	if blocking[0].Agent {
+		room = limits.ConditionRunes
+	}
+	room -= len(", and 10000 more")
 	text, more := fmt.Sprintf("Phase %q failed: ", blocking[0].Phase), 0
 	for i, group := range objects.GroupMessages(messages) {
 		line := group.Names() + ": " + group.Text
@@ -250,7 +256,7 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 		kind = BlockProbeFalse
 	}
 	b := p.blocker(r, ph, key, strings.Join(result.Messages, ", "), kind)
-	b.InGrace = withinGrace
+	b.InGrace, b.Agent = withinGrace, r.Phases[ph].Delegates()
 	report.block(b)
 }
 

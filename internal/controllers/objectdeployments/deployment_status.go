@@ -15,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
@@ -69,7 +68,6 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	conds := &status.Conditions
 	input := s.availabilityInput()
 	available := revisions.Available(input)
-	available.Message = objects.TruncateTo(available.Message, limits.ConditionRunes)
 	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
 	progressing, reason, message := s.progressing(input)
 	progressing, reason, message = s.awaiting(conds, progressing, reason, message)
@@ -216,10 +214,10 @@ func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status boo
 		}
 	}
 	if st.DeadlinePassed {
-		return false, corev1alpha1.ReasonProgressDeadlineExceeded, objects.TruncateTo(fmt.Sprintf("Revision %s did not become available within %ds: %s",
-			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message), limits.ConditionRunes)
+		return false, corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s did not become available within %ds: %s",
+			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message)
 	}
-	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, objects.TruncateTo(message, limits.ConditionRunes)
+	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
 }
 
 // incomplete says which slices the current revision lacks; empty for none.
