@@ -6,7 +6,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // A deletion that no manager has looked at is not one that goes on.
@@ -23,18 +22,6 @@ func TestCulpritOfDeletion(t *testing.T) {
 	held.Package.SetGeneration(2)
 	if got := progress.Culprit(progress.Of(held)); !strings.HasPrefix(got, "it is held by the finalizer example.com/hold") {
 		t.Errorf("got %q", got)
-	}
-}
-
-// Messages of conditions name objects with their group, and the lines above without.
-func TestScreenConditionsWithoutGroups(t *testing.T) {
-	t.Parallel()
-	text := `Phase "deploy" failed: apps Deployment cert-system/cert: ` + noReplicas
-	snap := snapshot(unpacked(), condition(corev1alpha1.ConditionReady, "False", "ProbeFailure", text),
-		revision(1, phase("deploy", probing, 2, 3)), blocking(deployment(noReplicas)))
-	got := progress.Screen(progress.ReportOf(snap), progress.ScreenOptions{Now: begin, Styles: terminal.Plain()})
-	if !strings.Contains(got, "Phase \"deploy\" failed: see above\n") {
-		t.Errorf("got\n%s", got)
 	}
 }
 

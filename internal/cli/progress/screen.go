@@ -220,7 +220,7 @@ func (s *screen) conditions() {
 	s.title("Conditions")
 	rows, shown := [][]string{}, map[string]string{}
 	for _, c := range s.Conditions {
-		message := s.withoutShown(oneLine(terminal.Text(c.Message)))
+		message := objects.Truncate(oneLine(terminal.Text(c.Message)))
 		if first := shown[message]; first != "" {
 			message = "as for " + first
 		} else if message != "" {
@@ -229,33 +229,6 @@ func (s *screen) conditions() {
 		rows = append(rows, []string{"  " + terminal.Line(c.Type), terminal.Line(string(c.Status)), terminal.Line(c.Reason), age(c.LastTransitionTime, s.Now), message})
 	}
 	s.lines = append(s.lines, terminal.Table(rows)...)
-}
-
-const (
-	repeatable = 20
-	seeAbove   = "see above"
-)
-
-// withoutShown elides a message that is shown above.
-func (s *screen) withoutShown(message string) string {
-	above := strings.Split(terminal.Text(s.Message), "\n")
-	for _, b := range s.Blocking {
-		above = append(above, terminal.Text(b.Message))
-	}
-	for _, text := range append(above, s.Ignored...) {
-		if text = strings.TrimSpace(oneLine(text)); len(text) > repeatable {
-			message = strings.ReplaceAll(message, text, seeAbove)
-		}
-	}
-	for _, b := range s.Blocking {
-		if b.Group != "" {
-			message = strings.ReplaceAll(message, terminal.Line(b.Group)+" "+seeAbove, seeAbove)
-		}
-	}
-	if strings.Trim(strings.ReplaceAll(message, seeAbove, ""), " ") == "" && message != "" {
-		return seeAbove
-	}
-	return message
 }
 
 func (s *screen) title(text string) { s.lines = append(s.lines, "", s.Styles.Strong(text)) }
