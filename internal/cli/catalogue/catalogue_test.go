@@ -124,8 +124,8 @@ func TestSource(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable added\npackagerepository shop/stable is ready: 1 package, 2 versions, after T\n"},
-		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is as wanted already\n"},
+		{[]string{"add", "stable", "example.com/repo:latest", "--secret-ref", "pull"}, 0, "packagerepository shop/stable added\npackagerepository shop/stable is ready: 1 package, 2 versions, after T\n"},
+		{[]string{"add", "stable", "example.com/repo:latest", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is as wanted already\n"},
 		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it by kubectl package repo update packagerepository/stable -n shop, with the flags that differ, or choose another name"},
 		{[]string{"update", "stable", "--tag-constraint", ">=1", "--prereleases=rc"}, 0, "changed\npackagerepository shop/stable is ready"},
 		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package repo get packagerepository/missing -n shop"},
@@ -136,7 +136,7 @@ func TestSource(t *testing.T) {
 		{[]string{"list", "-o", "json"}, 0, `"kind": "PackageRepository"`},
 		{[]string{"get", "stable", "-o", "json"}, 0, `"kind": "PackageRepository"`},
 		{[]string{"update", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
-		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main", "--sub-path", "repo"}, 0, "is ready"},
+		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main"}, 0, "is ready"},
 		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},
 		{[]string{"add", "inline", "--file", inline}, 0, "is ready"},
 		{[]string{"add", "large", "--file", large}, 1, "push them by kubectl package repository build FOLDER --push IMAGE, and add that image"},
@@ -152,7 +152,6 @@ func TestSource(t *testing.T) {
 		{[]string{"add", "a", "--http", "https://me:hunter2@example.com"}, 1, "the URL has credentials"},
 		{[]string{"add", "a", "--git", "https://me:hunter2@example.com"}, 1, "the URL has credentials"},
 		{[]string{"add", "a", "b", "--ref", "main"}, 1, "--ref is for --git"},
-		{[]string{"add", "a", "b", "--interval", "1s"}, 1, "the least is 30s"},
 		{[]string{"add", "a", "b", "--tag-constraint", "new"}, 1, "arguments invalid"},
 		{[]string{"delete", "git"}, 0, "packagerepository shop/git is deleted, after T\n"},
 	} {
@@ -169,7 +168,6 @@ func TestSource(t *testing.T) {
 			Ref: "example.com/repo:v2", ImagePullSecrets: []corev1alpha1.LocalSecretReference{{Name: "pull"}},
 			TagSelection: &corev1alpha1.VersionSelection{Version: ">=1", Prereleases: &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}},
 		}},
-		Interval: &metav1.Duration{Duration: time.Minute}, Priority: 3,
 	}
 	require.Equal(t, want, stable.Spec)
 	var inlined corev1alpha1.PackageRepository

@@ -38,10 +38,11 @@ content was fetched: an OCI image, an archive or file on a web server (--http), 
 or files that become part of the object (--file, at most 900 KiB).
 
 The manager fetches it, so addresses are as the cluster sees them. Secrets with credentials are in the
-namespace of the repository, or for a cluster repository in the manager's.`,
+namespace of the repository, or for a cluster repository in the manager's. What no flag sets, such as the
+interval, the priority or a folder in a git repository, is in docs/api-reference.md.`,
 		Example: `  kubectl package repo add stable registry.example.com/repositories/stable:latest
   kubectl package repo add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
-  kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --sub-path repo --cluster`,
+  kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --cluster`,
 	}
 	c.named(cmd, nil)
 	cmd.Args, cmd.ValidArgsFunction = command.Takes("NAME", "[IMAGE]"), cobra.NoFileCompletions

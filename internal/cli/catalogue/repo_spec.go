@@ -8,11 +8,9 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
@@ -25,13 +23,10 @@ import (
 type repoSpecFlags struct {
 	image, http, git string
 	files            []string
-	ref, sha256      string
-	subPath          string
+	ref              string
 	secrets          []string
 	tags             string
 	prereleases      desired.PrereleaseFlag
-	interval         time.Duration
-	priority         int32
 	given            func(flag string) bool
 }
 
@@ -40,16 +35,12 @@ func (f *repoSpecFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.image, "url", "", "`reference` of an OCI image, the same as IMAGE")
 	flags.StringVar(&f.http, "http", "", "`URL` of a tar archive, with or without gzip, or of a YAML file")
-	flags.StringVar(&f.sha256, "sha256", "", "the SHA-256 of that file in `hex`")
 	flags.StringVar(&f.git, "git", "", "`URL` of a git repository")
 	flags.StringVar(&f.ref, "ref", "", "the branch, tag or commit of the git repository, instead of its default branch")
 	flags.StringArrayVar(&f.files, "file", nil, "YAML `file`, or folder of such, that becomes part of the object itself; repeatable")
-	flags.StringVar(&f.subPath, "sub-path", "", "the `folder` of the image, archive or git repository that the content is in")
 	flags.StringArrayVar(&f.secrets, "secret-ref", nil, "`name` of the Secret with credentials; of pull secrets of an image, repeatable")
 	flags.StringVar(&f.tags, "tag-constraint", "", "take the highest tag of the image or git repository that fits, such as '>=1.2, <2'")
 	f.prereleases.Add(cmd, "let tags with a prerelease take part")
-	flags.DurationVar(&f.interval, "interval", 0, "how often it is fetched again; 10m where it is not given")
-	flags.Int32Var(&f.priority, "priority", 0, "which repository wins where several offer a version differently: the higher one")
 }
 
 // sources are the flags that name where a repository is.
@@ -73,9 +64,6 @@ func (f *repoSpecFlags) check() error {
 			}
 		}
 	}
-	if f.interval != 0 && f.interval < 30*time.Second {
-		return fmt.Errorf("--interval %s is too short: the least is 30s", f.interval)
-	}
 	if f.image != "" {
 		if _, err := name.ParseReference(f.image); err != nil {
 			return fmt.Errorf("%q is no image: write it as host/path:tag or host/path@sha256:…", f.image)
@@ -90,18 +78,13 @@ func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRep
 	if err := f.source(ctx, &spec.Source); err != nil {
 		return err
 	}
-	for _, set := range []func(*corev1alpha1.RepositorySource) error{f.setRef, f.setSubPath, f.setSecrets, f.setTags} {
-		if err := set(&spec.Source); err != nil {
-			return err
+	if f.given("ref") {
+		if spec.Source.Git == nil {
+			return errors.New("--ref is for --git")
 		}
+		spec.Source.Git.Ref = f.ref
 	}
-	if f.given("interval") {
-		spec.Interval = &metav1.Duration{Duration: f.interval}
-	}
-	if f.given("priority") {
-		spec.Priority = f.priority
-	}
-	return nil
+	return cmp.Or(f.setSecrets(&spec.Source), f.setTags(&spec.Source))
 }
 
 // source replaces the source where a flag names one; its other fields stay where it is of the same kind.
@@ -123,35 +106,6 @@ func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySo
 		files, err := readInline(ctx, f.files)
 		*s = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: files}}
 		return err
-	}
-	return nil
-}
-
-func (f *repoSpecFlags) setRef(s *corev1alpha1.RepositorySource) error {
-	switch {
-	case f.given("ref") && s.Git == nil:
-		return errors.New("--ref is for --git")
-	case f.given("sha256") && s.HTTP == nil:
-		return errors.New("--sha256 is for --http")
-	case f.given("ref"):
-		s.Git.Ref = f.ref
-	case f.given("sha256"):
-		s.HTTP.SHA256 = f.sha256
-	}
-	return nil
-}
-
-func (f *repoSpecFlags) setSubPath(s *corev1alpha1.RepositorySource) error {
-	switch {
-	case !f.given("sub-path"):
-	case s.Image != nil:
-		s.Image.SubPath = f.subPath
-	case s.HTTP != nil:
-		s.HTTP.SubPath = f.subPath
-	case s.Git != nil:
-		s.Git.SubPath = f.subPath
-	default:
-		return errors.New("--sub-path is for an image, --http and --git")
 	}
 	return nil
 }

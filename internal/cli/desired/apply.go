@@ -40,8 +40,8 @@ type Package struct {
 	changesPullSecrets bool
 	// Target is where a new package is installed; nil for the cluster itself.
 	Target *corev1alpha1.TargetReference
-	// Dependencies are changes of spec.dependencies, DependencyValues what they refer to.
-	Dependencies     corev1alpha1.PackageDependencies
+	// Overrides are changes of spec.dependencies, DependencyValues what they refer to.
+	Overrides        []corev1alpha1.DependencyOverride
 	DependencyValues []dependencyValues
 	// Config is JSON; nil leaves it unchanged, DropsConfig removes it.
 	Config           []byte
@@ -96,7 +96,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	spec := pkg.PackageSpec()
 	spec.Image, spec.Component = want.Image, want.Component
 	spec.PackageRef, spec.ServiceAccountName = want.Ref, want.Account
-	spec.ConfigFrom, spec.Dependencies = WithValues(nil, want.values), withDependencies(nil, want.Dependencies)
+	spec.ConfigFrom, spec.Dependencies = WithValues(nil, want.values), withOverrides(nil, want.Overrides)
 	spec.TargetRef, spec.ImagePullSecrets = want.Target, want.pullSecrets
 	if want.Adopts {
 		Adopt(spec)
@@ -248,7 +248,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 		patch = append(patch, Operation{"add", "/spec/configFrom", from})
 		changes = append(changes, "where values come from")
 	}
-	if to := withDependencies(old.Dependencies, want.Dependencies); !equality.Semantic.DeepEqual(old.Dependencies, to) {
+	if to := withOverrides(old.Dependencies, want.Overrides); !equality.Semantic.DeepEqual(old.Dependencies, to) {
 		patch = append(patch, Operation{"add", "/spec/dependencies", to})
 		changes = append(changes, "dependencies")
 	}

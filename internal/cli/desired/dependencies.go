@@ -2,7 +2,6 @@ package desired
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -22,51 +21,33 @@ import (
 )
 
 // DependencyFlags are about what a package depends on.
-type DependencyFlags struct {
-	overrides  []string
-	management string
-	deletion   string
-}
+type DependencyFlags struct{ overrides []string }
 
 // Add adds the flags to a command.
 func (f *DependencyFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.overrides, "override", nil,
 		`change a dependency: `+"`NAME=JSON`"+` with a package{name, version, prereleases} or configFrom, such as db={"package":{"version":"<2"}}; may be repeated`)
-	cmd.Flags().StringVar(&f.management, "dependencies", "", "who installs what the package depends on: Auto, the manager, or User; the package waits then")
-	cmd.Flags().StringVar(&f.deletion, "dependency-deletion", "", "what becomes of packages that were installed for this one alone when it is deleted: Orphan or Delete")
-	_ = cmd.RegisterFlagCompletionFunc("dependencies", cobra.FixedCompletions([]string{"Auto", "User"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("dependency-deletion", cobra.FixedCompletions([]string{"Orphan", "Delete"}, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("override", cobra.NoFileCompletions)
 }
 
 // Check returns an error of usage.
 func (f *DependencyFlags) Check() error {
-	if !slices.Contains([]string{"", "Auto", "User"}, f.management) {
-		return fmt.Errorf("unknown --dependencies %q: choose Auto or User", f.management)
-	}
-	if !slices.Contains([]string{"", "Orphan", "Delete"}, f.deletion) {
-		return fmt.Errorf("unknown --dependency-deletion %q: choose Orphan or Delete", f.deletion)
-	}
 	_, err := f.wanted()
 	return err
 }
 
-// wanted is what the flags change; the zero value for nothing.
-func (f *DependencyFlags) wanted() (corev1alpha1.PackageDependencies, error) {
-	d := corev1alpha1.PackageDependencies{
-		Management: corev1alpha1.DependencyManagement(f.management), DeletionPolicy: corev1alpha1.DeletionPolicy(f.deletion),
-	}
+func (f *DependencyFlags) wanted() (overrides []corev1alpha1.DependencyOverride, err error) {
 	for _, text := range f.overrides {
 		o, err := parseOverride(text)
 		if err != nil {
-			return d, err
+			return nil, err
 		}
-		if slices.ContainsFunc(d.Overrides, func(other corev1alpha1.DependencyOverride) bool { return other.Name == o.Name }) {
-			return d, fmt.Errorf("--override %s is given twice: put all of it into one", o.Name)
+		if slices.ContainsFunc(overrides, func(other corev1alpha1.DependencyOverride) bool { return other.Name == o.Name }) {
+			return nil, fmt.Errorf("--override %s is given twice: put all of it into one", o.Name)
 		}
-		d.Overrides = append(d.Overrides, o)
+		overrides = append(overrides, o)
 	}
-	return d, nil
+	return overrides, nil
 }
 
 // parseOverride reads NAME=JSON, or YAML.
@@ -113,18 +94,16 @@ func OverrideFlags(args []string) []string {
 	return args
 }
 
-// withDependencies returns old with the desired fields merged in: overrides by their
-// names, and of these the fields that are set.
-func withDependencies(old *corev1alpha1.PackageDependencies, want corev1alpha1.PackageDependencies) *corev1alpha1.PackageDependencies {
-	if want.Management == "" && want.DeletionPolicy == "" && len(want.Overrides) == 0 {
+// withOverrides returns old with overrides merged in by their names, and of these the fields that are set.
+func withOverrides(old *corev1alpha1.PackageDependencies, want []corev1alpha1.DependencyOverride) *corev1alpha1.PackageDependencies {
+	if len(want) == 0 {
 		return old
 	}
 	d := &corev1alpha1.PackageDependencies{}
 	if old != nil {
 		d = old.DeepCopy()
 	}
-	d.Management, d.DeletionPolicy = cmp.Or(want.Management, d.Management), cmp.Or(want.DeletionPolicy, d.DeletionPolicy)
-	for _, o := range want.Overrides {
+	for _, o := range want {
 		i := slices.IndexFunc(d.Overrides, func(other corev1alpha1.DependencyOverride) bool { return other.Name == o.Name })
 		if i < 0 {
 			d.Overrides = append(d.Overrides, o)
@@ -141,12 +120,12 @@ func withDependencies(old *corev1alpha1.PackageDependencies, want corev1alpha1.P
 }
 
 // CheckDependencies refuses overrides of dependencies that a version does not have.
-func CheckDependencies(version *corev1alpha1.AvailableVersion, want corev1alpha1.PackageDependencies) error {
+func CheckDependencies(version *corev1alpha1.AvailableVersion, overrides []corev1alpha1.DependencyOverride) error {
 	var names []string
 	for _, d := range version.Dependencies {
 		names = append(names, d.Name)
 	}
-	for _, o := range want.Overrides {
+	for _, o := range overrides {
 		switch {
 		case slices.Contains(names, o.Name):
 		case len(names) == 0:
@@ -175,7 +154,7 @@ func (d *dependencyValues) target(t progress.Target) (progress.Target, error) {
 
 // Depends adds what flags and values say of dependencies to a wanted package.
 func (w *Package) Depends(t progress.Target, flags *DependencyFlags, values []dependencyValues) (err error) {
-	if w.Dependencies, err = flags.wanted(); err != nil {
+	if w.Overrides, err = flags.wanted(); err != nil {
 		return err
 	}
 	w.DependencyValues = values
@@ -185,12 +164,12 @@ func (w *Package) Depends(t progress.Target, flags *DependencyFlags, values []de
 			return err
 		}
 		source := v.values.Source(at)
-		i := slices.IndexFunc(w.Dependencies.Overrides, func(o corev1alpha1.DependencyOverride) bool { return o.Name == v.name })
+		i := slices.IndexFunc(w.Overrides, func(o corev1alpha1.DependencyOverride) bool { return o.Name == v.name })
 		if i < 0 {
-			w.Dependencies.Overrides = append(w.Dependencies.Overrides, corev1alpha1.DependencyOverride{Name: v.name})
-			i = len(w.Dependencies.Overrides) - 1
+			w.Overrides = append(w.Overrides, corev1alpha1.DependencyOverride{Name: v.name})
+			i = len(w.Overrides) - 1
 		}
-		w.Dependencies.Overrides[i].ConfigFrom = WithValues(w.Dependencies.Overrides[i].ConfigFrom, source)
+		w.Overrides[i].ConfigFrom = WithValues(w.Overrides[i].ConfigFrom, source)
 	}
 	return nil
 }

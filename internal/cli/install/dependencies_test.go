@@ -29,7 +29,7 @@ func TestInstallOverrides(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, withNeeds())
 	values := clitest.ValuesFile(t, "# About the shop.\n---\ntitle: Corner\n---\n# dep=db   # key = dep, value = name of the dependency\nsize: 3\n---\n# dep=mail\n# Of the mail.\nfrom: x\n")
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "shop", "--wait=false", "--values", values, "--dependencies", "User",
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "shop", "--wait=false", "--values", values,
 		"--override", `db={"package":{"version":"<2"}}`, `--override:mail=package: {name: post.example.com}`)
 	if got.Code != 0 {
 		t.Fatalf("%+v", got)
@@ -37,7 +37,7 @@ func TestInstallOverrides(t *testing.T) {
 	pkg, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "shop"})
 	require.NoError(t, err)
 	d := pkg.PackageSpec().Dependencies
-	if d == nil || d.Management != "User" || len(d.Overrides) != 2 || d.Overrides[0].Package.Version != "<2" || d.Overrides[1].Package.Name != "post.example.com" ||
+	if d == nil || len(d.Overrides) != 2 || d.Overrides[0].Package.Version != "<2" || d.Overrides[1].Package.Name != "post.example.com" ||
 		d.Overrides[0].ConfigFrom[0].ConfigMapKeyRef.Name != "shop.db-values" || pkg.PackageSpec().ConfigFrom[0].ConfigMapKeyRef.Name != "shop-values" {
 		t.Errorf("%+v", pkg.PackageSpec())
 	}
@@ -49,14 +49,14 @@ func TestInstallOverrides(t *testing.T) {
 	}
 
 	// An override that is not named stays.
-	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "upgrade", "shop", "--wait=false", "--override", `db={"package":{"version":"<3"}}`, "--dependency-deletion", "Delete")
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "upgrade", "shop", "--wait=false", "--override", `db={"package":{"version":"<3"}}`)
 	if got.Code != 0 || !strings.Contains(got.Out, "changed: dependencies") {
 		t.Fatalf("%+v", got)
 	}
 	if pkg, err = c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "shop"}); err != nil {
 		t.Fatal(err)
 	}
-	if d := pkg.PackageSpec().Dependencies; d.Management != "User" || d.DeletionPolicy != "Delete" || d.Overrides[0].Package.Version != "<3" ||
+	if d := pkg.PackageSpec().Dependencies; d.Overrides[0].Package.Version != "<3" ||
 		len(d.Overrides[0].ConfigFrom) != 1 || d.Overrides[1].Package == nil {
 		t.Errorf("%+v", d)
 	}
@@ -77,8 +77,6 @@ func TestInstallOverridesRefused(t *testing.T) {
 		"names no dependency: begin it with the comment # dep=NAME":           values("title: x\n---\na: b\n"),
 		"has two documents for the dependency db":                             values("# dep=db\na: b\n---\n# dep=db\na: b\n"),
 		"cannot be kept in shop.-db-values":                                   values("# dep=-db\na: b\n"),
-		`unknown --dependencies "None": choose Auto or User`:                  {"--dependencies", "None"},
-		`unknown --dependency-deletion "x": choose Orphan or Delete`:          {"--dependency-deletion", "x"},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install", "shop.example.com", "shop", "--wait=false"}, args...)...)
 		if got.Code != 1 || !strings.Contains(got.Err, want) {

@@ -33,7 +33,7 @@ func (c *installCommand) prepare(
 	if err != nil {
 		return "", err
 	}
-	if err := desired.CheckDependencies(&found.Version().Version, want.Dependencies); err != nil {
+	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return "", fmt.Errorf("%s: %w", c.follows, err)
 	}
 	return found.Version().Version.Image, desired.CheckValues(ctx, cl, t, found, old, want, values)

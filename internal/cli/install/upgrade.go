@@ -96,7 +96,7 @@ func (c *upgradeCommand) check(
 	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
 		want.DowngradeFrom = last
 	}
-	if err := desired.CheckDependencies(&found.Version().Version, want.Dependencies); err != nil {
+	if err := desired.CheckDependencies(&found.Version().Version, want.Overrides); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)

@@ -39,7 +39,6 @@ type buildCommand struct {
 	output string
 	push   string
 	prefix string
-	strict bool
 	// missing are images of packages that are pushed if the repository can be built.
 	missing []missingImage
 }
@@ -60,8 +59,7 @@ PackageMetadata of kapp-controller, and of folders of packages. The image of a p
 --images/NAME:vVERSION, by its manifest. It is built and pushed unless it exists; then it has to hold the
 same files.
 
-Documents that cannot be offered are named and left out; with --strict nothing is made then. The same
-input gives the same digest.`,
+Documents that cannot be offered are named and left out. The same input gives the same digest.`,
 		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
   kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -75,7 +73,6 @@ input gives the same digest.`,
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", "`file` to write to: .yaml, .tar, .tgz or .tar.gz")
 	cmd.Flags().StringVar(&c.push, "push", "", "`TAG` to push the repository to as an image")
 	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` that the images of packages in folders are below")
-	cmd.Flags().BoolVar(&c.strict, "strict", false, "make nothing where not everything can be offered")
 	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the repository; that of the output where it is not given")
 	c.registry.Add(cmd)
 	return cmd
@@ -132,9 +129,6 @@ func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) 
 	left, err := found.reduce()
 	if err != nil {
 		return err
-	}
-	if c.strict && len(left) > 0 {
-		return fmt.Errorf("the repository would not offer all of it:\n  %s", strings.Join(left, "\n  "))
 	}
 	for _, folder := range found.packages {
 		entry, err := c.packageEntry(ctx, folder)

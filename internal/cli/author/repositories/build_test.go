@@ -141,23 +141,22 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 	builds := clitest.Folder(t, strings.ReplaceAll(strings.ReplaceAll(clitest.GoodPackage, "1.2.0", "1.2.0+a"), "-- ", "-- a/")+strings.ReplaceAll(strings.ReplaceAll(clitest.GoodPackage, "1.2.0", "1.2.0+b"), "-- ", "-- b/"))
 	clitest.Fixed(t, filepath.Join(builds, "a"))
 	clitest.Fixed(t, filepath.Join(builds, "b"))
-	strange, onlyStrange := clitest.ValuesFile(t, clitest.CarvelDocuments+unusable), clitest.ValuesFile(t, strings.TrimPrefix(unusable, "---\n"))
+	strange := clitest.ValuesFile(t, strings.TrimPrefix(unusable, "---\n"))
 	for name, test := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no output":           {[]string{dir}, "it is not said where to"},
-		"no input":            {[]string{"-o", out}, "FOLDER or FILE is missing"},
-		"another form":        {[]string{dir, "-o", "a.zip"}, "has another ending than .yaml"},
-		"no image is named":   {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
-		"other files":         {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 is there with other files than " + dir + ": raise spec.version"},
-		"build metadata":      {[]string{builds, "-o", out, "--images", host + "/builds"}, "already as 1.2.0+a, and build metadata does not tell versions apart"},
-		"not a package":       {[]string{broken, "-o", out, "--images", host}, "1 problem in " + broken},
-		"an unusable version": {[]string{strange, "-o", out, "--strict"}, "the repository would not offer all of it:\n  Repository invalid in " + strange + " idx 2 line "},
-		"no usable version":   {[]string{onlyStrange, "-o", out}, "nothing in the repository can be used; the first problem: Repository invalid in " + onlyStrange + " idx 0 line "},
-		"another object":      {[]string{other, "-o", out}, "v1 ConfigMap does not belong into a repository"},
-		"no file":             {[]string{"none.yaml", "-o", out}, "there is no file or folder none.yaml"},
-		"nothing in it":       {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
+		"no output":         {[]string{dir}, "it is not said where to"},
+		"no input":          {[]string{"-o", out}, "FOLDER or FILE is missing"},
+		"another form":      {[]string{dir, "-o", "a.zip"}, "has another ending than .yaml"},
+		"no image is named": {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
+		"other files":       {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 is there with other files than " + dir + ": raise spec.version"},
+		"build metadata":    {[]string{builds, "-o", out, "--images", host + "/builds"}, "already as 1.2.0+a, and build metadata does not tell versions apart"},
+		"not a package":     {[]string{broken, "-o", out, "--images", host}, "1 problem in " + broken},
+		"no usable version": {[]string{strange, "-o", out}, "nothing in the repository can be used; the first problem: Repository invalid in " + strange + " idx 0 line "},
+		"another object":    {[]string{other, "-o", out}, "v1 ConfigMap does not belong into a repository"},
+		"no file":           {[]string{"none.yaml", "-o", out}, "there is no file or folder none.yaml"},
+		"nothing in it":     {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
 	} {
 		got := clitest.Invoke(t, "", append([]string{"repository", "build"}, test.args...)...)
 		if got.Code != 1 || !strings.Contains(got.Err, test.want) {
