@@ -7,6 +7,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,6 +96,33 @@ func TestSelectorsFindTheManager(t *testing.T) {
 		require.NoError(t, err)
 		if parsed.Empty() || !parsed.Matches(labels.Set(deployment.Spec.Template.Labels)) {
 			t.Errorf("the selector of the %s does not match the manager's pods", name)
+		}
+	}
+}
+
+// Probes come from the node, which Kubernetes always admits: no pod needs the port of probes, and few need metrics.
+func TestNetworkPolicyAdmitsNoHealth(t *testing.T) {
+	t.Parallel()
+	for name, folder := range map[string]string{config.ServiceAccount: ".", "lockstep-agent": "agent"} {
+		objects := render(t, folder)
+		policy, pod := find[*networkingv1.NetworkPolicy](t, objects, name), find[*appsv1.Deployment](t, objects, name).Spec.Template
+		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		require.NoError(t, err)
+		if policy.Namespace != corev1alpha1.DefaultNamespace || !selector.Matches(labels.Set(pod.Labels)) || !slices.Equal(policy.Spec.PolicyTypes, []networkingv1.PolicyType{"Ingress"}) {
+			t.Errorf("%s: the policy is not about ingress to its pods", name)
+		}
+		for _, rule := range policy.Spec.Ingress {
+			if len(rule.Ports) == 0 {
+				t.Errorf("%s: all ports are open", name)
+			}
+			for _, port := range rule.Ports {
+				if port.Port.StrVal != "metrics" || port.EndPort != nil {
+					t.Errorf("%s: port %s is open", name, port.Port)
+				}
+			}
+			if len(rule.From) != 1 || rule.From[0].PodSelector != nil || rule.From[0].NamespaceSelector.MatchLabels["metrics"] != "enabled" {
+				t.Errorf("%s: it admits %+v", name, rule.From)
+			}
 		}
 	}
 }

@@ -2,8 +2,6 @@ package manager
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"time"
 
@@ -45,19 +43,18 @@ func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.L
 
 // serveUnready serves the probes of a process that is alive and not ready, until stop is called. Then the address is free.
 func serveUnready(address string) (stop func(), err error) {
-	if address == "" || address == "0" {
+	if unused(address) {
 		return func() {}, nil
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, fmt.Errorf("listen for probes: %w", err)
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the API server has not answered this process yet; its log has the reason", http.StatusInternalServerError)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: limits.WriteTimeout}
-	panics.Go(context.Background(), "serving probes", func() { _ = server.Serve(listener) })
-	return func() { _ = server.Close() }, nil
+	port, err := newPort("health probe", address, mux)
+	if err != nil {
+		return nil, err
+	}
+	panics.Go(context.Background(), "serving probes", func() { _ = port.Server.Serve(port.Listener) })
+	return func() { _ = port.Server.Close() }, nil
 }

@@ -20,6 +20,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/leadership"
@@ -143,8 +144,8 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	guard := leadership.Always()
 	options := ctrlmanager.Options{
 		Scheme: scheme, Logger: logger,
-		Metrics:                 metricsOptions(c, config),
-		HealthProbeBindAddress:  c.ProbeAddress,
+		Metrics:                 metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress:  "0",
 		PprofBindAddress:        c.PprofAddress,
 		GracefulShutdownTimeout: ptr.To(stopTimeout),
 	}
@@ -173,5 +174,15 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	return mgr, guarded, nil
+	if !unused(c.MetricsAddress) {
+		port, err := newMetrics(c, config, logger)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := mgr.Add(port); err != nil {
+			return nil, nil, err
+		}
+	}
+	served, err := newProbed(mgr, c.ProbeAddress)
+	return served, guarded, err
 }

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"cmp"
-	"crypto/tls"
 	"maps"
 	"net/http"
 	"runtime"
@@ -10,16 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/metrics"
+	"lockstep.run/lockstep/internal/kube/serving"
 	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -31,18 +32,11 @@ const (
 	metricScrapes = 2
 )
 
-// metricsOptions returns how /metrics is served: over TLS, to those alone whose token the API server knows, and who may get
-// /metrics. They name every package of the cluster.
-func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: c.MetricsAddress, HandlerOpts: []func(*promhttp.HandlerOpts){
-		func(o *promhttp.HandlerOpts) { o.MaxRequestsInFlight = metricScrapes },
-	}}
-	if !c.MetricsSecure {
-		return options
-	}
-	options.SecureServing = true
-	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
-	options.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
+// metricsHandler returns the handler of /metrics. If secure, it answers those alone whose token the API server knows, and who may get
+// /metrics: they name every package of the cluster.
+func metricsHandler(secure bool, config *rest.Config, log logr.Logger) (http.Handler, error) {
+	handler := serving.Hold(promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: metricScrapes}))
+	if secure {
 		// Not the guarded client: a manager without the Lease has metrics, too. Every client
 		// that reaches the port causes reviews, so that these have a rate of their own.
 		reviews := rest.CopyConfig(config)
@@ -51,9 +45,17 @@ func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 		if err != nil {
 			return nil, err
 		}
-		return filters.WithAuthenticationAndAuthorization(reviews, httpClient)
+		filter, err := filters.WithAuthenticationAndAuthorization(reviews, httpClient)
+		if err != nil {
+			return nil, err
+		}
+		if handler, err = filter(log.WithName("metrics"), handler); err != nil {
+			return nil, err
+		}
 	}
-	return options
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", handler)
+	return mux, nil
 }
 
 // processMetrics returns the metrics of the process: which version runs, and whether it leads. An agent has no Lease, and is

@@ -1,13 +1,16 @@
 package manager
 
 import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/test/metricstest"
@@ -54,14 +57,40 @@ func TestWatchedKindsWithLongNames(t *testing.T) {
 	}
 }
 
+// slow is a client that does not read.
+type slow struct {
+	http.ResponseWriter
+	once          sync.Once
+	writes, leave chan struct{}
+}
+
+func (s *slow) Write([]byte) (int, error) {
+	s.once.Do(func() {
+		s.writes <- struct{}{}
+		<-s.leave
+	})
+	return 0, errors.New("the client is gone")
+}
+
 // The third scrape at a time is refused.
 func TestScrapesAreBounded(t *testing.T) {
 	t.Parallel()
-	var handler promhttp.HandlerOpts
-	for _, option := range metricsOptions(&Config{}, &rest.Config{}).HandlerOpts {
-		option(&handler)
+	handler, err := metricsHandler(false, nil, logr.Discard())
+	require.NoError(t, err)
+	scrape := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+	writes, leave := make(chan struct{}), make(chan struct{})
+	var scrapes sync.WaitGroup
+	for range metricScrapes {
+		scrapes.Go(func() {
+			handler.ServeHTTP(&slow{ResponseWriter: httptest.NewRecorder(), writes: writes, leave: leave}, scrape)
+		})
+		<-writes
 	}
-	if handler.MaxRequestsInFlight != metricScrapes {
-		t.Errorf("%d scrapes at a time", handler.MaxRequestsInFlight)
+	third := httptest.NewRecorder()
+	handler.ServeHTTP(third, scrape)
+	if third.Code != http.StatusServiceUnavailable {
+		t.Errorf("the third scrape: %d", third.Code)
 	}
+	close(leave)
+	scrapes.Wait()
 }

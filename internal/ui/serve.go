@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/kube/serving"
 	"lockstep.run/lockstep/internal/ui/guard"
 	"lockstep.run/lockstep/internal/ui/page"
 	"lockstep.run/lockstep/internal/ui/watches"
@@ -41,7 +41,7 @@ func newServer(ctx context.Context, cl *cluster.Cluster, host string, closed fun
 		cluster: cl, ctx: ctx, streams: make(chan struct{}, pageStreams),
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
-	s.guard = guard.New(host, page.Door{}, s.routes(), closed)
+	s.guard = guard.New(host, page.Door{}, serving.Hold(s.routes()), closed)
 	return s
 }
 
@@ -50,40 +50,12 @@ func (s *server) serve(listener net.Listener) error {
 	h := &http.Server{
 		Handler: s.guard, ReadHeaderTimeout: pageReadTimeout, ReadTimeout: pageReadTimeout, WriteTimeout: pageWriteTimeout,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: pageHeaderBytes, BaseContext: func(net.Listener) context.Context { return s.ctx },
+		ConnContext: serving.Connected,
 	}
 	stop := context.AfterFunc(s.ctx, func() { _ = h.Close() })
 	defer stop()
-	if err := h.Serve(&bounded{Listener: listener, places: make(chan struct{}, pageConnections)}); !errors.Is(err, http.ErrServerClosed) {
+	if err := h.Serve(serving.Limit(listener, pageConnections)); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return nil
-}
-
-// bounded is a listener with so many connections at a time.
-type bounded struct {
-	net.Listener
-	places chan struct{}
-}
-
-// Accept implements net.Listener.
-func (b *bounded) Accept() (net.Conn, error) {
-	b.places <- struct{}{}
-	conn, err := b.Listener.Accept()
-	if err != nil {
-		<-b.places
-		return nil, err
-	}
-	return &boundedConn{Conn: conn, places: b.places}, nil
-}
-
-type boundedConn struct {
-	net.Conn
-	places chan struct{}
-	once   sync.Once
-}
-
-// Close implements net.Conn.
-func (c *boundedConn) Close() error {
-	c.once.Do(func() { <-c.places })
-	return c.Conn.Close()
 }
