@@ -32,7 +32,7 @@ const (
 	// ImageConfig requires. It is Unknown where the registry could not be asked,
 	// and absent where none is required. Reasons beside Verified: NoSignature,
 	// SignatureInvalid, IdentityMismatch, KeyExpired, TrustRootInvalid,
-	// RegistryUnreachable, Conflicting, NoPolicy.
+	// RegistryUnreachable, Conflicting, InvalidReference, NoPolicy.
 	ConditionVerified = "Verified"
 
 	// ConditionInvalid is True when a Package cannot be installed as it is; the

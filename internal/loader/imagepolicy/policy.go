@@ -200,7 +200,12 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 	}
 	repository, rest, ok := split(image)
 	if !ok {
-		return d // it cannot be pulled either
+		// Another program could read it otherwise, and pull an image that a policy is about.
+		if image != "" && (s.required || len(s.rules) > 0) {
+			d.Refusal = &Refusal{Reason: ReasonInvalidReference, Message: "its reference cannot be compared with ImageConfigs; write it as HOST/PATH:TAG or HOST/PATH@sha256:…"}
+			d.key = " refused: " + d.Refusal.Error()
+		}
+		return d
 	}
 	d.decidePull(s, repository, rest)
 	found, conflict := s.find(repository, verifying(purpose))

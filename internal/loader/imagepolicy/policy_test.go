@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		{reason: "other names of Docker Hub", image: "registry-1.docker.io/acme/tool:v1", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub", policy: "acme"},
 		{reason: "of two with one prefix none counts", image: "twice.example.com/a:v1", purpose: imagepolicy.Repository, pull: "twice.example.com/a:v1", secret: "one", refusal: imagepolicy.ReasonConflicting},
 		{reason: "a rewrite that leads nowhere", image: "broken.example.com/a:v1", purpose: imagepolicy.Repository, pull: "broken.example.com/a:v1", refusal: imagepolicy.ReasonInvalidPrefix},
-		{reason: "a reference that cannot be read", image: "twice.example.com/A B", purpose: imagepolicy.Package, pull: "twice.example.com/A B"},
+		{reason: "a reference that cannot be read", image: "twice.example.com/A B", purpose: imagepolicy.Package, pull: "twice.example.com/A B", refusal: imagepolicy.ReasonInvalidReference},
 	} {
 		d := set.Decide(tc.image, tc.purpose)
 		refusal := imagepolicy.Reason("")
@@ -127,9 +127,15 @@ func TestSpellings(t *testing.T) {
 	for _, image := range []string{
 		"ghcr.io/acme/shop", "GHCR.io/acme/shop:v1", "ghcr.io:443/acme/shop:v1", "ghcr.io./acme/shop:v1", "acme/shop", "docker.io/acme/shop",
 		"index.docker.io/acme/shop", "registry-1.docker.io/acme/shop", "index.docker.io:443/acme/shop",
+		"ghcr.io:0443/acme/shop:v1", "ghcr.io:00443/acme/shop:v1", "registry-1.docker.io:0443/acme/shop",
 	} {
 		if d := set.Decide(image, imagepolicy.Package); d.Policy != "a" {
 			t.Errorf("%s escapes", image)
+		}
+	}
+	for _, image := range []string{"ghcr.io//acme/shop:v1", "ghcr.io/acme//shop:v1", "ghcr.io/a//b", "ghcr.io/acme/shop//x", "ghcr.io///acme/shop@" + image, "ghcr.io/acme/Shop:v1", "ghcr.io:/acme/shop"} {
+		if d := set.Decide(image, imagepolicy.Package); d.Policy != "a" && (d.Refusal == nil || d.Refusal.Reason != imagepolicy.ReasonInvalidReference || d.Key() == "") {
+			t.Errorf("%s escapes: %+v", image, d)
 		}
 	}
 }

@@ -45,12 +45,11 @@ const dockerHub = "index.docker.io"
 
 // canonicalHost is one form of all spellings that lead to the same registry by name.
 func canonicalHost(host string) string {
-	host = strings.ToLower(host)
-	if plain, ok := strings.CutSuffix(host, ":443"); ok {
-		host = plain
+	bare, port := strings.ToLower(host), ""
+	if colon := strings.LastIndexByte(bare, ':'); colon > strings.LastIndexByte(bare, ']') {
+		bare, port = bare[:colon], strings.TrimLeft(bare[colon+1:], "0") // 0443 is dialled as 443
 	}
-	bare, port, hasPort := strings.Cut(host, ":")
-	if bare = strings.TrimRight(bare, "."); hasPort {
+	if bare = strings.TrimRight(bare, "."); port != "" && port != "443" {
 		return bare + ":" + port
 	}
 	switch bare {
@@ -60,10 +59,11 @@ func canonicalHost(host string) string {
 	return bare
 }
 
-// split returns the repository of a reference in the form that prefixes have, and what follows it as it is written.
+// split returns the repository of a reference in the form that prefixes have, and what follows it as it is written. A path with empty
+// segments is not split: some registries merge slashes, and others do not.
 func split(image string) (repository, rest string, ok bool) {
 	ref, err := name.ParseReference(image)
-	if err != nil {
+	if err != nil || strings.Contains("/"+ref.Context().RepositoryStr()+"/", "//") {
 		return "", "", false
 	}
 	plain, digest, byDigest := strings.Cut(image, "@")

@@ -23,6 +23,8 @@ const (
 	ReasonConflicting Reason = "Conflicting"
 	// ReasonInvalidPrefix: a prefix of a policy is none of whole segments.
 	ReasonInvalidPrefix Reason = "InvalidPrefix"
+	// ReasonInvalidReference: the reference cannot be compared with prefixes.
+	ReasonInvalidReference Reason = "InvalidReference"
 	// ReasonNoPolicy: verification is required, and no policy is about the image.
 	ReasonNoPolicy Reason = "NoPolicy"
 )

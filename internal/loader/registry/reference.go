@@ -76,12 +76,15 @@ func checkRepository(repo name.Repository) (problem, remedy string) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
 		return "its host is not ASCII", "Write the host as DNS has it (xn--…)."
 	}
-	if _, err := strconv.ParseUint(port, 10, 16); hasPort && err != nil {
-		return fmt.Sprintf("it has the port %q", port), "Write a port up to 65535."
+	if _, err := strconv.ParseUint(port, 10, 16); hasPort && (err != nil || port[0] == '0') {
+		return fmt.Sprintf("it has the port %q", port), "Write a port from 1 to 65535."
 	}
 	for segment := range strings.SplitSeq(repo.RepositoryStr(), "/") {
-		if segment == "." || segment == ".." {
+		switch segment {
+		case ".", "..":
 			return "its path leads elsewhere", "Write the path without dots."
+		case "":
+			return "its path has an empty segment", "Write one slash between two segments."
 		}
 	}
 	return "", ""
