@@ -107,16 +107,17 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 		Listen:  here.Listen, Mapping: here.Mapping, Changed: changed.environmentChanged, HostedChanged: changed.hosted.send,
 	}, version)
 	changed.followDetector(detector, log)
+	get := sources.Getter(mgr.GetAPIReader())
 	return &shared{
 		Manager: mgr, Config: c, here: here, changes: changed, environment: detector,
 		ceiling:  &ceiling{listen: here.Listen, last: permissions.Ceiling{Role: c.PermissionCeiling}, changed: changed.ceiling.send},
 		policies: &imageconfigs.Store{}, puller: puller, account: account,
 		processors: queueing.NewProcessors(runtime.GOMAXPROCS(0) - 1),
 		queues:     &objectdeployments.Queues{}, slices: mutationcache.NewStore(),
-		get: sources.Getter(mgr.GetAPIReader()),
+		get: get,
 		guard: sources.NewGuard(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
 			return mgr.GetClient().Create(ctx, review)
-		}),
+		}, get),
 		own: sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount},
 	}, nil
 }

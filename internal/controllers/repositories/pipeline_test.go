@@ -43,7 +43,7 @@ func TestSecretsOfRepositories(t *testing.T) {
 		{"a type that is never read", false, "", "team", "token", "Secret team/token is not read: it is for others"},
 		{"a type that is never read, for the cluster", false, "", "", "token", "is not read: it is for others"},
 	} {
-		p := &Pipeline{Get: get, Guard: sources.NewGuard(review), Account: test.account, AccountRequired: test.required}
+		p := &Pipeline{Get: get, Guard: sources.NewGuard(review, get), Account: test.account, AccountRequired: test.required}
 		repository := corev1alpha1.ScopeOf(test.namespace).NewPackageRepository()
 		repository.SetNamespace(test.namespace)
 		spec := &corev1alpha1.RepositoryHTTPSource{URL: "https://a.example/"}

@@ -42,7 +42,7 @@ func TestCredentials(t *testing.T) {
 	c := NewCredentials(func(_ context.Context, ref Ref) (*Object, error) {
 		reads[ref]++
 		return found[ref], nil
-	}, w, account, NewGuard(reviewer("system:serviceaccount:ns:app may get ns/team").review))
+	}, w, account, NewGuard(reviewer("system:serviceaccount:ns:app may get ns/team").review, there))
 	c.Follow()
 	<-s.begun
 	s.of("serviceaccounts ns/manager").Listed([]metav1.Object{object("1")})

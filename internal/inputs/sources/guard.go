@@ -30,12 +30,13 @@ type Review func(context.Context, *authorizationv1.SubjectAccessReview) error
 // most reads need no question. It is safe for concurrent use.
 type Guard struct {
 	review  Review
+	get     Get
 	answers *cache.LRUExpireCache
 }
 
-// NewGuard returns a Guard that asks by review.
-func NewGuard(review Review) *Guard {
-	return &Guard{review: review, answers: cache.NewLRUExpireCache(secretAnswers)}
+// NewGuard returns a Guard that asks by review, and reads accounts by get.
+func NewGuard(review Review, get Get) *Guard {
+	return &Guard{review: review, get: get, answers: cache.NewLRUExpireCache(secretAnswers)}
 }
 
 type question struct {
@@ -77,14 +78,21 @@ func (g *Guard) ask(ctx context.Context, q question) (allowed bool, err error) {
 	if answer, known := g.answers.Get(q); known {
 		return answer.(bool), nil
 	}
+	// Rights may be bound to a name that no account has any more.
+	account, err := g.get(ctx, Ref{Kind: KindServiceAccount, Namespace: q.account.Namespace, Name: q.account.Name})
+	if err != nil {
+		return false, fmt.Errorf("read %s: %w", q.account, err)
+	}
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: q.account.User(), Groups: append(serviceaccount.MakeGroupNames(q.account.Namespace), user.AllAuthenticated),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: q.secret.Namespace, Verb: "get", Version: "v1", Resource: corev1.ResourceSecrets.String(), Name: q.secret.Name,
 		},
 	}}
-	if err := g.review(ctx, review); err != nil {
-		return false, fmt.Errorf("ask whether %s may get %s: %w", q.account, q.secret, err)
+	if account != nil {
+		if err := g.review(ctx, review); err != nil {
+			return false, fmt.Errorf("ask whether %s may get %s: %w", q.account, q.secret, err)
+		}
 	}
 	kept := secretRefusalKept
 	if review.Status.Allowed {

@@ -34,6 +34,34 @@ func (r reviewer) review(_ context.Context, review *authorizationv1.SubjectAcces
 	return nil
 }
 
+// there is a cluster with every account.
+func there(context.Context, Ref) (*Object, error) { return &Object{}, nil }
+
+// Rights that are bound to the name of an account which does not exist any more open nothing.
+func TestGuardOfDeletedAccounts(t *testing.T) {
+	t.Parallel()
+	app, db := objects.Account{Namespace: "team", Name: "app"}, Ref{Kind: KindSecret, Namespace: "team", Name: "db"}
+	for reason, tc := range map[string]struct {
+		account *Object
+		err     error
+		want    error
+	}{
+		"it exists":               {account: &Object{}},
+		"it was deleted":          {want: &ForbiddenError{app, db}},
+		"whether it is not known": {err: context.DeadlineExceeded, want: context.DeadlineExceeded},
+	} {
+		g := NewGuard(reviewer("system:serviceaccount:team:app may get team/db").review, func(_ context.Context, ref Ref) (*Object, error) {
+			if ref != (Ref{Kind: KindServiceAccount, Namespace: "team", Name: "app"}) {
+				return nil, errors.New("another object")
+			}
+			return tc.account, tc.err
+		})
+		if err := g.Check(t.Context(), app, db); !errors.Is(err, tc.want) && (err == nil || tc.want == nil || err.Error() != tc.want.Error()) {
+			t.Errorf("%s: %v, want %v", reason, err, tc.want)
+		}
+	}
+}
+
 // Answers are kept per account and Secret, those of the right for longer than others, and errors not at all.
 func TestGuard(t *testing.T) {
 	t.Parallel()
@@ -44,7 +72,7 @@ func TestGuard(t *testing.T) {
 		g := NewGuard(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
 			asked++
 			return errors.Join(fails, rights.review(ctx, review))
-		})
+		}, there)
 		check := func(account objects.Account, ref Ref, allowed bool, questions int) {
 			t.Helper()
 			before := asked
@@ -89,7 +117,7 @@ func TestReadForAccounts(t *testing.T) {
 		read++
 		return &Object{Data: map[string][]byte{"config": []byte("a: " + ref.Name)}}, nil
 	}
-	g := NewGuard(reviewer("system:serviceaccount:team:app may get team/mine").review)
+	g := NewGuard(reviewer("system:serviceaccount:team:app may get team/mine").review, there)
 	app := objects.Account{Namespace: "team", Name: "app"}
 	from := func(name string) *corev1alpha1.PackageSpec {
 		return &corev1alpha1.PackageSpec{ConfigFrom: []corev1alpha1.ValueSource{
