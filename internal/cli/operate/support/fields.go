@@ -1,10 +1,12 @@
 package support
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
@@ -116,6 +118,17 @@ func shown(value any, f fields, show func(string) string) any {
 	return value
 }
 
+const sensitiveDigits = 8 // of a number that may be a password; ports, sizes and times are shorter
+
+// numberOf writes a number as texts do.
+func numberOf(value any) string {
+	if number, whole := value.(int64); whole {
+		return strconv.FormatInt(number, 10)
+	}
+	number, _ := value.(float64)
+	return strconv.FormatFloat(number, 'f', -1, 64)
+}
+
 // Sensitive returns the values of an object that no text of the archive may quote: those of its config, and the data of Secrets
 // among its objects.
 func Sensitive(object map[string]any) (found []string) {
@@ -132,6 +145,10 @@ func Sensitive(object map[string]any) (found []string) {
 			}
 		case string:
 			found = append(found, value)
+		case int64, float64:
+			if number := numberOf(value); len(number) >= sensitiveDigits {
+				found = append(found, number)
+			}
 		}
 	}
 	var walk func(value any)
@@ -157,7 +174,7 @@ func Sensitive(object map[string]any) (found []string) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	if text, ok := annotations[corev1alpha1.PackageConfigAnnotation].(string); ok {
 		var config any
-		if json.Unmarshal([]byte(text), &config) == nil {
+		if utiljson.Unmarshal([]byte(text), &config) == nil {
 			leaves(config)
 		}
 	}

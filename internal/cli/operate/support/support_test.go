@@ -9,11 +9,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/operate/support"
+	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -165,5 +168,20 @@ func TestArchive(t *testing.T) {
 	}
 	if files["support/versions.json"] != "{}" || total > support.MaxBytes+len(contents) {
 		t.Errorf("%d bytes", total)
+	}
+}
+
+// A number may be a password; ports and times are shorter.
+func TestNumbersAreRedacted(t *testing.T) {
+	t.Parallel()
+	annotated := map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1alpha1.PackageConfigAnnotation: `{"old":20110815123456789,"rate":12345678.5}`}}}
+	found := append(support.Sensitive(annotated), support.Sensitive(map[string]any{"spec": map[string]any{"config": map[string]any{"pin": int64(4711081512), "float": 987654321.0, "port": int64(8443)}}})...)
+	slices.Sort(found)
+	if want := []string{"12345678.5", "20110815123456789", "4711081512", "987654321"}; !slices.Equal(found, want) {
+		t.Errorf("got %v, want %v", found, want)
+	}
+	const text = "the login with 4711081512 at port 8443 failed"
+	if got := support.NewRedactor(found, nil).Text(text); got != strings.Replace(text, "4711081512", sensitive.Mark, 1) {
+		t.Errorf("%s", got)
 	}
 }
