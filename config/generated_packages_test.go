@@ -19,11 +19,11 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// generates is an authorizer by which a user may generate packages in the cluster, and do nothing else there.
-type generates bool
+// generates is an authorizer by which a user may generate packages in the cluster, do everything, or do nothing there.
+type generates string
 
 func (g generates) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if bool(g) && a.GetVerb() == "generate" && a.GetAPIGroup() == corev1alpha1.GroupName && a.GetResource() == "packages" && a.GetNamespace() == "" {
+	if (g == "all" || string(g) == a.GetVerb()) && a.GetAPIGroup() == corev1alpha1.GroupName && a.GetResource() == "packages" && a.GetNamespace() == "" {
 		return authorizer.DecisionAllow, "", nil
 	}
 	return authorizer.DecisionNoOpinion, "", nil
@@ -110,11 +110,14 @@ func TestGeneratedPackagesPolicy(t *testing.T) {
 				may     generates
 				manager bool
 			}{
-				"a user":                       {"someone", false, false},
-				"an administrator":             {"kubernetes-admin", true, false},
-				"a service account":            {"system:serviceaccount:team-a:tenant", false, false},
-				"the manager":                  {"system:serviceaccount:package-operator-system:lockstep-manager", true, true},
-				"the manager, named otherwise": {"system:serviceaccount:elsewhere:engine", true, true},
+				"a user":                       {"someone", "", false},
+				"an administrator":             {"kubernetes-admin", "all", false},
+				"a service account":            {"system:serviceaccount:team-a:tenant", "", false},
+				"an account with all rights":   {"system:serviceaccount:flux-system:kustomize-controller", "all", false},
+				"the manager":                  {"system:serviceaccount:package-operator-system:lockstep-manager", "generate", true},
+				"the manager with all rights":  {"system:serviceaccount:package-operator-system:lockstep-manager", "all", true},
+				"the manager without a role":   {"system:serviceaccount:package-operator-system:lockstep-manager", "", false},
+				"the manager, named otherwise": {"system:serviceaccount:elsewhere:engine", "generate", true},
 			} {
 				want := tc.refused
 				if as.manager {
