@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +35,7 @@ func (c *Conflict) Reason() string {
 	if c.More > 0 {
 		more = fmt.Sprintf(" (and %d more objects are claimed by others)", c.More)
 	}
-	command := fmt.Sprintf("kubectl package release %s/%s", strings.ToLower(c.Key.Kind), c.Key.Name)
+	command := "kubectl package release " + word(strings.ToLower(c.Key.Kind)+"/"+c.Key.Name)
 	if c.Holder.Namespace != "" {
 		command += " -n " + c.Holder.Namespace
 	}
@@ -47,6 +48,17 @@ func (c *Conflict) Reason() string {
 		over = "; spec.collisionProtection: None here takes it over"
 	}
 	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (%s)%s", c.Holder, more, command, over)
+}
+
+// plain are texts that are one word of any shell.
+var plain = regexp.MustCompile(`^[A-Za-z0-9/.:_-]+$`)
+
+// word quotes the name of an object for a shell: a role may have any name, which the author of a package chooses.
+func word(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // Overrules reports whether an owner with collisionProtection None precedes the holder of

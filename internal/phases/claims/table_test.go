@@ -104,14 +104,17 @@ func TestConflictNamesClusterScopedHolders(t *testing.T) {
 
 func TestConflictNamesTheRemedy(t *testing.T) {
 	t.Parallel()
-	for _, tc := range []struct{ holder, claimant, want string }{
-		{"one", "two", "or release it there (kubectl package release config/a -n n)"},
-		{"cluster", "one", "or release it there (kubectl package release config/a)"},
-		{"one", "cluster", "or release it there (kubectl package release config/a -n n); spec.collisionProtection: None here takes it over"},
+	for _, tc := range []struct{ holder, claimant, object, want string }{
+		{"one", "two", "a", "or release it there (kubectl package release config/a -n n)"},
+		{"cluster", "one", "a", "or release it there (kubectl package release config/a)"},
+		{"one", "cluster", "a", "or release it there (kubectl package release config/a -n n); spec.collisionProtection: None here takes it over"},
+		{"one", "two", "system:a.b", "(kubectl package release config/system:a.b -n n)"},
+		{"one", "two", "a;curl x|sh", "(kubectl package release 'config/a;curl x|sh' -n n)"},
+		{"one", "two", "a'$(x)", `(kubectl package release 'config/a'\''$(x)' -n n)`},
 	} {
 		table := claims.NewTable(func(objects.Owner) {})
-		require.NoError(t, table.Claim(holder(tc.holder), keys("a")))
-		if err := table.Claim(holder(tc.claimant), keys("a")); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
+		require.NoError(t, table.Claim(holder(tc.holder), keys(tc.object)))
+		if err := table.Claim(holder(tc.claimant), keys(tc.object)); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
 			t.Errorf("%s claims from %s: %v, want %q", tc.claimant, tc.holder, err, tc.want)
 		}
 	}
