@@ -6,6 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
@@ -31,6 +35,8 @@ func TestRestricted(t *testing.T) {
 		{true, request{verb: "generate", group: corev1alpha1.GroupName, resource: "packages"}},
 		{true, request{verb: "create", group: "events.k8s.io", resource: "events"}},
 		{true, request{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"}},
+		{true, request{verb: "list", group: corev1alpha1.GroupName, resource: "packages"}},
+		{false, request{verb: "list", group: "example.com", resource: "anything"}},
 		{false, request{verb: "create", group: "apps", resource: "deployments"}},
 		{false, request{verb: "create", group: "", resource: "secrets"}},
 		{false, request{verb: "patch", group: "", resource: "configmaps"}},
@@ -56,6 +62,43 @@ func TestRestricted(t *testing.T) {
 	for _, o := range objects {
 		if b, is := o.(*rbacv1.ClusterRoleBinding); is && (b.RoleRef.Name == impersonator.Name || b.RoleRef.Name == "lockstep-secret-values") {
 			t.Errorf("%s is bound in the whole cluster", b.RoleRef.Name)
+		}
+	}
+}
+
+// get on a subresource can be more than a read: it runs commands in containers, and connects to Services and kubelets.
+func TestRestrictedReadsNoSubresources(t *testing.T) {
+	t.Parallel()
+	role := find[*rbacv1.ClusterRole](t, with(t, config.FolderRestricted), config.ServiceAccount)
+	for _, resource := range []string{"nodes/proxy", "pods/exec", "pods/attach", "pods/portforward", "pods/proxy", "services/proxy"} {
+		for _, verb := range []string{"get", "create"} {
+			if is, _ := validation.Covers(role.Rules, []rbacv1.PolicyRule{{Verbs: []string{verb}, APIGroups: []string{""}, Resources: []string{resource}}}); is {
+				t.Errorf("it has %s on %s", verb, resource)
+			}
+		}
+	}
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.APIGroups, "*") || slices.Contains(rule.Resources, "*") && !slices.Equal(rule.APIGroups, []string{corev1alpha1.GroupName}) || slices.Contains(rule.Verbs, "*") {
+			t.Errorf("a rule covers more than it names: %v", rule)
+		}
+	}
+}
+
+// The manager compares objects of every kind of Kubernetes with packages.
+func TestRestrictedReadsKindsOfKubernetes(t *testing.T) {
+	t.Parallel()
+	role := find[*rbacv1.ClusterRole](t, with(t, config.FolderRestricted), config.ServiceAccount)
+	known := clientgoscheme.Scheme.AllKnownTypes()
+	for gvk := range known {
+		_, listed := known[gvk.GroupVersion().WithKind(gvk.Kind+"List")]
+		if !listed || gvk.Version == runtime.APIVersionInternal || gvk.Group == "extensions" || gvk.Kind == "APIGroup" || gvk.Kind == "ComponentStatus" {
+			continue
+		}
+		resource, _ := meta.UnsafeGuessKindToResource(gvk)
+		for _, verb := range []string{"get", "list", "watch"} {
+			if !allows(role.Rules, request{verb: verb, group: gvk.Group, resource: resource.Resource}) {
+				t.Errorf("it may not %s %s", verb, resource)
+			}
 		}
 	}
 }

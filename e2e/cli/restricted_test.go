@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -109,7 +110,8 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user.Spec.User}},
 	})
 	image := env.Push(t, "restricted-operator:v1", harness.Files{
-		"manifest.yaml": harness.Manifest("operator", []string{"p"}, "  permissions: {serviceAccountName: web, rules: [{verbs: [get], apiGroups: [''], resources: [pods]}], aggregateTo: [view, edit]}\n"),
+		"manifest.yaml": harness.Manifest("operator", []string{"p", "q"}, "  permissions: {serviceAccountName: web, rules: [{verbs: [get], apiGroups: [''], resources: [pods]}], aggregateTo: [view, edit]}\n"),
+		"widget.yaml":   "apiVersion: " + group + "/v1\nkind: Widget\nmetadata:\n  name: a\n  namespace: " + corev1alpha1.DefaultNamespace + "\n  annotations: {package-operator.run/phase: q}\n",
 		"crd.yaml":      strings.Replace(harness.Definition(group, "Widget", "widgets", "v1", "Namespaced"), "annotations: {", "annotations: {package-operator.run/phase: p, ", 1),
 	})
 	pkg := harness.ClusterPackage("operator", image)
@@ -118,8 +120,21 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 	if c := env.WaitCondition(t, "", "operator", corev1alpha1.ConditionInvalid, "True"); c.Reason != corev1alpha1.ReasonServiceAccountRequired || !strings.Contains(c.Message, "ClusterPackages only as a ServiceAccount") {
 		t.Errorf("without an account: %+v", c)
 	}
-	grant(t, env, "clusterpackage/operator", "--account", "deployer")
+	var reader *unstructured.Unstructured
+	for _, u := range printed(t, env, "clusterpackage/operator", "--account", "deployer") {
+		if u.GetLabels()["package-operator.run/aggregate-to-manager"] == "true" {
+			reader = u
+			continue
+		}
+		require.NoError(t, env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("admin"), client.ForceOwnership))
+	}
+	if reader == nil || reader.GetName() != "lockstep-manager-reads-widgets."+group {
+		t.Fatalf("the roles do not let the manager read widgets: %v", reader)
+	}
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), reader) })
 	harness.Edit(t, env, pkg, func(p *corev1alpha1.ClusterPackage) { p.Spec.ServiceAccountName = "deployer" })
+	says(t, env, "", "operator", `cannot list resource "widgets" in API group "`+group+`"`)
+	require.NoError(t, env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(reader), client.FieldOwner("admin"), client.ForceOwnership))
 	env.WaitAvailable(t, "", "operator")
 	harness.Eventually(t, harness.Patience, "the user's rights", func(ctx context.Context) error {
 		review := user.DeepCopy()

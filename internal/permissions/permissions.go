@@ -102,6 +102,23 @@ func Kinds(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 	return rules
 }
 
+// Unread returns the resources of the objects that the holder of rules may not read.
+func Unread(r Request, held []rbacv1.PolicyRule) []schema.GroupResource {
+	c := newComputation(r)
+	unread := sets.New[schema.GroupResource]()
+	for _, u := range r.Objects {
+		if resource := c.resourceOf(u); !covered(held, Reads(resource)) {
+			unread.Insert(resource)
+		}
+	}
+	return slices.SortedFunc(maps.Keys(unread), func(a, b schema.GroupResource) int { return cmp.Compare(a.String(), b.String()) })
+}
+
+// Reads is the right to read all objects of a resource.
+func Reads(resource schema.GroupResource) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}}
+}
+
 type computation struct {
 	Request
 	kinds    map[schema.GroupKind]Kind

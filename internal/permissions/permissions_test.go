@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -239,6 +240,50 @@ func TestRoles(t *testing.T) {
 	for _, want := range []string{"kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "kind: Role\n", "kind: RoleBinding\n", "name: package-web\n", "  namespace: shop\n", "    name: deployer\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}
+
+// A manager with few rights lacks the reads of kinds that are not those of Kubernetes, once for each resource.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	object := func(apiVersion, kind, name string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{}
+		u.SetAPIVersion(apiVersion)
+		u.SetKind(kind)
+		u.SetName(name)
+		return u
+	}
+	geese := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "geese.example.com")
+	geese.Object["spec"] = map[string]any{"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "geese", "kind": "Goose"}}
+	r := Request{
+		Objects: []*unstructured.Unstructured{
+			object("v1", "ConfigMap", "a"), object("example.com/v1", "Goose", "a"), object("example.com/v1", "Goose", "b"), object("example.org/v1", "Ox", "a"), object("example.net/v1", "Cat", "a"), geese,
+		},
+		Kinds: map[schema.GroupKind]Kind{{Group: "example.org", Kind: "Ox"}: {Resource: "oxen"}},
+	}
+	reads := func(group string, resources ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{group}, Resources: resources}
+	}
+	core, definitions := reads("", "configmaps"), reads("apiextensions.k8s.io", "*")
+	for reason, tc := range map[string]struct {
+		held []rbacv1.PolicyRule
+		want []string
+	}{
+		"a manager with all rights": {held: []rbacv1.PolicyRule{reads("*", "*")}},
+		"few rights":                {held: []rbacv1.PolicyRule{core, definitions}, want: []string{"cats.example.net", "geese.example.com", "oxen.example.org"}},
+		"one is held":               {held: []rbacv1.PolicyRule{core, definitions, reads("example.com", "geese")}, want: []string{"cats.example.net", "oxen.example.org"}},
+		"get alone": {
+			held: []rbacv1.PolicyRule{core, definitions, reads("example.net", "cats"), reads("example.org", "oxen"), {Verbs: []string{"get"}, APIGroups: []string{"example.com"}, Resources: []string{"geese"}}},
+			want: []string{"geese.example.com"},
+		},
+	} {
+		var got []string
+		for _, resource := range Unread(r, tc.held) {
+			got = append(got, resource.String())
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %v, want %v", reason, got, tc.want)
 		}
 	}
 }

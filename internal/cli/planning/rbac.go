@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +44,8 @@ Arguments and flags are those of plan. The roles of an installed package also co
 are not archived, and those of the package of --from.
 
 RBAC cannot limit create to names. Rights in a namespace that the package brings are in the ClusterRole.
-Whoever writes roles needs what they grant. More: docs/administrate/accounts.md`,
+If the manager has few rights, ClusterRoles let it read the kinds. Whoever writes roles needs what they
+grant. More: docs/administrate/accounts.md`,
 		Example: `  # An account for a package that is to be installed
   kubectl package rbac shop.example.com shop -n shop --account deployer >roles.yaml
   kubectl apply -f roles.yaml
@@ -96,6 +98,11 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		planned.warnings = append(planned.warnings, w.String())
 	}
 	roles := permissions.Roles(scopes, planned.rolesName(), planned.subjects(accounts))
+	readers, err := planned.readers(ctx, request)
+	if err != nil {
+		return cl.Explain("cannot tell which kinds the manager may read", err)
+	}
+	roles = append(roles, readers...)
 	switch {
 	case len(roles) == 0:
 		warnings = append(warnings, planned.Target.String()+" has no objects, and needs no rights")
@@ -110,6 +117,36 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		out = output.YAML()
 	}
 	return out.Print(c.Streams.Out, output.List{Items: roles})
+}
+
+// The manager of config/restricted reads the kinds in its ClusterRole, and those of ClusterRoles with the label.
+const (
+	managerRole          = "lockstep-manager"
+	aggregateToManager   = "package-operator.run/aggregate-to-manager"
+	managerReadsResource = "lockstep-manager-reads-"
+)
+
+// readers are ClusterRoles, one for each resource that the manager may not read. They do not depend on the package, which may share its
+// kinds with others. If the user may not read the manager's role, there are none.
+func (p *Planned) readers(ctx context.Context, r permissions.Request) (roles []any, err error) {
+	live, manager := &unstructured.Unstructured{}, &rbacv1.ClusterRole{}
+	live.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	if err := p.Client.Get(ctx, client.ObjectKey{Name: managerRole}, live); err != nil {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, manager); err != nil {
+		return nil, err
+	}
+	for _, resource := range permissions.Unread(r, manager.Rules) {
+		role := rbacv1.ClusterRole{Rules: []rbacv1.PolicyRule{permissions.Reads(resource)}}
+		role.APIVersion, role.Kind = rbacv1.SchemeGroupVersion.String(), "ClusterRole"
+		role.Name, role.Labels = managerReadsResource+resource.String(), map[string]string{aggregateToManager: "true"}
+		roles = append(roles, role)
+	}
+	return roles, nil
 }
 
 // rolesName is the name of the roles: that of the package behind its kind, since both kinds may have roles in one namespace.

@@ -99,7 +99,10 @@ PREFIX/registry.example.com/web:v1. Digests stay, so packages, locks and signatu
 
 It prints ImageConfigs that redirect packages, repositories and workload images to the mirror
 (docs/trust.md), and the flag that does so for packages alone. A damaged bundle is refused before
-anything is pushed. It needs room for the bundle once in TMPDIR.`,
+anything is pushed. It needs room for the bundle once in TMPDIR.
+
+Its index decides which tags below PREFIX are overwritten: load the file of a stranger below a PREFIX of
+its own, and run kubectl package verify on its images there before you use them.`,
 		Example: `  kubectl package bundle load web.tar --to mirror.example.com/packages`,
 		Args:    command.Takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
