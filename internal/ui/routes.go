@@ -16,13 +16,11 @@ import (
 
 const pageReadTimeout = 10 * time.Second // of a request
 
-// view is what a page shows, and when that changes.
+// view is what a page shows, and when that changes. What it holds ends with the request.
 type view struct {
 	draw func(page.Frame) *page.Page
 	// subscribe is nil for a page that does not change.
 	subscribe func() (<-chan struct{}, func())
-	// release ends what the view holds; it may be nil.
-	release func()
 }
 
 // notFound is an error of a page that does not exist.
@@ -65,9 +63,6 @@ func (s *server) show(w http.ResponseWriter, r *http.Request, open func(*http.Re
 	if err != nil {
 		s.fail(w, err)
 		return
-	}
-	if v.release != nil {
-		defer v.release()
 	}
 	write(w, http.StatusOK, v.draw(s.frame()))
 }

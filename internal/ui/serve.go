@@ -39,7 +39,7 @@ type server struct {
 func newServer(ctx context.Context, cl *cluster.Cluster, host string, closed func()) *server {
 	s := &server{
 		cluster: cl, ctx: ctx, streams: make(chan struct{}, pageStreams),
-		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
+		board: watches.Start(ctx, cl), details: watches.NewDetails(cl),
 	}
 	s.guard = guard.New(host, page.Door{}, serving.Hold(s.routes()), closed)
 	return s

@@ -20,7 +20,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -406,22 +405,5 @@ func TestPackagePage(t *testing.T) {
 	}
 	if got, _ := b.get("packages/shop/web"); got != http.StatusNotFound {
 		t.Errorf("after the deletion: %d", got)
-	}
-}
-
-// So many packages are watched at a time, and one that no page shows makes room.
-func TestObserversAreBounded(t *testing.T) {
-	t.Parallel()
-	var objects []client.Object
-	for i := range watches.MaxObservers + 3 {
-		pkg := webPackage()
-		pkg.Name, pkg.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprint(i))
-		objects = append(objects, pkg)
-	}
-	b := serve(t, clustertest.FakeCluster(t, objects...))
-	for i := range objects {
-		if status, text := b.get(fmt.Sprintf("packages/shop/web-%d", i)); status != http.StatusOK {
-			t.Errorf("package %d: %d %s", i, status, text)
-		}
 	}
 }

@@ -32,9 +32,6 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 		_ = out.send("gone", []byte("{}"))
 		return
 	}
-	if v.release != nil {
-		defer v.release()
-	}
 	s.follow(r.Context(), out, v, digests(r))
 }
 

@@ -37,15 +37,11 @@ func (s *server) one(r *http.Request) (view, error) {
 	if pkg == nil {
 		return view{}, notFound(fmt.Sprintf("There is no %s, as far as you may read.", t))
 	}
-	detail, err := s.details.Open(t, pkg.GetUID())
-	if err != nil {
-		return view{}, err
-	}
+	detail := s.details.Open(r.Context(), t, pkg.GetUID())
 	ctx, cancel := context.WithTimeout(r.Context(), pageReadTimeout)
 	defer cancel()
 	detail.Await(ctx, causePatience)
 	if o, known := detail.Observed(); !known || o.State.Target.Name == "" {
-		detail.Release()
 		return view{}, errors.New(cmp.Or(o.Note, t.String()+" was not read in time: reload the page, or look at the API server: kubectl get --raw '/readyz?verbose'"))
 	}
 	icon := s.icon(ctx, pkg)
@@ -58,7 +54,7 @@ func (s *server) one(r *http.Request) (view, error) {
 			o.Icon = icon
 			return page.PackageOf(f, o)
 		},
-		subscribe: detail.Subscribe, release: detail.Release,
+		subscribe: detail.Subscribe,
 	}, nil
 }
 

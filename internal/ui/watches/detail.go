@@ -3,7 +3,6 @@ package watches
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -21,122 +20,45 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
-// How often and for how many packages pages are drawn.
 const (
-	Interval     = 250 * time.Millisecond // between two pieces of a stream: what changes more often is not read
-	MaxObservers = 16                     // packages that are watched with their revisions at a time, a stream each and those just left
+	Interval = 250 * time.Millisecond // between two pieces of a stream: what changes more often is not read
 
-	pageObserverIdle = 30 * time.Second // after which a package is watched no more that no page shows
-	pageDiagnosis    = 20 * time.Second // of the search for a cause
+	pageDiagnosis = 20 * time.Second // of the search for a cause
 )
 
-// Details are the packages that are looked at.
+// Details open packages to look at.
 type Details struct {
-	ctx     context.Context
 	cluster *cluster.Cluster
 
-	mu   sync.Mutex
-	open map[types.UID]*Detail
+	mu sync.Mutex
 	// all is a client for all kinds; its discovery is made once.
 	all client.Client
 }
 
-// NewDetails returns an empty set, whose watches end with ctx.
-func NewDetails(ctx context.Context, cl *cluster.Cluster) *Details {
-	return &Details{ctx: ctx, cluster: cl, open: map[types.UID]*Detail{}}
-}
+// NewDetails returns those of a cluster.
+func NewDetails(cl *cluster.Cluster) *Details { return &Details{cluster: cl} }
 
 // Detail is one package with its revisions, by two watches of its own.
 type Detail struct {
 	details *Details
 	target  progress.Target
-	uid     types.UID
-	cancel  context.CancelFunc
 	topic   topic
-	// holders and idle are guarded by details.
-	holders int
-	idle    *time.Timer
 
 	mu    sync.Mutex
 	shown page.Observed
 	// ready: the package was read; complete: its revisions were, too.
 	ready, complete bool
-	// examined is the state of the package and its revision that the cause is of; searching is set during a search.
+	// latest is what was observed last, and examined the state of it that the cause is of; searching is set during a search.
+	latest    progress.Snapshot
 	examined  string
 	searching bool
-	// again searches for what a search has not found: it failed or took too long, or the state changed during it. It is called
-	// with the lock, and nil where there is nothing to search for.
-	again func()
 }
 
-// Open watches a package, or uses the watches that are open. It is released by Release.
-func (d *Details) Open(t progress.Target, uid types.UID) (*Detail, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	one := d.open[uid]
-	if one == nil {
-		if err := d.makeRoom(); err != nil {
-			return nil, err
-		}
-		one = &Detail{details: d, target: t, uid: uid}
-		var ctx context.Context
-		ctx, one.cancel = context.WithCancel(d.ctx)
-		d.open[uid] = one
-		go one.run(ctx, d.cluster.Observe(ctx, t, uid))
-	}
-	one.retry()
-	one.holders++
-	if one.idle != nil {
-		one.idle.Stop()
-	}
-	return one, nil
-}
-
-// retry searches for a cause that was not found when it was searched for.
-func (o *Detail) retry() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.searching && o.again != nil {
-		o.again()
-	}
-}
-
-// makeRoom ends the watches of a package that no page shows where there are too many.
-func (d *Details) makeRoom() error {
-	for uid, one := range d.open {
-		if len(d.open) < MaxObservers {
-			return nil
-		}
-		if one.holders == 0 {
-			d.end(uid, one)
-		}
-	}
-	if len(d.open) >= MaxObservers {
-		return fmt.Errorf("%d packages are looked at already: close other tabs of this page", MaxObservers)
-	}
-	return nil
-}
-
-func (d *Details) end(uid types.UID, one *Detail) {
-	one.cancel()
-	delete(d.open, uid)
-}
-
-// Release ends the watches, unless they are opened again soon.
-func (o *Detail) Release() {
-	d := o.details
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if o.holders--; o.holders > 0 {
-		return
-	}
-	o.idle = time.AfterFunc(pageObserverIdle, func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if o.holders == 0 && d.open[o.uid] == o {
-			d.end(o.uid, o)
-		}
-	})
+// Open watches a package until ctx ends.
+func (d *Details) Open(ctx context.Context, t progress.Target, uid types.UID) *Detail {
+	one := &Detail{details: d, target: t}
+	go one.run(ctx, d.cluster.Observe(ctx, t, uid))
+	return one
 }
 
 // Subscribe returns a channel that is sent to after one or more changes, and its end.
@@ -231,30 +153,20 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap p
 	o.examine(ctx, snap)
 }
 
-// examine looks for the cause of a package that is not available, once for each state, and again where it was not found and the
-// package is opened again. It is called with the lock.
+// examine looks for the cause of a package that is not available, once for each state. It is called with the lock.
 func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 	state := snap.Package.GetResourceVersion()
 	if snap.Set != nil {
 		state += "/" + snap.Set.GetResourceVersion()
 	}
 	if o.shown.Report.Summary == progress.SummaryAvailable {
-		o.shown.Cause, o.shown.CauseNote, o.examined, o.again = nil, "", "", nil
+		o.shown.Cause, o.shown.CauseNote, o.examined = nil, "", ""
 		return
 	}
-	search := func() { o.search(ctx, state, snap) }
-	switch {
-	case o.examined == state:
-	case o.searching:
-		o.again = search
-	default:
-		search()
+	if o.latest = snap; o.searching || o.examined == state {
+		return
 	}
-}
-
-// search looks for the cause of a state. It is called with the lock, and not during another search.
-func (o *Detail) search(ctx context.Context, state string, snap progress.Snapshot) {
-	o.searching, o.examined, o.again = true, state, nil
+	o.searching, o.examined = true, state
 	go func() {
 		var d *diagnose.Diagnosis
 		err := panics.Guard(ctx, "looking for the cause", func() (err error) {
@@ -266,14 +178,8 @@ func (o *Detail) search(ctx context.Context, state string, snap progress.Snapsho
 		if o.shown.Cause, o.shown.CauseNote = d, ""; err != nil {
 			o.shown.CauseNote = err.Error()
 		}
-		switch {
-		case o.shown.Report.Summary == progress.SummaryAvailable:
-			o.shown.Cause, o.shown.CauseNote = nil, ""
-		case ctx.Err() != nil:
-		case o.again != nil: // it changed meanwhile
-			o.again()
-		case err != nil:
-			o.again = func() { o.search(ctx, state, snap) }
+		if ctx.Err() == nil {
+			o.examine(ctx, o.latest) // it may have changed meanwhile
 		}
 		o.mu.Unlock()
 		o.topic.publish()

@@ -2,7 +2,6 @@ package watches
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,16 +41,14 @@ func gatedDetails(t *testing.T, gate func(context.Context) error) (*Details, *cl
 	pkg.Status.Conditions = []metav1.Condition{clustertest.Condition("Invalid", "True", "ConfigInvalid", "config.title is missing")}
 	cl := clustertest.FakeCluster(t, pkg)
 	cl.WithWatch = &gated{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, gate: gate}
-	d := NewDetails(t.Context(), cl)
+	d := NewDetails(cl)
 	d.all = cl
 	return d, cl
 }
 
 func open(t *testing.T, d *Details) *Detail {
 	t.Helper()
-	one, err := d.Open(progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}, "web")
-	require.NoError(t, err)
-	return one
+	return d.Open(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}, "web")
 }
 
 // observed waits until the shown state is the wanted one.
@@ -80,29 +77,6 @@ func because(cause string) func(page.Observed) bool {
 	}
 }
 
-// A search for the cause that failed is repeated when the package is opened again, though nothing has changed; one that succeeded
-// is not.
-func TestFailedSearchIsRepeated(t *testing.T) {
-	t.Parallel()
-	var searches atomic.Int32
-	d, _ := gatedDetails(t, func(context.Context) error {
-		if searches.Add(1) == 1 {
-			return errors.New("connection reset")
-		}
-		return nil
-	})
-	one := open(t, d)
-	observed(t, one, func(o page.Observed) bool { return strings.Contains(o.CauseNote, "connection reset") })
-	one.Release()
-	again := open(t, d)
-	again.Await(t.Context(), 20*time.Second)
-	observed(t, again, because("config.title is missing"))
-	open(t, d).Await(t.Context(), 20*time.Second)
-	if n := searches.Load(); n != 2 {
-		t.Errorf("%d searches", n)
-	}
-}
-
 // A package that changes during the search for its cause is searched again.
 func TestChangeDuringSearch(t *testing.T) {
 	t.Parallel()
@@ -127,7 +101,7 @@ func TestChangeDuringSearch(t *testing.T) {
 	observed(t, one, because("config.replicas is negative"))
 }
 
-// A panic of the search for a cause is a note of the page, which goes on: the next search finds it.
+// A panic of the search for a cause is a note of the page, which goes on: the page that is loaded next finds it.
 func TestPanicOfSearch(t *testing.T) {
 	t.Parallel()
 	var searches atomic.Int32
@@ -140,6 +114,5 @@ func TestPanicOfSearch(t *testing.T) {
 	observed(t, open(t, d), func(o page.Observed) bool {
 		return strings.Contains(o.CauseNote, "looking for the cause failed by a defect") && !strings.Contains(o.CauseNote, "s3cret")
 	})
-	open(t, d)
 	observed(t, open(t, d), because("config.title is missing"))
 }
