@@ -2,6 +2,7 @@ package objectdiff
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aymanbagabas/go-udiff/lcs"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -158,69 +160,29 @@ const wholeList = 80
 // changes none. Elements between the same neighbours are matched by position.
 func (d *differ) unnamed(path string, before, after []any) {
 	at := func(i int) string { return path + "[" + strconv.Itoa(i) + "]" }
-	i, j := 0, 0
-	for _, same := range append(common(before, after), [2]int{len(before), len(after)}) {
-		for i < same[0] && j < same[1] {
+	for _, part := range lcs.DiffLines(texts(before), texts(after)) {
+		i, j := part.Start, part.ReplStart
+		for ; i < part.End && j < part.ReplEnd; i, j = i+1, j+1 {
 			d.values(at(j), Elements, before[i], after[j])
-			i, j = i+1, j+1
 		}
-		for ; i < same[0]; i++ {
+		for ; i < part.End; i++ {
 			d.add(at(i), before[i], nil)
 		}
-		for ; j < same[1]; j++ {
+		for ; j < part.ReplEnd; j++ {
 			d.add(at(j), nil, after[j])
 		}
-		i, j = i+1, j+1
 	}
 }
 
-// common returns the positions of a longest common subsequence of two lists. Of very long lists only the equal ends are.
-func common(before, after []any) (pairs [][2]int) {
-	start := 0
-	for start < len(before) && start < len(after) && equal(before[start], after[start]) {
-		pairs = append(pairs, [2]int{start, start})
-		start++
+// texts are elements as JSON, which is the same for 1 and 1.0.
+func texts(list []any) []string {
+	all := make([]string, len(list))
+	for i, element := range list {
+		raw, _ := json.Marshal(element) // of what was JSON
+		all[i] = string(raw)
 	}
-	endBefore, endAfter := len(before), len(after)
-	var tail [][2]int
-	for endBefore > start && endAfter > start && equal(before[endBefore-1], after[endAfter-1]) {
-		endBefore, endAfter = endBefore-1, endAfter-1
-		tail = append(tail, [2]int{endBefore, endAfter})
-	}
-	slices.Reverse(tail)
-	rows, columns := endBefore-start, endAfter-start
-	if rows*columns > longestComparison {
-		return append(pairs, tail...)
-	}
-	length := make([][]int, rows+1)
-	for i := range length {
-		length[i] = make([]int, columns+1)
-	}
-	for i := rows - 1; i >= 0; i-- {
-		for j := columns - 1; j >= 0; j-- {
-			if equal(before[start+i], after[start+j]) {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
-		}
-	}
-	for i, j := 0, 0; i < rows && j < columns; {
-		switch {
-		case equal(before[start+i], after[start+j]):
-			pairs = append(pairs, [2]int{start + i, start + j})
-			i, j = i+1, j+1
-		case length[i+1][j] >= length[i][j+1]:
-			i++
-		default:
-			j++
-		}
-	}
-	return append(pairs, tail...)
+	return all
 }
-
-// longestComparison bounds the pairs of elements that are compared.
-const longestComparison = 250_000
 
 // keyed matches elements by their names. Their order is compared, too: in some lists it matters.
 func (d *differ) keyed(path string, names [][]string, before, after []any) {
