@@ -336,7 +336,7 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 }
 
 // A revision that was overtaken before it succeeded is archived once the newest one has written all that it had, and stays
-// while it has something else: nothing is deleted before a success.
+// while it has something else that the newest one has not.
 func TestOvertakenRevisionIsArchived(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -372,6 +372,70 @@ func TestOvertakenRevisionIsArchived(t *testing.T) {
 	awaitRollout(t, dep)
 	state(map[int64]corev1alpha1.ObjectSetLifecycleState{1: archived, 2: archived, 3: active})
 	absent(t, ns, "more")
+}
+
+// A revision that was never available, and of which the newest one has no object, is archived at once; one that was available
+// may be what serves, also if its success delay has not passed. The deployment stays available, also while an object is not gone.
+func TestFailedRevisionIsArchivedAtOnce(t *testing.T) {
+	t.Parallel()
+	const active, archived = corev1alpha1.ObjectSetLifecycleStateActive, corev1alpha1.ObjectSetLifecycleStateArchived
+	for name, ready := range map[string]bool{"failed": false, "waits for its success delay": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := env.TestNamespace(t)
+			dep := gated(ns, phase("one", configMap("serves", "v1")))
+			env.Create(t, dep)
+			awaitValue(t, ns, "serves", "v1")
+			edit(t, ns, "serves", makeReady)
+			awaitRollout(t, dep)
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+				d.Spec.Template.Spec.SuccessDelaySeconds = 3600
+				d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("second", "v2"))}
+			})
+			awaitValue(t, ns, "second", "v2")
+			sets := setsOf(t, ns)
+			second := &sets[slices.IndexFunc(sets, func(s corev1alpha1.ObjectSet) bool { return s.Spec.Revision == 2 })]
+			if ready {
+				edit(t, ns, "second", makeReady)
+				await(t, second, "to be available", func(s *corev1alpha1.ObjectSet) error {
+					return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
+				})
+			} else {
+				edit(t, ns, "second", `{"metadata":{"finalizers":["example.com/hold"]}}`)
+			}
+			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+				d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("third", "v3"))}
+			})
+			awaitValue(t, ns, "third", "v3")
+			env.Journal(t).Rest(t, ns)
+			want := map[int64]corev1alpha1.ObjectSetLifecycleState{1: active, 2: archived, 3: active}
+			if ready {
+				want[2] = active
+				awaitValue(t, ns, "second", "v2")
+			} else if get(t, ns, "second").DeletionTimestamp == nil {
+				t.Error("the object of the failed revision is not deleted")
+			}
+			got := map[int64]corev1alpha1.ObjectSetLifecycleState{}
+			for _, s := range setsOf(t, ns) {
+				got[s.Spec.Revision] = s.Spec.LifecycleState
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("the revisions are %v, want %v", got, want)
+			}
+			awaitValue(t, ns, "serves", "v1")
+			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+			if err := harness.HasCondition(dep, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable); err != nil {
+				t.Error(err)
+			}
+			if !ready {
+				edit(t, ns, "second", `{"metadata":{"finalizers":null}}`)
+				await(t, second, "to be archived", func(s *corev1alpha1.ObjectSet) error {
+					return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+				})
+				absent(t, ns, "second")
+			}
+		})
+	}
 }
 
 // A revision is archived when no object is left that only it had: an object that a

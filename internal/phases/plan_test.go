@@ -108,6 +108,30 @@ func TestSetIsHeldByWhatItControls(t *testing.T) {
 	}
 }
 
+// A revision is apart from another one if they have no object in common, also none that an agent writes.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason, older, newer string
+		want                 bool
+	}{
+		{"other objects", "\n  first: Config/a=2", "\n  first: Config/b=3", true},
+		{"a common one, in another phase", "\n  first: Config/a=2\n  second: Config/b=2", "\n  first: Config/b=3", false},
+		{"not all of the older one is known", " incomplete\n  first: Config/a=2", "\n  first: Config/b=3", false},
+		{"not all of the newer one is known", "\n  first: Config/a=2", " incomplete\n  first: Config/b=3", false},
+	} {
+		p, _, _ := planned(t, "revision app-2 claimed opened=1"+tc.older+"\nrevision app-3 claimed opened=1"+tc.newer)
+		if got := p.revision("app-2").Apart(p.revision("app-3")); got != tc.want {
+			t.Errorf("%s: %v", tc.reason, got)
+		}
+	}
+	delegates := &phases.Revision{Phases: []phases.Phase{{Name: "far", Delegated: []*objects.Desired{{Key: objects.Key{Kind: "Config", Name: "a"}}}}}}
+	plain := &phases.Revision{Phases: []phases.Phase{{Name: "near", Objects: []*objects.Desired{{Key: objects.Key{Kind: "Config", Name: "a"}}}}}}
+	if delegates.Apart(plain) || plain.Apart(delegates) {
+		t.Error("an object that an agent writes counts as of no revision")
+	}
+}
+
 // A revision that was overtaken holds nothing any more once the newest one has written all that it may have written.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()

@@ -218,6 +218,20 @@ func (r *Revision) TakenOver(by *Revision, report *Report) bool {
 	return true
 }
 
+// Apart reports whether a revision certainly has no object of another one.
+func (r *Revision) Apart(from *Revision) bool {
+	if r.incomplete || from.incomplete {
+		return false
+	}
+	for ph := range r.Phases {
+		shared := func(d *objects.Desired) bool { return from.Wants(d.Key) }
+		if slices.ContainsFunc(r.Phases[ph].Objects, shared) || slices.ContainsFunc(r.Phases[ph].Delegated, shared) {
+			return false
+		}
+	}
+	return true
+}
+
 func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }

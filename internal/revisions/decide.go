@@ -30,6 +30,10 @@ type Revision struct {
 	Former bool
 	// TakenOver means that the newest revision has all of its objects, and has written those that this one may have written.
 	TakenOver bool
+	// Apart means that the newest revision, which has begun, has none of its objects.
+	Apart bool
+	// NeverAvailable means that the revision was certainly not available at any time.
+	NeverAvailable bool
 	// Current means that the set's spec and well-known labels are those of the
 	// deployment's template.
 	Current bool
@@ -79,6 +83,8 @@ type State struct {
 	HistoryLimit int
 	// Torn means that objects that only older revisions have are gone.
 	Torn bool
+	// Retains means that objects that only older revisions have may be retained.
+	Retains bool
 	// Manual means that users activate revisions.
 	Manual bool
 	// Rejected means that the content of the template is not tried again.
@@ -101,6 +107,8 @@ type Decision struct {
 	// ascending order of revision. Archived ones own nothing any more; collected
 	// ones are deleted.
 	Pause, Resume, Archive, Collect []int
+	// Abandon are superseded revisions whose objects are removed before a newer one has succeeded; then they are history.
+	Abandon []int
 	// Activation is what becomes of requests to activate revisions, and Rollback of a
 	// deadline that was missed.
 	Activation
@@ -169,6 +177,7 @@ func Decide(s State) Decision {
 	d.Activation = activation(s, order, wanted)
 	d.Rollback = rollback(s, order, d.Current)
 	d.Archive = archivable(s, order, d.Current)
+	d.Abandon = abandonable(s, order, d.Current)
 	d.Collect = collectable(s, order)
 	return d
 }
@@ -194,6 +203,23 @@ func archivable(s State, order []int, current int) []int {
 	}
 	slices.Reverse(done)
 	return done
+}
+
+// abandonable returns the older revisions that were never available, and have nothing to hand over to the newest one: they serve
+// nobody. A revision of an earlier engine may control objects of others, and objects that are to be retained are retained after a success.
+func abandonable(s State, order []int, current int) []int {
+	if current < 0 || s.Retains || s.Revisions[current].Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused {
+		return nil
+	}
+	var failed []int
+	for _, i := range order {
+		r := &s.Revisions[i]
+		live := r.Live() && r.Opened && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStatePaused
+		if live && i != current && r.NeverAvailable && r.Apart && !r.Succeeded && !r.Former {
+			failed = append(failed, i)
+		}
+	}
+	return failed
 }
 
 // collectable returns the archived revisions beyond the limit, oldest first. Objects that

@@ -41,6 +41,7 @@ func TestDecide(t *testing.T) {
 	deleting := func(r *revisions.Revision) { r.Deleting = true }
 	outdated := func(r *revisions.Revision) { r.Current = false }
 	taken := func(r *revisions.Revision) { r.TakenOver = true }
+	failed := func(r *revisions.Revision) { r.Apart, r.NeverAvailable = true, true }
 	unopened := func(r *revisions.Revision) { r.Opened = false }
 	current := func(r *revisions.Revision) { r.Current = true }
 	former := func(r *revisions.Revision) { r.Former = true }
@@ -146,6 +147,38 @@ func TestDecide(t *testing.T) {
 			given: torn(with(with(with(next(2), outdated), taken), former), next(3)), want: revisions.Decision{Current: 1},
 		},
 		{
+			name: "failed, apart", reason: "it serves nobody, and has nothing to hand over",
+			given: all(old(1), with(with(next(2), outdated), failed), next(3)), want: revisions.Decision{Current: 2, Abandon: []int{1}},
+		},
+		{
+			name: "failed first ones, apart", reason: "nothing ever served",
+			given: torn(with(with(next(1), outdated), failed), with(with(next(2), outdated), failed), next(3)), want: revisions.Decision{Current: 2, Abandon: []int{0, 1}},
+		},
+		{
+			name: "failed, with objects of the newest", reason: "they are to be handed over",
+			given: torn(old(1), with(with(next(2), outdated), func(r *revisions.Revision) { r.NeverAvailable = true }), next(3)), want: revisions.Decision{Current: 2},
+		},
+		{
+			name: "apart, maybe available", reason: "it may be what serves",
+			given: torn(old(1), with(with(next(2), outdated), func(r *revisions.Revision) { r.Apart = true }), next(3)), want: revisions.Decision{Current: 2},
+		},
+		{
+			name: "failed, apart, the newest is paused", reason: "nothing is archived while paused",
+			given: torn(old(1), with(with(next(2), outdated), failed), with(next(3), byUser)), want: revisions.Decision{Current: 2},
+		},
+		{
+			name: "failed, apart, paused", reason: "the user wants it as it is",
+			given: torn(old(1), with(with(with(next(2), outdated), failed), byUser), next(3)), want: revisions.Decision{Current: 2},
+		},
+		{
+			name: "failed, apart, of an earlier engine", reason: "its record says less",
+			given: torn(with(with(with(next(2), outdated), failed), former), next(3)), want: revisions.Decision{Current: 1},
+		},
+		{
+			name: "failed, apart, objects are retained", reason: "that is after a success",
+			given: revisions.State{Revisions: []revisions.Revision{with(with(next(2), outdated), failed), next(3)}, HistoryLimit: 10, Retains: true}, want: revisions.Decision{Current: 1},
+		},
+		{
 			name: "no current one", reason: "nothing is archived before the new set is there",
 			given: torn(old(1), old(2)), want: revisions.Decision{Current: -1, Create: 3},
 		},
@@ -235,6 +268,7 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 			Archived:  flag("archived"), Deleting: flag("deleting"), Succeeded: flag("succeeded"), Opened: flag("opened"),
 			PausedByParent: flag("by parent"), Current: flag("current"), Waits: flag("waits"), Renumbered: flag("renumbered"),
 			Fallback: flag("fallback"), Rejected: flag("rejected"), ValuesGone: flag("values gone"),
+			Apart: flag("apart"), NeverAvailable: flag("never available"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -264,6 +298,11 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 		for _, i := range d.Archive {
 			if i == d.Current || !s.Torn || !s.Revisions[i].Live() {
 				t.Fatalf("archives %+v: %+v", s.Revisions[i], d)
+			}
+		}
+		for _, i := range d.Abandon {
+			if r := s.Revisions[i]; i == d.Current || !r.Live() || r.Succeeded || !r.NeverAvailable || !r.Apart {
+				t.Fatalf("abandons %+v: %+v", r, d)
 			}
 		}
 		for _, i := range d.Collect {

@@ -132,13 +132,13 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 	return st
 }
 
-// previousAvailability returns one report of all older revisions, and the name of the
-// newest that succeeded; nil where none did.
+// previousAvailability returns one report of all older revisions that stay, and the name of the
+// newest that succeeded; nil if none did.
 func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 	all, name := &phases.Report{}, ""
 	for _, set := range s.sets {
 		report := s.rollout.Report(set.GetUID())
-		if set == s.current || report == nil || !objectsets.Owns(set) {
+		if set == s.current || report == nil || !objectsets.Owns(set) || lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 			continue
 		}
 		all.Blocking = append(all.Blocking, report.Blocking...)

@@ -13,8 +13,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -56,8 +58,12 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	state.Torn = s.rollout.Plan().TornDown
-	s.noteTakenOver(state.Revisions)
+	s.noteSuperseded(state.Revisions)
 	d := revisions.Decide(state)
+	if len(d.Abandon) > 0 {
+		set := s.sets[d.Abandon[0]]
+		return true, s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
+	}
 	archived := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
@@ -100,20 +106,40 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	return true, s.listSets(ctx)
 }
 
-// noteTakenOver notes of which revisions the newest one has taken over everything.
-func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
+// noteSuperseded notes which revisions have nothing that the newest one has not, and which have nothing in common with it.
+func (s *reconciliation) noteSuperseded(all []revisions.Revision) {
 	revs := s.rollout.Revisions()
 	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].Opened() == 0 {
 		return
 	}
 	last := len(revs) - 1
+	newest := revs[last]
 	for i := range all {
 		rev := s.rollout.Loaded(all[i].UID)
-		if rev == nil || rev == revs[last] || len(rev.Unscoped) > 0 || !all[i].Live() || all[i].Succeeded {
+		if rev == nil || rev == newest || len(rev.Unscoped) > 0 || !all[i].Live() || all[i].Succeeded {
 			continue
 		}
-		all[i].TakenOver = rev.TakenOver(&revs[last].Revision, &s.rollout.Plan().Reports[last])
+		all[i].TakenOver = rev.TakenOver(&newest.Revision, &s.rollout.Plan().Reports[last])
+		all[i].Apart = len(newest.Unscoped) == 0 && rev.Apart(&newest.Revision)
+		all[i].NeverAvailable = all[i].Apart && s.neverAvailable(s.sets[i], rev)
 	}
+}
+
+// neverAvailable reports whether a revision was certainly not available at any time: a phase of it was never opened, or by the
+// record never ready. Of one that was activated again the record says nothing about the time before.
+func (s *reconciliation) neverAvailable(set corev1alpha1.GenericObjectSet, rev *engine.Revision) bool {
+	report := s.rollout.Report(rev.UID)
+	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
+	if report == nil || report.Unknown || slices.ContainsFunc(report.Blocking, unseen) {
+		return false
+	}
+	status := s.setStatus(set, rev)
+	activated := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAwaitingActivation) != nil
+	if activated || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable) {
+		return false
+	}
+	neverReady := func(p corev1alpha1.PhaseTimes) bool { return p.OpenedAt != nil && p.ReadyAt == nil }
+	return rev.Opened() < len(rev.Phases) || slices.ContainsFunc(status.Timeline, neverReady)
 }
 
 // finishDeleted removes the finalizers of sets that a user deleted, once no object is
@@ -145,6 +171,7 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 		HistoryLimit: int(ptr.Deref(spec.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit)),
 		Manual:       spec.RevisionActivationPolicy == corev1alpha1.RevisionActivationManual,
 		Rollback:     spec.OnDeadline == corev1alpha1.DeadlineRollback,
+		Retains:      retained(spec.ArchivalPolicy) != nil,
 	}
 	want, err := s.templateDigest()
 	if err != nil {

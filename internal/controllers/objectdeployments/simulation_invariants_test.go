@@ -355,7 +355,8 @@ func (s *simulation) checkArchived(set *set) {
 
 // checkOvertaken checks that a revision which is archived before a newer one has succeeded
 // holds nothing: the newest one has all of its objects, and has opened the phases of those
-// that it may have written.
+// that it may have written. Or it hands nothing over: it never succeeded, and the newest one
+// has none of its objects.
 func (s *simulation) checkOvertaken(set *set) {
 	if set.waited {
 		return
@@ -369,6 +370,9 @@ func (s *simulation) checkOvertaken(set *set) {
 	if newest == nil || set.begun < 2 && !set.proved { // the first phase may have been opened without a write
 		return
 	}
+	if !set.proved && apart(set.template, newest.template) {
+		return
+	}
 	rev := s.engine.loaded(newest.uid)
 	for ph, all := range set.template.phases {
 		for _, w := range all {
@@ -378,6 +382,11 @@ func (s *simulation) checkOvertaken(set *set) {
 			}
 		}
 	}
+}
+
+// apart reports whether two templates have no object in common.
+func apart(a, b *template) bool {
+	return !slices.ContainsFunc(slices.Concat(a.phases...), func(w wanted) bool { common, _ := b.Find(w.key); return common != nil })
 }
 
 // shows reports whether an object is as wanted. Once a user has deleted a set, no record

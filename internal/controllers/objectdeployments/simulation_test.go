@@ -653,7 +653,7 @@ func (s *simulation) collect() bool {
 	return false
 }
 
-// newTemplate draws a template. Objects keep their order in all templates
+// newTemplate draws a template, at times without any object of the one before. Objects keep their order in all templates
 // unless they may move.
 func (s *simulation) newTemplate() *template {
 	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1), account: sample(s, "account", accounts), remote: s.remote}
@@ -667,6 +667,9 @@ func (s *simulation) newTemplate() *template {
 	modes := []corev1alpha1.CollisionProtection{
 		corev1alpha1.CollisionProtectionPrevent, corev1alpha1.CollisionProtectionPrevent,
 		corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone,
+	}
+	if n := len(s.templates); n > 0 && uniform(4).Draw(s.t, "apart") == 3 {
+		keys = slices.DeleteFunc(slices.Clone(keys), func(k objects.Key) bool { w, _ := s.templates[n-1].Find(k); return w != nil })
 	}
 	var phase []wanted
 	for _, key := range keys {
