@@ -142,7 +142,7 @@ func newGeneration(t *testing.T, env *harness.Env) *generation {
 	info, err := kubernetes.ServerVersion()
 	require.NoError(t, err)
 	g.version = info.GitVersion
-	if g.cluster, err = dryrun.Connect(t.Context(), rest.CopyConfig(env.Config()), env.Client); err != nil {
+	if g.cluster, err = dryrun.Connect(rest.CopyConfig(env.Config()), env.Client); err != nil {
 		t.Fatal(err)
 	}
 	return g

@@ -59,8 +59,9 @@ type Cluster struct {
 	discovered time.Time
 }
 
-// Connect makes the clients, and discovers what the API server serves.
-func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*Cluster, error) {
+// Connect makes the clients, and discovers what the API server serves. For objects in another cluster, that of config, the caller
+// sets Quotas, ID and Home.
+func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
 	// Warnings of webhooks may repeat a Secret.
@@ -83,17 +84,6 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 		return nil, fmt.Errorf("ask the API server what it serves: %w", err)
 	}
 	c.Schemas = schemas.New(disco.RESTClient())
-	return c, nil
-}
-
-// ConnectTarget is Connect for objects in another cluster, that of config; reader reads that of
-// their package, quotas the former. id and home are the UIDs of their namespaces kube-system.
-func ConnectTarget(ctx context.Context, config *rest.Config, reader, quotas client.Reader, id, home types.UID) (*Cluster, error) {
-	c, err := Connect(ctx, config, reader)
-	if err != nil {
-		return nil, err
-	}
-	c.Quotas, c.ID, c.Home = quotas, id, home
 	return c, nil
 }
 

@@ -17,13 +17,11 @@ import (
 const setsPage = 50
 
 // eachSet visits the sets of a namespace, page by page.
-func eachSet(
-	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error, opts ...client.ListOption,
-) error {
+func eachSet(ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error) error {
 	next := ""
 	for {
 		list := scope.NewObjectSetList()
-		err := reader.List(ctx, list.(client.ObjectList), append([]client.ListOption{client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next)}, opts...)...)
+		err := reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next))
 		if err != nil {
 			return err
 		}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -92,7 +91,7 @@ func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluste
 // make plans the loaded package with an annotation on the objects.
 func (h *handoverPlan) make(ctx context.Context, annotation, value string) error {
 	doing := "cannot plan " + h.Target.String()
-	at, err := h.Preview(ctx, h.cluster)
+	at, err := h.Preview(h.cluster)
 	if err != nil {
 		return h.cluster.Explain(doing, err)
 	}
@@ -182,35 +181,25 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	return nil
 }
 
-// stepLines has a line for each step. Why nothing happens to an object is no column of the table, and a
-// refusal, which may be long, is below its object.
+// stepLines has a line for each step. A refusal or a note, which may be long, is below its object.
 func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []string {
-	longest := 0
-	for _, s := range steps {
-		longest = max(longest, utf8.RuneCountInString(terminal.Line(s.Key.String())))
-	}
 	var rows [][]string
 	for _, s := range steps {
 		name := terminal.Line(s.Key.String())
-		name += strings.Repeat(" ", longest-utf8.RuneCountInString(name))
 		switch {
 		case s.Refusal != "":
 			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + name})
 		case s.Done:
-			rows = append(rows, []string{"  · " + name})
+			rows = append(rows, []string{"  · " + name, "nothing to do"})
 		default:
 			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
 		}
 	}
 	var lines []string
 	for i, line := range terminal.Table(rows) {
-		switch s := steps[i]; {
-		case s.Refusal != "":
-			lines = append(lines, line, "      "+terminal.Line(objects.Truncate(s.Refusal)))
-		case s.Done:
-			lines = append(lines, rows[i][0]+"  "+terminal.Line(cmp.Or(s.Note, "nothing to do")))
-		default:
-			lines = append(lines, line)
+		lines = append(lines, line)
+		if why := cmp.Or(steps[i].Refusal, steps[i].Note); why != "" {
+			lines = append(lines, "      "+terminal.Line(objects.Truncate(why)))
 		}
 	}
 	return lines

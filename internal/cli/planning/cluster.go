@@ -31,7 +31,7 @@ func share(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.Gen
 	if s.client, err = cl.AnyKind(); err != nil {
 		return nil, err
 	}
-	if s.at, err = dryrun.Connect(ctx, cl.Config, s.client); err != nil {
+	if s.at, err = dryrun.Connect(cl.Config, s.client); err != nil {
 		return nil, err
 	}
 	if s.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
@@ -57,14 +57,18 @@ func (p *Planned) connect(ctx context.Context, cl *cluster.Cluster, namespace st
 }
 
 // Preview connects for dry runs.
-func (p *Planned) Preview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {
+func (p *Planned) Preview(cl *cluster.Cluster) (*dryrun.Cluster, error) {
 	if p.Remote == nil && p.shared != nil {
 		return p.shared.at, nil
 	}
 	if p.Remote == nil {
-		return dryrun.Connect(ctx, cl.Config, p.Client)
+		return dryrun.Connect(cl.Config, p.Client)
 	}
-	return dryrun.ConnectTarget(ctx, p.Remote.Config, p.Client, p.there, p.Remote.ID, p.Remote.Home)
+	at, err := dryrun.Connect(p.Remote.Config, p.Client)
+	if err == nil {
+		at.Quotas, at.ID, at.Home = p.there, p.Remote.ID, p.Remote.Home
+	}
+	return at, err
 }
 
 // chooser chooses versions for the cluster that the objects are in.
@@ -95,5 +99,5 @@ func ConnectPreview(ctx context.Context, cl *cluster.Cluster, namespace string, 
 	if err := p.connect(ctx, cl, namespace, ref); err != nil {
 		return nil, err
 	}
-	return p.Preview(ctx, cl)
+	return p.Preview(cl)
 }

@@ -219,7 +219,7 @@ func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planne
 }
 
 func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, error) {
-	at, err := p.Preview(ctx, cl)
+	at, err := p.Preview(cl)
 	if err != nil {
 		return nil, err
 	}
