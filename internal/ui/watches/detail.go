@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
+// How often and for how long a package is looked at.
 const (
 	Interval = 250 * time.Millisecond // between two pieces of a stream: what changes more often is not read
 
