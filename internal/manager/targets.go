@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/quota"
 	buildversion "lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -54,7 +55,7 @@ type session struct {
 func newOtherClusters(s *shared, guard transport.WrapperFunc) *otherClusters {
 	o := &otherClusters{shared: s, log: s.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: s.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
-		Memory: s.account.Limit() / targetsShare,
+		Memory: quota.Of(s.account.Limit() / targetsShare),
 		Get:    s.get, Listen: s.here.Listen, Read: s.here.Read, Home: o.home.get, Open: o.open,
 		Policy: s.policy(s.AllowLocalTargets), Namespace: s.Namespace,
 	})

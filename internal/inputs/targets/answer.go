@@ -11,7 +11,7 @@ import (
 
 const (
 	targetFreeLine   = 64 << 10         // of a line of a watch that is not counted as memory: as large as many objects
-	targetTurn       = 10 * time.Second // of one large answer: the others wait
+	targetDecodeTime = 10 * time.Second // of one large answer: the others wait
 	targetDecodeRate = 16 << 20         // bytes of JSON that are decoded in a second, at least
 )
 
@@ -32,15 +32,15 @@ type answer struct {
 	held     int
 	exceeded func(error) error
 
-	// turn is taken for a large answer.
-	turn *turn
+	// admission is that of a large answer.
+	admission *admission
 
 	seen    scan
 	failure error
 }
 
 // errSlow is why a large answer is not read to its end.
-var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", targetTurn)
+var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", targetDecodeTime)
 
 // scan is how far a text of JSON was read.
 type scan struct {
@@ -54,11 +54,11 @@ func (a *answer) Read(p []byte) (int, error) {
 		return 0, a.failure
 	}
 	if a.lines && a.seen.bytes <= targetFreeLine {
-		a.turn.finish() // the lines so far were decoded
+		a.admission.finish() // the lines so far were decoded
 	}
 	n, err := a.ReadCloser.Read(p)
 	if a.seen.bytes+n > targetFreeLine {
-		if err := a.turn.begin(); err != nil {
+		if err := a.admission.begin(); err != nil {
 			return 0, err
 		}
 	}
@@ -82,7 +82,7 @@ func (a *answer) Read(p []byte) (int, error) {
 func (a *answer) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.turn.close(time.Duration(a.seen.bytes) * time.Second / targetDecodeRate)
+	a.admission.close(time.Duration(a.seen.bytes) * time.Second / targetDecodeRate)
 	if a.hold != nil {
 		a.hold(int64(targetFreeLine - a.held))
 		a.hold = nil

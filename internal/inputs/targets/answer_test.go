@@ -46,7 +46,7 @@ func TestAnswer(t *testing.T) {
 	} {
 		var exceeded error
 		a := &answer{
-			ReadCloser: io.NopCloser(strings.NewReader(tc.text)), what: "it", turn: &turn{}, lines: tc.lines, bytes: 100, values: 10,
+			ReadCloser: io.NopCloser(strings.NewReader(tc.text)), what: "it", admission: &admission{}, lines: tc.lines, bytes: 100, values: 10,
 			exceeded: func(err error) error { exceeded = err; return err },
 		}
 		_, err := io.ReadAll(a)
@@ -54,7 +54,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
-	page := &answer{ReadCloser: io.NopCloser(strings.NewReader("[[[")), bytes: 100, values: 1, asked: true, turn: &turn{}}
+	page := &answer{ReadCloser: io.NopCloser(strings.NewReader("[[[")), bytes: 100, values: 1, asked: true, admission: &admission{}}
 	if _, err := io.ReadAll(page); !errors.Is(err, reflector.ErrTooLarge) {
 		t.Errorf("a page that may be asked for in parts: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -39,8 +40,8 @@ type gate struct {
 	// suspect is called when a request suggests that the target is away. It must not block.
 	suspect func()
 
-	// turns are those of all targets; nil lets everything be read at once.
-	turns *turns
+	// large admits the large answers of all targets; nil lets everything be read at once.
+	large *queueing.Semaphore
 	// holds is what the session has of the memory of all targets.
 	holds holding
 
@@ -79,7 +80,7 @@ func (g *gate) exceeded(err error) error {
 // hold counts bytes of the target's answers that are kept, or released where they are negative.
 func (g *gate) hold(bytes int64) {
 	if !g.holds.change(bytes) {
-		_ = g.exceeded(fmt.Errorf("what it says needs more memory than %s may have beside the targets of others: %s", whose(g.holds.namespace), moreMemory))
+		_ = g.exceeded(fmt.Errorf("what it says needs more memory than %s may have beside the targets of others: %s", whose(g.holds.key.Namespace), moreMemory))
 	}
 }
 
@@ -169,7 +170,7 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 	case strings.Contains(r.URL.Path, openAPI):
 		bounded.what, bounded.bytes, bounded.values = "a document of schemas of the target", limits.TargetDocumentBytes, limits.TargetDocumentValues
 	}
-	bounded.turn = &turn{of: g.turns, namespace: g.holds.namespace, ctx: ctx, cancel: cancel}
+	bounded.admission = &admission{of: g.large, namespace: g.holds.key.Namespace, ctx: ctx, cancel: cancel}
 	if watches {
 		bounded.held, bounded.hold = targetFreeLine, g.hold
 	}

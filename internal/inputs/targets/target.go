@@ -239,8 +239,9 @@ func (t *target[S]) link() (*link, error) {
 		return nil, err
 	}
 	way := &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}
-	way.gate.turns = t.all.turns
-	way.gate.holds.account, way.gate.holds.namespace = t.all.account, t.ref.Namespace
+	way.gate.large = t.all.large
+	way.gate.holds.memory, way.gate.holds.key = t.all.options.Memory, t.ref.memory()
+	way.gate.holds.key.ID = fmt.Sprintf("%p", way) // of this session
 	return way, nil
 }
 

@@ -17,6 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 const (
@@ -50,6 +52,9 @@ func (r Ref) kind() string {
 func (r Ref) user() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name + "/" + r.Key}
 }
+
+// memory is the key of the memory of a target without objects.
+func (r Ref) memory() quota.Key { return quota.Key{Namespace: r.Namespace, Name: r.user().Name} }
 
 // State is how a target stands.
 type State struct {
@@ -88,8 +93,8 @@ type Options[S any] struct {
 	// the credentials, and the limits of the target. held is told how many bytes are kept of
 	// what the target says, and how many of these no more, as negative numbers.
 	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID, held func(bytes int64)) (S, error)
-	// Memory is what all targets have together, in bytes; 0 is without a limit.
-	Memory int64
+	// Memory is the account that all targets have together; nil is without a limit.
+	Memory *quota.Memory
 	// Policy says which addresses targets may have. Namespace is the manager's, which has the kubeconfigs of cluster-scoped
 	// packages.
 	Policy    outbound.Policy
@@ -104,8 +109,7 @@ type Options[S any] struct {
 type Targets[S any] struct {
 	options Options[S]
 	watches *sources.Watches
-	account *account
-	turns   *turns
+	large   *queueing.Semaphore
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -119,7 +123,7 @@ func New[S any](options Options[S]) *Targets[S] {
 	if options.Parse == nil {
 		options.Parse = Parse
 	}
-	t := &Targets[S]{options: options, account: newAccount(options.Memory), turns: newTurns(), watches: sources.NewWatches(options.Listen, options.Read), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
+	t := &Targets[S]{options: options, large: queueing.NewSemaphore(targetsAtATime, 1), watches: sources.NewWatches(options.Listen, options.Read), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
 	t.watches.Enqueue = t.secretChanged
 	return t
 }
@@ -164,7 +168,7 @@ func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 
 // connect begins to connect a target, if its namespace may have one more. t.mu is held.
 func (t *Targets[S]) connect(one *target[S]) {
-	if one.admitted = t.account.take(one.ref.Namespace, targetMemory); !one.admitted {
+	if one.admitted = t.options.Memory.Hold(one.ref.memory(), targetMemory) == nil; !one.admitted {
 		one.state = State{Reason: corev1alpha1.ReasonTargetLimitExceeded, Message: fmt.Sprintf(
 			"There are as many targets as have room in the memory of the manager: %s may have no more beside those of others: %s. It is connected when there is room.",
 			whose(one.ref.Namespace), moreMemory)}
@@ -224,7 +228,7 @@ func (t *Targets[S]) retire(one *target[S]) {
 	if !one.admitted {
 		return
 	}
-	t.account.give(one.ref.Namespace, targetMemory)
+	t.options.Memory.Count(one.ref.memory(), 0)
 	t.watches.Use(one.ref.user(), nil)
 	if one.stop != nil {
 		one.stop()

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -151,7 +152,7 @@ func newFixtureOf(t *testing.T, data []byte, allowLocal bool, open func(context.
 			client, err := rest.HTTPClientFor(config)
 			return &connection{cluster: cluster, ctx: ctx, client: client, host: config.Host}, err
 		},
-		Policy: outbound.Policy{Local: allowLocal}, Memory: 16 << 20,
+		Policy: outbound.Policy{Local: allowLocal}, Memory: quota.Of(16 << 20),
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)

@@ -39,6 +39,11 @@ func New(limit int64) *Memory {
 	}
 }
 
+// Of returns an account of a part of the memory that is held, without work.
+func Of(budget int64) *Memory {
+	return &Memory{limit: budget, budget: budget, held: map[Key]int64{}, of: map[string]int64{}}
+}
+
 // Limit returns the limit in bytes; zero for none.
 func (a *Memory) Limit() int64 {
 	if a == nil {

@@ -13,41 +13,26 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/quota"
 )
 
-// Each namespace may have as much as it leaves free, and everything comes back.
-func TestAccount(t *testing.T) {
+// A session has as much memory as its namespace may have, and gives everything back.
+func TestHolding(t *testing.T) {
 	t.Parallel()
-	a := newAccount(120)
-	for _, tc := range []struct {
-		namespace string
-		most      int64
-	}{{"one", 60}, {"two", 30}, {"three", 15}, {"one", 0}, {"four", 7}} {
-		got := int64(0)
-		for a.take(tc.namespace, 1) {
-			got++
-		}
-		if got != tc.most {
-			t.Errorf("%s takes %d, want %d", tc.namespace, got, tc.most)
-		}
-	}
-	one := &holding{account: a, namespace: "five"}
-	if !one.change(3) || !one.change(-1) || one.change(100) || one.bytes != 2 {
-		t.Errorf("holds %d", one.bytes)
+	account := quota.Of(1200)
+	one, same := &holding{memory: account, key: quota.Key{Namespace: "one", ID: "1"}}, &holding{memory: account, key: quota.Key{Namespace: "one", ID: "2"}}
+	if !one.change(500) || !one.change(-100) || one.change(500) || one.bytes != 400 || !same.change(100) || same.change(200) {
+		t.Errorf("holds %d and %d", one.bytes, same.bytes)
 	}
 	one.end()
 	one.end()
-	if !one.change(100) || one.bytes != 0 || a.used["five"] != 0 {
-		t.Errorf("holds %d after its end, %d of its namespace", one.bytes, a.used["five"])
+	if !one.change(10_000) || one.bytes != 0 {
+		t.Errorf("holds %d after its end", one.bytes)
 	}
-	for namespace, bytes := range map[string]int64{"one": 60, "two": 30, "three": 15, "four": 7} {
-		a.give(namespace, bytes)
+	if !same.change(400) {
+		t.Error("something is not given back")
 	}
-	if a.free != 120 || len(a.used) > 0 {
-		t.Errorf("%d bytes are free, used %v", a.free, a.used)
-	}
-	var unlimited *account
-	if unlimited.give("one", 1); !unlimited.take("one", 1<<60) {
+	if unlimited := (&holding{}); !unlimited.change(1 << 60) {
 		t.Error("an account that does not exist has a limit")
 	}
 }
@@ -64,7 +49,7 @@ func TestManyTargets(t *testing.T) {
 		Open: func(context.Context, Ref, *rest.Config, types.UID, func(int64)) (int, error) {
 			return 0, nil
 		},
-		Memory: room * targetMemory,
+		Memory: quota.Of(room * targetMemory),
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

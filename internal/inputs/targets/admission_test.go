@@ -9,19 +9,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
 
 // Of large answers few are read at a time, and one of each namespace; small ones never wait.
-func TestTurns(t *testing.T) {
+func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		all := newTurns()
+		all := queueing.NewSemaphore(targetsAtATime, 1)
 		large := func(namespace string) *answer {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			return &answer{
 				ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("a", 2*targetFreeLine))), bytes: limits.TargetResponseBytes, values: 10,
-				turn: &turn{of: all, namespace: namespace, ctx: ctx, cancel: cancel},
+				admission: &admission{of: all, namespace: namespace, ctx: ctx, cancel: cancel},
 			}
 		}
 		read := func(a *answer) chan error {
@@ -55,9 +56,9 @@ func TestTurns(t *testing.T) {
 		if synctest.Wait(); len(reads[1])+len(reads[3]) != 1 {
 			t.Error("the next one is not read afterwards")
 		}
-		time.Sleep(3 * targetTurn) // the others are not closed
-		if synctest.Wait(); len(reads[1])+len(reads[3]) != 2 || !errors.Is(context.Cause(two.turn.ctx), errSlow) {
-			t.Errorf("one that does not end keeps its turn: %v", context.Cause(two.turn.ctx))
+		time.Sleep(3 * targetDecodeTime) // the others are not closed
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 2 || !errors.Is(context.Cause(two.admission.ctx), errSlow) {
+			t.Errorf("one that does not end stays admitted: %v", context.Cause(two.admission.ctx))
 		}
 		for _, a := range []*answer{same, two, three} {
 			_ = a.Close()
