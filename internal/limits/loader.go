@@ -19,15 +19,15 @@ const (
 
 // Limits of registries.
 const (
-	ReferenceBytes        = 1024                   // of an image reference
-	Tags                  = 50_000                 // of a repository, to select one from
-	RegistryEntries       = 50_000                 // of a list that a registry sends: as many as Tags; descriptors take 136 bytes each
-	ImageManifestBytes    = 4 << 20                // what registries have to accept by the distribution specification
-	ResponseHeaderBytes   = 256 << 10              // of the header of one response
-	Redirects             = 10                     // that one request follows
-	LoadsShort            = 2                      // concurrent loads of up to LoadShort; besides one of up to LoadMedium and one of any duration
-	LoadShort             = 250 * time.Millisecond // as for a thousand objects
-	LoadMedium            = 4 * time.Second
+	ReferenceBytes        = 1024              // of an image reference
+	Tags                  = 50_000            // of a repository, to select one from
+	RegistryEntries       = 50_000            // of a list that a registry sends: as many as Tags; descriptors take 136 bytes each
+	ImageManifestBytes    = 4 << 20           // what registries have to accept by the distribution specification
+	ResponseHeaderBytes   = 256 << 10         // of the header of one response
+	Redirects             = 10                // that one request follows
+	LoadsShort            = 2                 // concurrent loads of up to LoadShort
+	LoadsLong             = 2                 // the same of any duration, one of a namespace
+	LoadShort             = time.Second       // as for four thousand objects
 	SmallPackageBytes     = 1 << 20           // of the files of a package, up to which it takes no share of the memory for large work
 	LargePackageBytes     = 8 << 20           // of the files of a package, beyond which one is loaded at a time
 	LoadWeight            = 3                 // bytes of live memory that a load takes for each byte of the files: these, the objects, and the input

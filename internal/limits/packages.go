@@ -27,7 +27,6 @@ const (
 	PackageStatusInterval = time.Second           // between status writes of a Package, apart from terminal transitions
 	PackageStatusShare    = 50 * time.Millisecond // the same for a change of progress alone, times the packages that are rolled out
 	PackageStatusMax      = 30 * time.Second      // up to this, so that it takes a tenth of the API server
-	ProcessorTime         = 5 * time.Millisecond  // for which a namespace computes before it is the turn of another
 )
 
 // Limits of annotations and Events of packages.

@@ -13,7 +13,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -140,7 +139,6 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 		each = document.EachWithDoubts
 	}
 	problems := each(p, data, func(d *document.Document) {
-		queueing.Yield(ctx)
 		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return
 		}

@@ -3,7 +3,6 @@ package manager
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/go-logr/logr"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -19,7 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
-	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/permissions"
@@ -78,7 +76,6 @@ type shared struct {
 	policies    *imageconfigs.Store
 	puller      *registry.Puller
 	account     *quota.Memory
-	processors  *queueing.Processors
 	queues      *objectdeployments.Queues
 	// slices are those that packages have written for deployments.
 	slices *mutationcache.Store
@@ -112,8 +109,7 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 		Manager: mgr, Config: c, here: here, changes: changed, environment: detector,
 		ceiling:  &ceiling{listen: here.Listen, last: permissions.Ceiling{Role: c.PermissionCeiling}, changed: changed.ceiling.send},
 		policies: &imageconfigs.Store{}, puller: puller, account: account,
-		processors: queueing.NewProcessors(runtime.GOMAXPROCS(0) - 1),
-		queues:     &objectdeployments.Queues{}, slices: mutationcache.NewStore(),
+		queues: &objectdeployments.Queues{}, slices: mutationcache.NewStore(),
 		get: get,
 		guard: sources.NewGuard(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
 			return mgr.GetClient().Create(ctx, review)

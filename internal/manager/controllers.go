@@ -49,7 +49,7 @@ func (s *shared) addTemplates(deployments *objectdeployments.Reconciler) (*sourc
 	watches.Mapping, watches.Whole, watches.Memory = s.here.Mapping, true, s.account
 	templates, err := objecttemplates.Setup(s.Manager, objecttemplates.Options{
 		Target: deployments.Here.Engine, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims, Queue: &s.queues.Templates,
-		Environment: s.environment, Sources: watches, Memory: s.account, Processors: s.processors, Fresh: mutationcache.NewStore(),
+		Environment: s.environment, Sources: watches, Memory: s.account, Fresh: mutationcache.NewStore(),
 		Account: s.DefaultServiceAccount, AccountRequired: s.RequireServiceAccount.ofNamespaces(), AccountRequiredOfAll: s.RequireServiceAccount.ofAll(), Namespace: s.Namespace,
 	})
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sour
 			Puller: s.puller, Memory: s.account, Prefixes: s.ImagePrefixes, Get: s.get, Credentials: credentials,
 			Guard: s.guard, ClusterPullSecrets: s.SharedPullSecrets == sharedByCluster, Namespace: s.Namespace,
 			Namespaced: s.here.namespaced,
-			Pulled:     pulled, Processors: s.processors,
+			Pulled:     pulled,
 		},
 		Loaded:      loaded,
 		Environment: s.environment, Policies: s.policies.Get, Ceiling: s.ceiling.get, Sources: watches, Underway: s.queues.Underway,

@@ -302,12 +302,7 @@ func (s *search) possible(namespace string, w want) []string {
 }
 
 // isSpent reports whether the search has taken all of its steps.
-func (s *search) isSpent() bool {
-	if s.market.input.Yield != nil {
-		s.market.input.Yield()
-	}
-	return *s.steps > s.until
-}
+func (s *search) isSpent() bool { return *s.steps > s.until }
 
 // keep makes installed dependents of a slot accept its values, where they accept the present one.
 func (s *search) keep(i int32) {

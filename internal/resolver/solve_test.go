@@ -322,17 +322,13 @@ func TestAllWorkIsCounted(t *testing.T) {
 	if !limited(withSteps(many, 1_000)) || limited(withSteps(many, 10_000)) {
 		t.Error("installed packages are counted")
 	}
-	hard, yields := pigeons(20), 0
-	hard.Yield = func() { yields++ }
+	hard := pigeons(20)
 	r := resolver.New(hard)
 	for range 4 {
 		r.Solve(hard.Roots)
 	}
 	if plan := r.Solve([]resolver.Root{shop("hole0")}); !limited(plan) {
 		t.Errorf("no steps are left: %s", printed(plan))
-	}
-	if yields < 1_000 {
-		t.Errorf("it yields %d times", yields)
 	}
 	in = wide(60_000, 20)
 	in.Roots[0].Dependencies = needs("wide")

@@ -149,8 +149,6 @@ type Input struct {
 	Platform versions.Platform
 	// Steps bounds the work; 0 means the limit of the roots, see New.
 	Steps int
-	// Yield is called now and then, as long as the resolution goes on; nil for never.
-	Yield func()
 }
 
 // Step is a creation or a change of an instance. A tentative instance that has its

@@ -54,11 +54,6 @@ func (s *reconciliation) render(ctx context.Context) error {
 // renderNew reads the values, and renders them where they have changed; nil where that has to wait.
 func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rendering, error) {
 	next := &rendering{versions: versions, environment: s.environment}
-	ctx, leave, err := s.Processors.Enter(ctx, s.tmpl.GetNamespace())
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
 	timed, cancel := context.WithTimeout(ctx, limits.ObjectTemplateTime)
 	defer cancel()
 	values := collector{config: map[string]any{}}

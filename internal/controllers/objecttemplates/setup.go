@@ -48,8 +48,6 @@ type Options struct {
 	Sources *sources.Watches
 	// Memory is what renderings are counted in.
 	Memory *quota.Memory
-	// Processors are what templates are rendered on.
-	Processors *queueing.Processors
 	// Fresh keeps the responses to writes of templates.
 	Fresh *mutationcache.Store
 	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the manager's own identity.

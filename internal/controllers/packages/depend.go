@@ -113,23 +113,28 @@ func (s *reconciliation) resolveDependencies(ctx context.Context, required []cor
 // errOutdated means that the Packages that a resolution read have changed since.
 var errOutdated = errors.New("a package that it depends on is being deleted")
 
-// withInput calls decide, in the turn of the namespace on the processors, with what a decision for the Package is made from.
+// withInput calls decide with what a decision for the Package is made from.
 func (s *reconciliation) withInput(
 	ctx context.Context, root resolver.Root, k dependencies.Known, served resolver.Served, decide func(dependencies.Input) error,
 ) error {
-	offers := s.catalogue.In(ctx)
-	ctx, leave, err := s.Pipeline.Processors.Enter(ctx, s.pkg.GetNamespace())
+	offers, namespace := s.catalogue.In(ctx), s.pkg.GetNamespace()
+	release, err := s.computing.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer func() { release() }()
 	err = decide(dependencies.Input{
 		Package: s.pkg, Root: root, Known: k, Catalogue: offers,
-		Served: func(api *corev1alpha1.DependencyAPI) (is bool, missing []string) {
-			queueing.Idle(ctx, func() { is, missing = served(api) })
-			return is, missing
+		Served: func(api *corev1alpha1.DependencyAPI) (bool, []string) {
+			release() // others compute while the API server answers
+			defer func() {
+				if release, err = s.computing.Acquire(ctx, namespace, 1); err != nil {
+					release = func() {}
+				}
+			}()
+			return served(api)
 		},
-		Platform: choice.PlatformOf(s.environment, s.Version), Yield: func() { queueing.Yield(ctx) },
+		Platform:  choice.PlatformOf(s.environment, s.Version),
 		TakesPart: s.takesPart,
 		Versions: func(pkg corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error) {
 			return s.versionsOf(ctx, pkg)
@@ -194,7 +199,7 @@ func (s *reconciliation) itsTurn(ctx context.Context, isNew bool) (end func(), o
 			return nil, false
 		}
 	}
-	return s.take(&s.resolutions)
+	return s.admit(s.resolutions)
 }
 
 // untilOthersAreKnown returns how long a new Package of a user waits before its dependencies are resolved, so that those that are applied

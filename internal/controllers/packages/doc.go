@@ -6,7 +6,7 @@
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
 //	load       pull and render in the background (package load)
-//	depend     in its turn (turns.go), its dependencies are surveyed and decided (package dependencies), and installed and
+//	depend     once admitted (admission.go), its dependencies are surveyed and decided (package dependencies), and installed and
 //	           released (perform.go, release.go); the Ledger of dependencies has who waits for what
 //	deploy     the deployment and its slices (package deployment), or its settings alone
 //	report     the status (status.go, pure) and events

@@ -9,7 +9,7 @@ import (
 // Reconcile takes a Package, or a ClusterPackage without namespace, through the steps. It waits for no registry.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s, err := r.gather(ctx, req.NamespacedName)
-	defer func() { r.leaveTurns(req, s) }()
+	defer func() { r.leave(req, s) }()
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}

@@ -65,7 +65,7 @@ func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	if len(recorded) == 0 || !slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
 		return true, nil
 	}
-	end, ok := s.take(&s.releases)
+	end, ok := s.admit(s.releases)
 	if !ok {
 		return false, nil
 	}

@@ -3,6 +3,7 @@ package packages
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -66,9 +67,8 @@ func (r *Reconciler) connect(reader client.Reader) {
 	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered, WasAvailable: r.wasAvailable}
 	r.ledger = &dependencies.Ledger{Packages: latest{r}, Enqueue: enqueue}
 	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.ledger.OfferChanged}
-	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolutions, limits.ReleasesAtOnce: &r.releases} {
-		t.namespaces.Most, t.namespaces.Enqueue, t.cluster.Enqueue = most, enqueue, enqueue
-	}
+	r.resolutions, r.releases = queueing.NewRequests(limits.ResolutionsAtOnce, enqueue), queueing.NewRequests(limits.ReleasesAtOnce, enqueue)
+	r.computing = queueing.NewSemaphore(int64(runtime.GOMAXPROCS(0)-1), 1)
 }
 
 func requestFor(obj client.Object) reconcile.Request {

@@ -46,8 +46,10 @@ type Reconciler struct {
 	catalogue *choice.Catalogue
 	followers *choice.Followers
 	ledger    *dependencies.Ledger
-	// resolutions and releases are made in turns: one of each namespace at a time, and of all ClusterPackages.
-	resolutions, releases turns
+	// resolutions and releases are made for one Package of each namespace at a time, and for one ClusterPackage.
+	resolutions, releases *queueing.Requests[types.NamespacedName]
+	// computing are the resolutions that compute at a time: all but one processor, which is left for what waits for the network.
+	computing *queueing.Semaphore
 }
 
 type reconciliation struct {
@@ -55,8 +57,8 @@ type reconciliation struct {
 	state *state
 	view
 	queueing.Outcome
-	// turns is the queue that reconciles it again; nil if none does.
-	turns *turns
+	// waits is the queue that reconciles it again; nil if none does.
+	waits *queueing.Requests[types.NamespacedName]
 }
 
 // view is the snapshot of one Package in one reconcile: the input of its decision and status.

@@ -3,7 +3,6 @@ package repositories
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,14 +52,14 @@ func knownOf(last *success, v *view) string {
 	return last.validator
 }
 
-// queueFetch runs an attempt when the queue of its host and level has capacity.
+// queueFetch runs an attempt when the queue of its host has capacity.
 func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attempt) {
 	host := hostOf(&j.repository.RepositorySpec().Source, j.image)
 	if host == "" {
 		host = "of " + keyOf(j.repository).String() // needs no other one
 	}
-	if j.level > 0 {
-		host = fmt.Sprintf("%s, level %d", host, j.level)
+	if j.long {
+		host += ", long"
 	}
 	background.Run(ctx, &r.hosts, background.Job{Owner: j.repository, Host: host, Doing: "fetching the repository"},
 		func(ctx context.Context) (*result, error) { return r.fetch(ctx, j) },
@@ -68,8 +67,8 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 			if ctx.Err() != nil {
 				return // another one has begun, or the repository is gone
 			}
-			if level, deferred := queueing.Deferred(err); deferred {
-				j.level = level
+			if errors.Is(err, queueing.ErrLong) {
+				j.long = true
 				r.queueFetch(ctx, j, st, a)
 				return
 			}

@@ -2,6 +2,7 @@ package repositories
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -34,7 +35,7 @@ type Pipeline struct {
 	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackageRepositories alone.
 	ClusterPullSecrets bool
 
-	levels queueing.Levels
+	fetches *queueing.Stages
 	// account watches the manager's service account once its pull secrets are needed.
 	account sync.Once
 }
@@ -47,7 +48,7 @@ type job struct {
 	known string
 	// image is the decision of the policies about the image of the repository.
 	image imagepolicy.Decision
-	level int
+	long  bool
 }
 
 // result is what a fetch returned.
@@ -78,15 +79,15 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 	if err != nil {
 		return nil, err
 	}
-	err = p.levels.Do(ctx, j.repository.GetNamespace(), j.level, func(ctx context.Context) (err error) {
-		fetched, err = p.fetchAndRead(ctx, source, j)
-		if cause := context.Cause(ctx); err != nil && cause != nil {
-			if _, deferred := queueing.Deferred(cause); deferred {
-				return cause
-			}
-		}
-		return err
-	})
+	within, leave, err := p.fetches.Enter(ctx, j.repository.GetNamespace(), j.long)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	fetched, err = p.fetchAndRead(within, source, j)
+	if err != nil && errors.Is(context.Cause(within), queueing.ErrLong) {
+		return nil, queueing.ErrLong
+	}
 	if err != nil && len(problems) > 0 {
 		return nil, withProblems(err, problems)
 	}

@@ -20,13 +20,13 @@ const (
 	repositoryWorkers = 4               // catalogues that are reconciled at a time
 	fetchesShort      = 8               // fetches at a time, of which each has its files in memory
 	fetchesPerHost    = 4               // fetches of one host at a time, each of another namespace
-	fetchShort        = 5 * time.Second // what takes longer leaves room for the others: one at a time up to fetchMedium, and one beyond it
-	fetchMedium       = 30 * time.Second
+	fetchesLong       = 4               // the same of those that take longer than fetchShort, one of a namespace
+	fetchShort        = 5 * time.Second // what takes longer leaves room for the others, and is repeated as a long one
 )
 
 // Setup adds the controller of repositories to mgr, whose caches are those of [Compact].
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
-	o.Pipeline.levels = queueing.NewLevels(fetchesShort, fetchShort, fetchMedium)
+	o.Pipeline.fetches = queueing.NewStages(fetchesShort, fetchesLong, fetchShort)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		hosts: queueing.Keyed{Most: fetchesPerHost, Share: 1}, fetch: o.Pipeline.fetch, jitter: jitter,

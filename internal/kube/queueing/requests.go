@@ -1,77 +1,76 @@
 package queueing
 
 import (
-	"slices"
 	"sync"
+	"sync/atomic"
 )
 
-// Requests admits requests of reconciles, one of each namespace at a time, and a number of them in all. One that is not admitted is
-// enqueued again at its turn, so that it occupies no worker while it waits. It is safe for concurrent use.
+// Requests admits requests of reconciles: one of each namespace at a time, some of all namespaces, and one of cluster-scoped objects, which
+// wait for no namespace. A request that has to wait is enqueued once it is admitted, so that it occupies no worker until then. It is safe
+// for concurrent use.
 type Requests[R comparable] struct {
-	// Most requests are admitted at a time; zero means one.
-	Most int
-	// Enqueue enqueues a request.
-	Enqueue func(R)
+	namespaces, cluster *Semaphore
+	enqueue             func(R)
 
 	mu      sync.Mutex
-	running map[string]bool
-	waiting roundRobin[R]
+	waiting map[R]*request
 }
 
-// Begin reports whether it is the turn of a request. If so, end has to be called.
-func (s *Requests[R]) Begin(namespace string, request R) (end func(), admitted bool) {
+// request is one that waits, or was admitted and is enqueued.
+type request struct {
+	waiter
+	admitted atomic.Pointer[func()]
+}
+
+// NewRequests returns Requests of which so many are admitted at a time.
+func NewRequests[R comparable](most int64, enqueue func(R)) *Requests[R] {
+	return &Requests[R]{namespaces: NewSemaphore(most, 1), cluster: NewSemaphore(1, 1), enqueue: enqueue, waiting: map[R]*request{}}
+}
+
+func (s *Requests[R]) of(namespace string) *Semaphore {
+	if namespace == "" {
+		return s.cluster
+	}
+	return s.namespaces
+}
+
+// Begin reports whether a request is admitted. If so, end has to be called.
+func (s *Requests[R]) Begin(namespace string, r R) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !slices.Contains(s.waiting.waiting[namespace], request) {
-		s.waiting.push(namespace, request)
+	waits := s.waiting[r]
+	if waits == nil {
+		if end, ok = s.of(namespace).TryAcquire(namespace, 1); ok {
+			return end, true
+		}
+		waits = &request{}
+		waits.waiter = waiter{weight: 1, times: 1, start: func(release func()) {
+			waits.admitted.Store(&release)
+			s.enqueue(r)
+		}}
+		s.waiting[r] = waits
+		semaphore := s.of(namespace)
+		semaphore.wait(&semaphore.waiting, namespace, &waits.waiter)
 	}
-	at := s.waiting.next(func(other string, _ R) bool { return other == namespace })
-	if s.waiting.waiting[s.waiting.order[at]][0] != request || !slices.Contains(s.due(), at) {
+	release := waits.admitted.Load()
+	if release == nil {
 		return nil, false
 	}
-	s.waiting.take(at)
-	if s.running == nil {
-		s.running = map[string]bool{}
-	}
-	s.running[namespace] = true
-	return func() { s.end(namespace) }, true
+	delete(s.waiting, r)
+	return *release, true
 }
 
-// Leave removes a request from the queue.
-func (s *Requests[R]) Leave(namespace string, request R) {
+// Leave ends the waiting of a request.
+func (s *Requests[R]) Leave(namespace string, r R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if before := s.waiting.count; before > 0 {
-		s.waiting.remove(namespace, func(other R) bool { return other == request })
-		if s.waiting.count < before {
-			s.wake()
-		}
+	waits := s.waiting[r]
+	if waits == nil {
+		return
 	}
-}
-
-func (s *Requests[R]) end(namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.running, namespace)
-	s.wake()
-}
-
-// due returns the indices of the namespaces whose first request may begin.
-func (s *Requests[R]) due() []int {
-	var due []int
-	for at, namespace := range s.waiting.order {
-		if len(s.running)+len(due) >= max(s.Most, 1) {
-			break
-		}
-		if !s.running[namespace] {
-			due = append(due, at)
-		}
-	}
-	return due
-}
-
-func (s *Requests[R]) wake() {
-	for _, at := range s.due() {
-		s.Enqueue(s.waiting.waiting[s.waiting.order[at]][0])
+	delete(s.waiting, r)
+	s.of(namespace).leave(namespace, &waits.waiter)
+	if release := waits.admitted.Load(); release != nil {
+		(*release)()
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	var woken []string
-	s := &Requests[string]{Most: 2, Enqueue: func(r string) { woken = append(woken, r) }}
+	s := NewRequests(2, func(r string) { woken = append(woken, r) })
 	begin := func(key, request string) func() {
 		end, _ := s.Begin(key, request)
 		return end
@@ -48,8 +48,8 @@ func TestRequests(t *testing.T) {
 	s.Leave("c", "c1")
 	expect("it did not wait")
 	second()
-	expect("it is still the turn of the same", "a3")
-	if begin("a", "a3") == nil || begin("d", "d1") == nil || s.waiting.count+len(s.waiting.order) > 0 {
+	expect("it was admitted before")
+	if begin("a", "a3") == nil || begin("d", "d1") == nil || len(s.waiting) > 0 {
 		t.Errorf("all is free: %+v", s.waiting)
 	}
 }
@@ -60,7 +60,8 @@ func TestRequestsProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		queue := []string{}
-		s := &Requests[string]{Most: rapid.IntRange(1, 3).Draw(t, "most"), Enqueue: func(r string) { queue = append(queue, r) }}
+		most := rapid.IntRange(1, 3).Draw(t, "most")
+		s := NewRequests(int64(most), func(r string) { queue = append(queue, r) })
 		running, wanted := map[string]func(){}, map[string]bool{}
 		visit := func(request string) {
 			key := request[:1]
@@ -70,7 +71,7 @@ func TestRequestsProperties(t *testing.T) {
 			}
 			if end, ok := s.Begin(key, request); ok {
 				delete(wanted, request)
-				if running[key] != nil || len(running) == s.Most {
+				if running[key] != nil || len(running) == most {
 					t.Fatalf("%s begins beside %d others", request, len(running))
 				}
 				running[key] = end
@@ -109,8 +110,8 @@ func TestRequestsProperties(t *testing.T) {
 				break
 			}
 		}
-		if len(wanted) > 0 || s.waiting.count+len(s.waiting.order)+len(s.running) > 0 {
-			t.Fatalf("left: %v %+v %v", wanted, s.waiting, s.running)
+		if used, waiting := s.namespaces.Depth(); len(wanted)+len(s.waiting) > 0 || used+waiting > 0 {
+			t.Fatalf("left: %v %+v, %d are used, %d wait", wanted, s.waiting, used, waiting)
 		}
 	})
 }

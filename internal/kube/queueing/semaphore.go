@@ -46,10 +46,7 @@ func (s *Semaphore) Acquire(ctx context.Context, namespace string, weight int64)
 		return release, nil
 	case <-ctx.Done():
 	}
-	s.mu.Lock()
-	s.waiting.remove(namespace, func(other *waiter) bool { return other == w })
-	s.admit()
-	s.mu.Unlock()
+	s.leave(namespace, w)
 	select {
 	case release = <-ready: // it was acquired meanwhile
 		release()
@@ -110,6 +107,14 @@ func (s *Semaphore) wait(queue *roundRobin[*waiter], namespace string, w *waiter
 		queue.push(namespace, w)
 		s.admit()
 	}
+}
+
+// leave ends the waiting of one that is not idle. It has started, or never does.
+func (s *Semaphore) leave(namespace string, w *waiter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting.remove(namespace, func(other *waiter) bool { return other == w })
+	s.admit()
 }
 
 // admit starts all that can start. The lock is held.

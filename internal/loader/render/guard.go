@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
@@ -74,16 +73,10 @@ func (r *renderer) measure(v reflect.Value) error {
 	return err
 }
 
-// yieldSteps is after how many steps others may use the processor.
-const yieldSteps = 256
-
 func (r *renderer) step() error {
 	r.steps++
 	if r.steps > limits.TemplateSteps {
 		return limitf("the templates of the package take more than %d steps", limits.TemplateSteps)
-	}
-	if r.steps%yieldSteps == 0 {
-		queueing.Yield(r.ctx)
 	}
 	// One step may take a second: that of a regular expression, for example.
 	if r.ctx.Err() != nil {

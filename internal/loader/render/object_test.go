@@ -5,13 +5,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/test/require"
 )
 
 // TestObject executes templates without a package. The error texts are parts of the whole.
@@ -54,33 +49,4 @@ func TestObject(t *testing.T) {
 	if _, err := Object(stopped, "x", nil, env); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error of one that is stopped is %v", err)
 	}
-}
-
-// A template that takes long lets those of other namespaces go on.
-func TestObjectYields(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		processors := queueing.NewProcessors(1)
-		ctx, leave, err := processors.Enter(t.Context(), "slow")
-		require.NoError(t, err)
-		ended, meanwhile := false, make(chan bool, 1)
-		go func() {
-			_, end, err := processors.Enter(t.Context(), "other")
-			if err != nil {
-				t.Error(err)
-			}
-			meanwhile <- !ended
-			end()
-		}()
-		synctest.Wait()
-		time.Sleep(limits.ProcessorTime) // by the clock of the bubble, which stands while the template is executed
-		if _, err := Object(ctx, `{{ $l := until 1000 }}{{ range $l }}{{ end }}`, nil, manifestsv1alpha1.PackageEnvironment{}); err != nil {
-			t.Error(err)
-		}
-		ended = true
-		leave()
-		if !<-meanwhile {
-			t.Error("another namespace waited for all of it")
-		}
-	})
 }

@@ -24,7 +24,6 @@ type Input struct {
 	Catalogue resolver.Catalogue
 	Served    resolver.Served
 	Platform  versions.Platform
-	Yield     func()
 	// TakesPart reports whether the dependencies of another Package count before they are satisfied.
 	TakesPart func(corev1alpha1.GenericPackage) bool
 	// Versions returns the versions that a Package may have, and whether its requirements are known without these.
@@ -63,7 +62,7 @@ func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err 
 // resolver returns the resolver for a Package. One in another cluster finds nothing installed or offered.
 func (in Input) resolver() *resolver.Resolver {
 	all := resolver.Input{
-		Roots: []resolver.Root{in.Root}, Installed: snapshot.InstalledFor(in.Root, in.Known.Installed, in.WasAvailable), Catalogue: in.Catalogue, Served: in.Served, Platform: in.Platform, Yield: in.Yield,
+		Roots: []resolver.Root{in.Root}, Installed: snapshot.InstalledFor(in.Root, in.Known.Installed, in.WasAvailable), Catalogue: in.Catalogue, Served: in.Served, Platform: in.Platform,
 	}
 	if remote(in.Package) {
 		all.Installed, all.Catalogue = nil, nothing{}

@@ -30,8 +30,8 @@ func (p *Pipeline) weightOf(size int) int64 {
 	return limits.LoadWeight * room
 }
 
-// admission is the place of one load among all: a level, and memory where it is not small. It is entered after the download, when
-// nothing but other loads is waited for, and before anything is in memory. It is safe for concurrent use.
+// admission is the place of one load among all, and memory if it is not small. It is entered after the download, when nothing but other
+// loads is waited for, and before anything is in memory. It is safe for concurrent use.
 type admission struct {
 	pipeline *Pipeline
 	in       Request
@@ -40,14 +40,14 @@ type admission struct {
 
 	mu   sync.Mutex
 	over bool
-	// ctx is that of the level, once the place was entered.
+	// ctx is that of the work, once the place was entered.
 	ctx context.Context
 	end []func()
 }
 
 var errLoadEnded = errors.New("the load has ended")
 
-// enter enters the place, once: memory first, since those that have a level wait for nothing.
+// enter enters the place, once: memory first, because those that have a place wait for nothing.
 func (a *admission) enter() error {
 	a.mu.Lock()
 	entered, over := a.ctx != nil, a.over
@@ -58,7 +58,7 @@ func (a *admission) enter() error {
 	case entered:
 		return nil
 	}
-	namespace, level := a.in.Pkg.GetNamespace(), a.in.Level
+	namespace := a.in.Pkg.GetNamespace()
 	var end []func()
 	if a.in.Size > 0 {
 		release, err := a.pipeline.Memory.Acquire(a.load, namespace, a.pipeline.weightOf(a.in.Size))
@@ -67,10 +67,7 @@ func (a *admission) enter() error {
 		}
 		end = append(end, release)
 	}
-	if a.pipeline.roomOf(a.in.Size) == 0 {
-		level = a.pipeline.rendering.Last()
-	}
-	within, leave, err := a.pipeline.rendering.Enter(a.load, namespace, level)
+	within, leave, err := a.pipeline.rendering.Enter(a.load, namespace, a.in.Long || a.pipeline.roomOf(a.in.Size) == 0)
 	if err != nil {
 		runAll(end)
 		return err

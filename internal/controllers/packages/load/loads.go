@@ -109,7 +109,7 @@ type Out struct {
 
 // New returns Loads by a pipeline.
 func New(s Setting) *Loads {
-	s.Pipeline.rendering = queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)
+	s.Pipeline.rendering = queueing.NewStages(limits.LoadsShort, limits.LoadsLong, limits.LoadShort)
 	l := &Loads{
 		Setting: s, Load: s.Pipeline.Load, Resolve: s.Pipeline.Resolve, Spread: spread,
 		hosts:    queueing.Keyed{Most: limits.LoadsPerHostInAll, Share: limits.LoadsPerHost},
@@ -252,11 +252,11 @@ func (l *Loads) Start(p *Package, in Request, a, last *Attempt, reuse Unpacked) 
 	l.queue(l.attempts.Begin(l.Life, &p.attempt, a), in, p, a)
 }
 
-// queue loads when the queue of the registry and level has capacity.
+// queue loads when the queue of the registry, and of loads of the kind, has capacity.
 func (l *Loads) queue(ctx context.Context, in Request, p *Package, a *Attempt) {
 	host := hostOf(in.decision().Pull)
-	if in.Level+in.Size > 0 {
-		host = fmt.Sprintf("%s, level %d, size %d", host, in.Level, in.Size)
+	if in.isLarge() {
+		host = fmt.Sprintf("%s, long %t, size %d", host, in.Long, in.Size)
 	}
 	var begin time.Time
 	background.Run(ctx, &l.hosts, background.Job{
@@ -302,22 +302,19 @@ func (l *Loads) end(in Request, p *Package, a *Attempt, loaded *Content, err err
 	}
 }
 
-// repeated returns the load that has to follow one that ended with err: at another level, or with more room.
+// repeated returns the load that has to follow one that ended with err: as a long one, or with more room.
 func repeated(in Request, err error) (again Request, ok bool) {
-	level, deferred := queueing.Deferred(err)
-	if deferred {
-		in.Level = level
-	}
-	larger := errors.Is(err, archive.ErrRoom)
+	long, larger := errors.Is(err, queueing.ErrLong), errors.Is(err, archive.ErrRoom)
+	in.Long = in.Long || long
 	if larger {
 		in.Size++
 	}
-	return in, deferred || larger
+	return in, long || larger
 }
 
-// repeat loads with more room or at another level: a large load once the status has a record of it.
+// repeat repeats a load as a large one, once the status has a record of it.
 func (l *Loads) repeat(ctx context.Context, in Request, p *Package, a *Attempt) {
-	if a.Out.Large || !isLarge(in, l.Pipeline.rendering.Last()) {
+	if a.Out.Large {
 		l.queue(ctx, in, p, a)
 		return
 	}
@@ -328,9 +325,6 @@ func (l *Loads) repeat(ctx context.Context, in Request, p *Package, a *Attempt) 
 		l.Enqueue(client.ObjectKeyFromObject(in.Pkg))
 	}
 }
-
-// isLarge decides whether a load is recorded: it acquires memory, or is in the last of the levels.
-func isLarge(in Request, last int) bool { return in.Size > 0 || last > 0 && in.Level >= last }
 
 // admissionPoll is the time between looks at how much is underway.
 const admissionPoll = 5 * time.Millisecond

@@ -391,21 +391,29 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestLongLoadsHoldUpNoOther: a load that is aborted because it takes long is repeated in
-// another queue than the others of its registry, and the abort is not reported.
+// TestLongLoadsHoldUpNoOther: a load that is cancelled because it takes long is repeated in another queue than the others of its registry,
+// once the status has a record of it, and that is not reported.
 func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	loadOne := b.Load
 	b.Load = func(ctx context.Context, in Request) (*Content, error) {
-		if strings.Contains(in.Image, "long") && in.Level == 0 {
-			return nil, fmt.Errorf("load the package: %w", &queueing.DeferredError{Level: 1})
+		if strings.Contains(in.Image, "long") && !in.Long {
+			return nil, fmt.Errorf("load the package: %w", queueing.ErrLong)
 		}
 		return loadOne(ctx, in)
 	}
 	const long = "registry.test/long:v1"
 	for i := range 2 * limits.LoadsPerHost {
 		b.begin(t, named(fmt.Sprintf("long-%d", i), long))
+	}
+	for range 2 * limits.LoadsPerHost {
+		name := b.wait(t)
+		if a := b.last(name); !a.Out.Large || a.Done {
+			t.Errorf("%s is %+v", name, a)
+		} else {
+			b.Resume(b.of(name), a)
+		}
 	}
 	b.begin(t, named("short", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
@@ -420,25 +428,12 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 		}
 	}
 	b.begin(t, named("dropped", long))
+	b.wait(t)
 	b.drop("dropped")
 	b.begin(t, named("last", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
 	if got := b.wait(t); got != "last" {
 		t.Errorf("woke %s", got)
-	}
-}
-
-func TestIsLarge(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		size, level int
-		want        bool
-	}{
-		"small": {0, 0, false}, "slow": {0, 1, false}, "slowest": {0, 2, true}, "more room": {1, 0, true}, "most room": {2, 0, true},
-	} {
-		if got := isLarge(Request{Size: tc.size, Level: tc.level}, 2); got != tc.want {
-			t.Errorf("%s: %t", name, got)
-		}
 	}
 }
 

@@ -46,10 +46,8 @@ type Pipeline struct {
 	// Pulled is called after each pull of an image; nil for none.
 	Pulled func(took time.Duration, err error)
 
-	// Processors bound the rendering.
-	Processors *queueing.Processors
-	// rendering bounds the processor time of rendering, and the memory of small packages.
-	rendering queueing.Levels
+	// rendering bounds how many are rendered at a time, and the memory of small packages.
+	rendering *queueing.Stages
 }
 
 // Request is what one load is made from.
@@ -67,7 +65,8 @@ type Request struct {
 	HashKey []byte
 	// Namespaced reports the scope of kinds in another cluster, or is nil.
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
-	Level      int
+	// Long means that it takes longer than short work can.
+	Long bool
 	// Size is how often it was found to be larger than there was room for.
 	Size int
 	// Policies are the policies of the decision to load it.
@@ -75,6 +74,9 @@ type Request struct {
 	// Reader has to have the right to get the Secrets that the Package names.
 	Reader objects.Account
 }
+
+// isLarge reports whether a load is not short, or acquires memory: the status has a record of it while it goes on.
+func (in *Request) isLarge() bool { return in.Long || in.Size > 0 }
 
 // Content is a rendered package.
 type Content struct {

@@ -96,7 +96,7 @@ func TestContentNamesTheMirror(t *testing.T) {
 func TestLargePackagesAreLoadedOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &Pipeline{Memory: quota.New(0), rendering: queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)}
+		p := &Pipeline{Memory: quota.New(0), rendering: queueing.NewStages(limits.LoadsShort, limits.LoadsLong, limits.LoadShort)}
 		enter := func(ctx context.Context, namespace string, size int) (*admission, chan error) {
 			pkg := newPackage()
 			pkg.Namespace = namespace
@@ -170,15 +170,16 @@ func TestRooms(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct {
-		err         error
-		level, size int
-		ok          bool
+		err  error
+		long bool
+		size int
+		ok   bool
 	}{
-		{nil, 0, 0, false}, {errors.New("no"), 0, 0, false}, {&queueing.DeferredError{Level: 2}, 2, 0, true},
-		{fmt.Errorf("pull: %w", archive.ErrRoom), 0, 1, true},
+		{nil, false, 0, false}, {errors.New("no"), false, 0, false}, {fmt.Errorf("render: %w", queueing.ErrLong), true, 0, true},
+		{fmt.Errorf("pull: %w", archive.ErrRoom), false, 1, true},
 	} {
-		if again, ok := repeated(Request{}, tc.err); ok != tc.ok || again.Level != tc.level || again.Size != tc.size {
-			t.Errorf("%v: %t, level %d, size %d", tc.err, ok, again.Level, again.Size)
+		if again, ok := repeated(Request{}, tc.err); ok != tc.ok || again.Long != tc.long || again.Size != tc.size {
+			t.Errorf("%v: %t, long %t, size %d", tc.err, ok, again.Long, again.Size)
 		}
 	}
 }

@@ -74,12 +74,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 			return nil, err
 		}
 	}
-	within, leave, err := p.Processors.Enter(place.ctx, in.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	pkg, err := loader.Load(within, files, p.optionsFor(in, values))
+	pkg, err := loader.Load(place.ctx, files, p.optionsFor(in, values))
 	if err == nil {
 		err = loader.CheckTarget(in.Pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}
