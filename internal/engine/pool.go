@@ -31,7 +31,7 @@ func (p *Pool) Run(ctx context.Context, owner objects.OwnerKey, background bool,
 	var pending sync.WaitGroup
 	pending.Add(n)
 	var begun atomic.Int64
-	p.places.Go(owner.Namespace, "work for "+owner.String(), background, n, func() {
+	p.places.Start(owner.Namespace, "work for "+owner.String(), background, n, func() {
 		defer pending.Done()
 		defer queueing.Progress(ctx)
 		if ctx.Err() == nil { // a panic is what the caller makes of it, and ends no work of others

@@ -31,7 +31,7 @@ func (k *Keyed) Run(key, namespace string, f func()) {
 	}
 	one.users++
 	k.mu.Unlock()
-	one.Go(namespace, "work for "+key, false, 1, func() {
+	one.Start(namespace, "work for "+key, false, 1, func() {
 		defer k.done(key, one)
 		f()
 	})

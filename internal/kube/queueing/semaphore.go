@@ -65,9 +65,9 @@ func (s *Semaphore) TryAcquire(namespace string, weight int64) (release func(), 
 	return s.take(namespace, weight), true
 }
 
-// Go calls f a number of times, each with a place that it holds until it returns. A call that waits costs no goroutine. Several of a
+// Start calls f a number of times, each with a place that it holds until it returns. A call that waits costs no goroutine. Several of a
 // namespace take turns; idle ones start while no other waits.
-func (s *Semaphore) Go(namespace, doing string, idle bool, times int, f func()) {
+func (s *Semaphore) Start(namespace, doing string, idle bool, times int, f func()) {
 	w := &waiter{weight: 1, times: times, start: func(release func()) {
 		panics.Go(context.Background(), doing, func() {
 			defer release()
