@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/tools/go/packages"
+
+	bounds "lockstep.run/lockstep/internal/limits"
 )
 
 // limits returns the page of limits: a table for each group of constants "Limits of …", with the comments beside them.
@@ -56,7 +58,18 @@ func limits(dir string) (string, error) {
 			}
 		}
 	}
+	b.WriteString(shares())
 	return b.String(), nil
+}
+
+// shares returns the table of everything that namespaces share.
+func shares() string {
+	var b strings.Builder
+	b.WriteString("\n## What namespaces share\n\nObjects of the cluster, such as ClusterPackages, can have all of it.\n\n| Shared | In all | Of one namespace | If it is full |\n|---|---|---|---|\n")
+	for _, s := range bounds.Shared() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(s.Of), cell(s.All), cell(s.One), cell(s.Full))
+	}
+	return b.String()
 }
 
 // amount is the value of a limit as people read it.
