@@ -184,9 +184,10 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	return &Image{Ref: ref, Digest: digest.String(), Files: files}, nil
 }
 
-// key separates work with different credentials and rights to connect. Errors of the keychain are reported where it is used.
+// key separates work with different credentials and rights to connect, and that of namespaces: one would wait with the share of another.
+// Errors of the keychain are reported where it is used.
 func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
-	connects := fmt.Sprintf(" %t %t", a.namespaced(), a.Own)
+	connects := fmt.Sprintf(" %s %t %t", a.Namespace, a.Exact, a.Own)
 	if a.Offline {
 		return " offline" + connects, nil
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +22,8 @@ import (
 func TestPullsTakeTurns(t *testing.T) {
 	t.Parallel()
 	hanging, healthy := serve(t, httptest.NewServer), serve(t, httptest.NewServer)
-	ref, _ := healthy.push(t, imageOf(t, testFiles))
+	ref, digest := healthy.push(t, imageOf(t, testFiles))
+	ref = strings.TrimSuffix(ref, ":v1") + "@" + digest // that evil waits for, too
 	hanging.set(func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
 		return true
@@ -32,7 +34,12 @@ func TestPullsTakeTurns(t *testing.T) {
 	ended := make(chan struct{})
 	for i := range limits.PullsInFlight {
 		go func() {
-			_, _ = evil.Pull(ctx, fmt.Sprintf("%s/evil-%d:v1", hanging.host, i))
+			image := fmt.Sprintf("%s/evil-%d:v1", hanging.host, i)
+			if i == limits.PullsInFlight-1 {
+				until(t, func() bool { used, _ := p.pulls.Depth(); return used == limits.PullsOfNamespace })
+				image = ref
+			}
+			_, _ = evil.Pull(ctx, image)
 			ended <- struct{}{}
 		}()
 	}

@@ -83,6 +83,14 @@ func (a *admission) enter() error {
 	return nil
 }
 
+// pause gives the place back, until it is entered again: a load that holds it waits for nothing else.
+func (a *admission) pause() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	runAll(a.end)
+	a.ctx, a.end = nil, nil
+}
+
 // leave ends the load: what goes on without it, for another one, enters nothing any more.
 func (a *admission) leave() {
 	a.mu.Lock()

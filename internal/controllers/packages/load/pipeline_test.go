@@ -134,6 +134,15 @@ func TestLargePackagesAreLoadedOneAtATime(t *testing.T) {
 		if err := third.enter(); err != nil {
 			t.Errorf("again: %v", err)
 		}
+		third.pause() // it downloads something else
+		if release, err := p.Memory.Acquire(t.Context(), "", math.MaxInt64); err != nil {
+			t.Error(err)
+		} else {
+			release()
+		}
+		if err := third.enter(); err != nil {
+			t.Errorf("after a pause: %v", err)
+		}
 		third.leave()
 		if err := third.enter(); !errors.Is(err, errLoadEnded) {
 			t.Errorf("after its end: %v", err)

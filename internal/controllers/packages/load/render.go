@@ -56,7 +56,7 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
-	image, verification, err := p.pull(ctx, in, place.enter)
+	image, verification, err := p.pull(ctx, in, place.enter, place.pause)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
 // reference leads to is the one that is verified, and the one that is pulled then.
-func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
+func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error, pause func()) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
 	if in.Origin.Image == "" {
 		if refusal := in.Policies.WithoutImage(); refusal != nil {
 			return nil, nil, refusal
@@ -118,6 +118,7 @@ func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error) (im
 	err = pull(nil, ref)
 	if err == nil && in.Origin.Version != "" && len(image.Files) == 0 {
 		digest := image.Digest
+		pause()
 		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
 	}
 	return image, verified, err

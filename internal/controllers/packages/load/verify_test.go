@@ -73,11 +73,11 @@ func TestTagMovesAfterVerification(t *testing.T) {
 	in.Origin.Image = in.Image
 	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
 	admit := func() error { return nil }
-	image, outcome, err := p.pull(t.Context(), in, admit)
+	image, outcome, err := p.pull(t.Context(), in, admit, nil)
 	if err != nil || swapped == "" || image.Digest != digest || string(image.Files["manifest.yaml"]) != "good" || outcome.Verified == nil {
 		t.Fatalf("%v, %+v, %+v, the tag leads to %s", err, image, outcome, swapped)
 	}
-	_, _, err = p.pull(t.Context(), in, admit)
+	_, _, err = p.pull(t.Context(), in, admit, nil)
 	if refusal := imagepolicy.RefusalOf(err); refusal == nil || refusal.Reason != imagepolicy.ReasonNoSignature || !strings.Contains(refusal.Message, "no signature of "+swapped) {
 		t.Errorf("the other image: %v", err)
 	}
@@ -95,7 +95,7 @@ func TestMirrorThatFails(t *testing.T) {
 	in := Request{Pkg: newPackage(), Image: "registry.example.com/shop:v1", Policies: imagepolicy.NewSet(policies, false, time.Now())}
 	in.Origin.Image = in.Image
 	p := &Pipeline{Puller: puller, ClusterPullSecrets: true, Credentials: &sources.Credentials{}, Memory: quota.New(0)}
-	_, _, err = p.pull(t.Context(), in, func() error { return nil })
+	_, _, err = p.pull(t.Context(), in, func() error { return nil }, nil)
 	if err == nil || !strings.Contains(err.Error(), host+"/shop:v1") || !strings.Contains(err.Error(), "(the ImageConfig mirror has it pulled in place of registry.example.com/shop:v1)") {
 		t.Error(err)
 	}
