@@ -13,6 +13,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -143,6 +144,10 @@ func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []o
 	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 	for range len(wanted) / 2 {
 		page, err := e.Cluster.ListMetadata(ctx, mapping, keys[0].Namespace, opts)
+		if errors.Is(err, reflector.ErrTooLarge) {
+			opts.Limit = reflector.SmallerPage(opts.Limit)
+			continue
+		}
 		if apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) {
 			break
 		}

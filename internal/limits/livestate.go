@@ -13,9 +13,11 @@ const (
 
 // Limits of writing objects.
 const (
-	ResponseBytes = 16 << 20                           // of an object or page in a response: 1.5 MiB as stored, and managedFields
-	WriteTimeout  = 60 * time.Second                   // of one write or read of an object with webhooks (30 s), as in API servers
-	DialTimeout   = LeaseDuration - LeaseRenewDeadline // of a connection for writes: that of a write in flight
+	ResponseBytes  = 16 << 20                           // of an object or page in a response: 1.5 MiB as stored, and managedFields; a page that is larger is asked for in smaller ones
+	LargePageBytes = 1 << 20                            // from which a page is large: a page of 500 usual objects has about as much
+	LargePages     = 2                                  // that are read at a time
+	WriteTimeout   = 60 * time.Second                   // of one write or read of an object with webhooks (30 s), as in API servers
+	DialTimeout    = LeaseDuration - LeaseRenewDeadline // of a connection for writes: that of a write in flight
 )
 
 // Limits of other clusters as targets.

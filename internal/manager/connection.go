@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/engine/tracking"
@@ -74,6 +75,8 @@ func (c *connection) rights(account objects.Account) engine.Rights {
 func newConnection(
 	config *rest.Config, log logr.Logger, held func(int64), kindChanged func(schema.GroupKind), versionChanged func(version.Info),
 ) (*connection, error) {
+	config = rest.CopyConfig(config)
+	reflector.BoundPages(config)
 	tracker := tracking.New(apinames.Default)
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.

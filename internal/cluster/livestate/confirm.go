@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -82,7 +83,9 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 		Client: c.clients.metadata, Resource: m.Resource, Namespace: onlyNamespace(want), MetadataOnly: true, LabelSelector: selector,
 		NewList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
 	}
-	err = pager.New(source.ListWithContext).EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
+	pages := pager.New(source.ListWithContext)
+	pages.PageBufferSize, pages.FullListIfExpired = 0, false // it would read six pages at a time, or all in one
+	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
 		item := obj.(*metav1.PartialObjectMetadata)
 		n := name{Namespace: item.Namespace, Name: item.Name}
 		if version, asked := want[n]; asked && version != item.ResourceVersion {
@@ -95,6 +98,9 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 	})
 	if err == nil || errors.Is(err, errConfirmed) {
 		return nil
+	}
+	if apierrors.IsResourceExpired(err) {
+		return errNotCurrent // the next list begins anew
 	}
 	return fmt.Errorf("list the metadata of %s: %w", m.Resource.GroupResource(), err)
 }

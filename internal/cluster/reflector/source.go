@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,6 +24,9 @@ type Source struct {
 	MetadataOnly bool
 	// NewList returns what a list is decoded into.
 	NewList func() runtime.Object
+
+	// page is the size of the pages that follow one that was too large; 0 for any.
+	page atomic.Int64
 }
 
 // ErrTooLarge is in the errors of answers that are larger than the limit for one.
@@ -33,14 +37,24 @@ const smallerPage = 10
 
 // ListWithContext sends a LIST, and where the page is too large others for a smaller one.
 func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	if options.Continue == "" {
+		s.page.Store(0)
+	}
+	if page := s.page.Load(); page > 0 {
+		options.Limit = min(options.Limit, page)
+	}
 	for {
 		list, err := s.list(ctx, options)
 		if !errors.Is(err, ErrTooLarge) || options.Limit <= 1 {
 			return list, err
 		}
-		options.Limit = max(options.Limit/smallerPage, 1)
+		options.Limit = SmallerPage(options.Limit)
+		s.page.Store(options.Limit)
 	}
 }
+
+// SmallerPage returns the size of the page to ask for in place of one that is too large.
+func SmallerPage(limit int64) int64 { return max(limit/smallerPage, 1) }
 
 func (s *Source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := s.NewList()
