@@ -66,7 +66,7 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 	}
 	a := attempt{answer: answer, refusal: refusal, prepared: prepared, dryRun: dryRun}
 	a.reshaped = prepared == nil && s.reshaped(template) || prepared.surprised(answer)
-	if refusal == nil && !a.reshaped && !drift.Short(template, answer.Object, s.types()) {
+	if refusal == nil && !a.reshaped && !drift.Short(template, answer.Object, drift.LearnListTypes(answer.GetManagedFields())) {
 		if prepared != nil {
 			s.noteResidue(prepared.residue)
 		}
@@ -199,7 +199,14 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutMetadata(a.Object), withoutMetadata(b.Object))
 }
 
-func (s *step) types() *drift.KindListTypes { return s.run.Tracker.ListTypes.Of(s.Key.GroupKind()) }
+// listTypes are those of a live object, and of the answer to its apply, if there is one.
+func listTypes(live, answer *unstructured.Unstructured) *drift.ListTypes {
+	fields := live.GetManagedFields()
+	if answer != nil {
+		fields = slices.Concat(fields, answer.GetManagedFields())
+	}
+	return drift.LearnListTypes(fields)
+}
 
 // imply dry-runs the object that the template implies. As long as that is refused, fields of
 // others that stand in its way are left out, and the installer of an adopted object keeps fields that
@@ -215,7 +222,7 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 	if err != nil {
 		return r, nil, err
 	}
-	m, err := drift.Imply(s.run.Tracker.Names, template, live, s.Foreign, s.types())
+	m, err := drift.Imply(s.run.Tracker.Names, template, live, s.Foreign, listTypes(live, answer))
 	if err != nil {
 		return r, nil, err
 	}

@@ -258,7 +258,6 @@ func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
 	}
 	if err == nil {
 		s.live = live
-		s.run.Tracker.ListTypes.Learn(s.Key.GroupKind(), live.GetManagedFields())
 	}
 	return live, err
 }

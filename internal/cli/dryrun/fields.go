@@ -2,6 +2,7 @@ package dryrun
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,11 +16,8 @@ import (
 func Differences(before, after *unstructured.Unstructured) []Field {
 	var fields []Field
 	others := objectdiff.ManagersOf(before, corev1alpha1.LegacyFieldManagers()...)
-	types, kind := drift.NewListTypes(), before.GroupVersionKind().GroupKind()
-	for _, u := range []*unstructured.Unstructured{before, after} {
-		types.Learn(kind, u.GetManagedFields())
-	}
-	for _, c := range objectdiff.Fields(withoutBookkeeping(before), withoutBookkeeping(after), types.Of(kind).Keys) {
+	types := drift.LearnListTypes(slices.Concat(before.GetManagedFields(), after.GetManagedFields()))
+	for _, c := range objectdiff.Fields(withoutBookkeeping(before), withoutBookkeeping(after), types.Keys) {
 		fields = append(fields, Field{c, others.Of(c.Path)})
 	}
 	return fields

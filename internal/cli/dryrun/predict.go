@@ -148,10 +148,8 @@ func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping
 	c.mu.Lock()
 	now := o.now
 	c.mu.Unlock()
-	types, kind := drift.NewListTypes(), m.GroupVersionKind.GroupKind()
-	types.Learn(kind, o.live.GetManagedFields())
-	types.Learn(kind, now.GetManagedFields())
-	implied, err := drift.Imply(apinames.Default, template.Object, now, false, types.Of(kind))
+	types := drift.LearnListTypes(slices.Concat(o.live.GetManagedFields(), now.GetManagedFields()))
+	implied, err := drift.Imply(apinames.Default, template.Object, now, false, types)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 // Observe returns the record of a live object, from a watch or the response to a write.
 func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
 	obs := t.fromMetadata(live)
-	t.observeFields(key.GroupKind(), live.GetManagedFields(), obs)
+	fields := live.GetManagedFields()
+	t.observeFields(key.GroupKind(), fields, obs)
 	t.mu.RLock()
 	tr, tracked := t.tracks.byKey[key]
 	controller, known := t.owners.of(obs.Controller())
@@ -28,7 +29,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			metadata.Owner = KeptOwner(metadata.Owner, obs.Controller())
 		}
 		if template, err := tr.desired.Object(metadata); err == nil {
-			shapes := t.ListTypes.Of(key.GroupKind())
+			shapes := t.listTypes.Learn(key.GroupKind(), fields)
 			shown := tr.desired.Ignored.Without(template, live.Object)
 			compared := tr.desired.Ignored.Without(template, template)
 			if template["apiVersion"] != live.Object["apiVersion"] {
@@ -38,7 +39,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 				obs.ProjectedBy = tr.template
 				obs.Matches = drift.Matches(t.Names, compared, shown, shapes)
 			}
-			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.Names, template, live.GetManagedFields())
+			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.Names, template, fields)
 		}
 	}
 	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)
@@ -82,7 +83,6 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 }
 
 func (t *Tracker) observeFields(gk schema.GroupKind, fields []metav1.ManagedFieldsEntry, obs *objects.Observed) {
-	t.ListTypes.Learn(gk, fields)
 	obs.Writer = t.lastWriter(fields)
 	obs.UpdateFields = drift.HasUpdates(t.Names, fields)
 	obs.OwnsReplicas = drift.OwnsReplicas(t.Names, fields)

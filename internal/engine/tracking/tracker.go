@@ -23,11 +23,9 @@ type Tracker struct {
 
 	// Names are the names of the objects.
 	Names *objects.Names
-	// ListTypes has which lists are sets or maps, as far as that is known.
-	ListTypes *drift.ListTypes
-
 	probedFields
 	kindUsers
+	listTypes *drift.ListTypesCache
 
 	// mu guards what follows together: an event is compared with the track of its object
 	// and with the owner of the same moment.
@@ -44,7 +42,7 @@ type Tracker struct {
 func New(names *objects.Names) *Tracker {
 	return &Tracker{
 		Names:        names,
-		ListTypes:    drift.NewListTypes(),
+		listTypes:    drift.NewListTypesCache(),
 		probedFields: probedFields{kinds: map[schema.GroupKind]*fieldSet{}},
 		kindUsers:    kindUsers{owners: map[schema.GroupKind]sets.Set[objects.OwnerKey]{}},
 		tracks:       tracks{byKey: map[objects.Key]track{}},

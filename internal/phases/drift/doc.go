@@ -9,7 +9,7 @@
 //     with that of the response to the last write: what others add never changes it.
 //   - [Matches] is for the time before there is such a digest, after a restart. True
 //     means no drift, false that a dry run has to find out.
-//   - [ListTypes] are the list and map types of a kind, learned from managedFields.
+//   - [ListTypes] are the list and map types of one object, by its own managedFields.
 //
 // Project and Matches leave out status, what the API server sets in metadata, the
 // annotation package-operator.run/revision, and all owner references but the template's

@@ -25,7 +25,6 @@ type cluster struct {
 	t      testing.TB
 	kind   schema.GroupVersionKind
 	fields managedfieldstest.TestFieldManager
-	types  *ListTypes
 }
 
 func newCluster(t testing.TB, document string, kind schema.GroupVersionKind) *cluster {
@@ -40,7 +39,7 @@ func newCluster(t testing.TB, document string, kind schema.GroupVersionKind) *cl
 	require.NoError(t, json.Unmarshal(text, &content))
 	converter, err := managedfields.NewTypeConverter(content.Components.Schemas, false)
 	require.NoError(t, err)
-	return &cluster{t: t, kind: kind, fields: managedfieldstest.NewTestFieldManager(converter, kind), types: NewListTypes()}
+	return &cluster{t: t, kind: kind, fields: managedfieldstest.NewTestFieldManager(converter, kind)}
 }
 
 // object adds the kind.
@@ -68,15 +67,11 @@ func (c *cluster) update(manager string, change func(obj map[string]any)) {
 	}
 }
 
-// live returns the live object, and learns from it as a watch does.
 func (c *cluster) live() *unstructured.Unstructured {
-	c.t.Helper()
-	live := c.fields.Live().(*unstructured.Unstructured)
-	c.types.Learn(c.kind.GroupKind(), live.GetManagedFields())
-	return live
+	return c.fields.Live().(*unstructured.Unstructured)
 }
 
-func (c *cluster) known() *KindListTypes { return c.types.Of(c.kind.GroupKind()) }
+func (c *cluster) known() *ListTypes { return LearnListTypes(c.live().GetManagedFields()) }
 
 func (c *cluster) managers() map[string]metav1.ManagedFieldsOperationType {
 	managers := map[string]metav1.ManagedFieldsOperationType{}

@@ -27,7 +27,7 @@ import (
 // was created.
 type Implied struct {
 	template, live map[string]any
-	types          *KindListTypes
+	types          *ListTypes
 	ours           *fieldpath.Set
 	others         []share
 	// installers are the fields of installers that are taken over.
@@ -57,10 +57,10 @@ type share struct {
 }
 
 // Imply returns the Implied of a template, complete with its guards. adopting means that
-// the fields of installers count as the engine's, as in [Migration]. types are those that
-// were learned from the live object at least. An error means that managedFields cannot be
+// the fields of installers count as the engine's, as in [Migration]. types are those of
+// the live object. An error means that managedFields cannot be
 // read.
-func Imply(names *objects.Names, template map[string]any, live *unstructured.Unstructured, adopting bool, types *KindListTypes) (*Implied, error) {
+func Imply(names *objects.Names, template map[string]any, live *unstructured.Unstructured, adopting bool, types *ListTypes) (*Implied, error) {
 	m := &Implied{template: template, live: live.Object, types: types, ours: fieldpath.NewSet(), open: map[pathID]bool{}}
 	for key := range template {
 		m.open[field(rootPath, key)] = true // an object with an empty spec leaves it to others

@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/require"
@@ -25,9 +24,7 @@ const (
 func imply(t *testing.T, template, live string) *Implied {
 	t.Helper()
 	object := &unstructured.Unstructured{Object: yamltest.Decode(t, live)}
-	types, kind := NewListTypes(), schema.GroupKind{Kind: object.GetKind()}
-	types.Learn(kind, object.GetManagedFields())
-	m, err := Imply(apinames.Default, yamltest.Decode(t, template), object, false, types.Of(kind))
+	m, err := Imply(apinames.Default, yamltest.Decode(t, template), object, false, LearnListTypes(object.GetManagedFields()))
 	require.NoError(t, err)
 	return m
 }
@@ -283,9 +280,7 @@ func TestKeep(t *testing.T) {
 	t.Parallel()
 	const helm = `{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:scopes": {}, "f:hard": {".": {}, "f:pods": {}}, "f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:x": {}}}}}}`
 	object := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: Q, metadata: {managedFields: [`+helm+`]}, spec: {scopes: [a], hard: {pods: 1, theirs: 2}, list: [{name: a, x: 1}]}}`)}
-	types, kind := NewListTypes(), schema.GroupKind{Kind: "Q"}
-	types.Learn(kind, object.GetManagedFields())
-	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {more: 1}}`), object, true, types.Of(kind))
+	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {more: 1}}`), object, true, LearnListTypes(object.GetManagedFields()))
 	require.NoError(t, err)
 	if m.Keep([]string{"spec.other", "spec.more"}) {
 		t.Error("a field of the template, or of nobody, is kept")

@@ -11,55 +11,76 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-const shapesPerKind = 2000 // lists and maps that are remembered per kind; the rest counts as unknown
+const (
+	entryTypes  = 2000 // lists and maps that are learned from one entry; the rest counts as unknown
+	cachedTypes = 256  // of an entry whose types are cached
+)
 
-// ListTypes are the list and map types of kinds, a few kilobytes each. It is safe for
-// concurrent use.
-type ListTypes struct {
-	mu    sync.RWMutex
-	kinds map[schema.GroupKind]*KindListTypes
+// ListTypes are the list and map types of one object, by its own managedFields. Other objects teach nothing: who may write an
+// object may write its managedFields, too. A nil ListTypes has none.
+type ListTypes struct{ entries []*fieldTypes }
+
+// fieldTypes are what one entry of managedFields shows.
+type fieldTypes struct {
+	lists map[pathID]list
+	maps  map[pathID]mapEvidence
 }
 
-// NewListTypes returns empty ListTypes.
-func NewListTypes() *ListTypes { return &ListTypes{kinds: map[schema.GroupKind]*KindListTypes{}} }
+// ListTypesCache remembers what entries show, by kind: most objects of a kind have the same few. It is safe for concurrent use.
+type ListTypesCache struct {
+	mu    sync.RWMutex
+	kinds map[schema.GroupKind]*kindCache
+}
 
-// Of returns those of one kind.
-func (s *ListTypes) Of(gk schema.GroupKind) *KindListTypes {
-	s.mu.RLock()
-	kind := s.kinds[gk]
-	s.mu.RUnlock()
+// kindCache has entries by the lowest bits of their hashes.
+type kindCache [64]atomic.Pointer[cachedEntry]
+
+type cachedEntry struct {
+	hash uint64
+	*fieldTypes
+}
+
+// NewListTypesCache returns an empty cache.
+func NewListTypesCache() *ListTypesCache {
+	return &ListTypesCache{kinds: map[schema.GroupKind]*kindCache{}}
+}
+
+// LearnListTypes returns the list types of an object with these managedFields.
+func LearnListTypes(managedFields []metav1.ManagedFieldsEntry) *ListTypes {
+	return NewListTypesCache().Learn(schema.GroupKind{}, managedFields)
+}
+
+// Learn is LearnListTypes for an object of a kind.
+func (c *ListTypesCache) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFieldsEntry) *ListTypes {
+	var types ListTypes
+	for i := range managedFields {
+		fields := managedFields[i].FieldsV1
+		if fields == nil || managedFields[i].Subresource != "" {
+			continue // no template has a status
+		}
+		if e := c.of(gk).learn(fields.GetRawBytes()); len(e.lists) > 0 || len(e.maps) > 0 {
+			types.entries = append(types.entries, e)
+		}
+	}
+	if types.entries == nil {
+		return nil
+	}
+	return &types
+}
+
+func (c *ListTypesCache) of(gk schema.GroupKind) *kindCache {
+	c.mu.RLock()
+	kind := c.kinds[gk]
+	c.mu.RUnlock()
 	if kind != nil {
 		return kind
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.kinds[gk] == nil {
-		s.kinds[gk] = &KindListTypes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kinds[gk] == nil {
+		c.kinds[gk] = &kindCache{}
 	}
-	return s.kinds[gk]
-}
-
-// Learn learns from the managedFields of a live object of a kind, before the object is
-// projected.
-func (s *ListTypes) Learn(gk schema.GroupKind, managedFields []metav1.ManagedFieldsEntry) {
-	kind := s.Of(gk)
-	for i := range managedFields {
-		entry := &managedFields[i]
-		// No template has a status.
-		if entry.FieldsV1 != nil && entry.Subresource == "" {
-			kind.learn(entry.FieldsV1.GetRawBytes())
-		}
-	}
-}
-
-// KindListTypes are the list and map types of one kind, in all of its versions. A nil
-// KindListTypes has none.
-type KindListTypes struct {
-	mu    sync.RWMutex
-	lists map[pathID]list
-	maps  map[pathID]mapEvidence
-	// seen caches hashes of entries that were learned from, by their lowest bits.
-	seen [64]atomic.Uint64
+	return c.kinds[gk]
 }
 
 // pathID is the hash of a field's path, the same for all elements of a list. The paths
@@ -98,57 +119,63 @@ const (
 
 // list returns how elements of the list at a path are identified. known is false for
 // lists that count as a whole.
-func (k *KindListTypes) list(path pathID) (shape list, known bool) {
-	if k == nil {
+func (t *ListTypes) list(path pathID) (shape list, known bool) {
+	if t == nil {
 		return list{}, false
 	}
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	shape, known = k.lists[path]
+	for _, e := range t.entries {
+		if shape, known = e.lists[path]; known {
+			break
+		}
+	}
 	return shape, known
 }
 
 // Keys returns the keys of the associative list at a path, with [] as the part for elements of lists; nil where they are not known.
-func (k *KindListTypes) Keys(path []string) []string {
+func (t *ListTypes) Keys(path []string) []string {
 	at := rootPath
 	for _, part := range path {
 		at = field(at, part)
 	}
-	shape, _ := k.list(at)
+	shape, _ := t.list(at)
 	return shape.keys
 }
 
 // whole reports whether the map at a path is owned as a whole, such as a label selector:
 // a key that others add to it is drift.
-func (k *KindListTypes) whole(path pathID) bool {
-	if k == nil {
+func (t *ListTypes) whole(path pathID) bool {
+	if t == nil {
 		return false
 	}
-	k.mu.RLock()
-	defer k.mu.RUnlock()
-	return k.maps[path] == asLeaf
+	var evidence mapEvidence
+	for _, e := range t.entries {
+		evidence |= e.maps[path]
+	}
+	return evidence == asLeaf
 }
 
-func (k *KindListTypes) learn(fields []byte) {
+func (k *kindCache) learn(fields []byte) *fieldTypes {
 	hash := maphash.Bytes(pathSeed, fields)
-	place := &k.seen[hash%uint64(len(k.seen))]
-	if place.Load() == hash {
-		return
+	place := &k[hash%uint64(len(k))]
+	if known := place.Load(); known != nil && known.hash == hash {
+		return known.fieldTypes
 	}
+	e := &fieldTypes{}
 	set := fieldpath.NewSet()
 	if set.FromJSON(bytes.NewReader(fields)) == nil {
-		k.mu.Lock()
-		k.learnSet(set, rootPath)
-		k.mu.Unlock()
+		e.learnSet(set, rootPath)
 	}
-	place.Store(hash)
+	if len(e.lists)+len(e.maps) <= cachedTypes {
+		place.Store(&cachedEntry{hash, e})
+	}
+	return e
 }
 
-// learnSet learns from the fields below a path. The caller holds k.mu.
-func (k *KindListTypes) learnSet(set *fieldpath.Set, path pathID) {
+// learnSet learns from the fields below a path.
+func (e *fieldTypes) learnSet(set *fieldpath.Set, path pathID) {
 	for element := range set.Members.All() {
 		if _, isParent := set.Children.Get(element); !isParent && !isFreeform(element, path) {
-			k.learnElement(element, path, asLeaf)
+			e.learnElement(element, path, asLeaf)
 		}
 	}
 	for element := range set.Children.All() {
@@ -156,7 +183,7 @@ func (k *KindListTypes) learnSet(set *fieldpath.Set, path pathID) {
 			continue
 		}
 		child, _ := set.Children.Get(element)
-		k.learnSet(child, k.learnElement(element, path, asParent))
+		e.learnSet(child, e.learnElement(element, path, asParent))
 	}
 }
 
@@ -174,19 +201,22 @@ func isFreeform(element fieldpath.PathElement, parent pathID) bool {
 }
 
 // record sets the knowledge of a path, unless there is too much already.
-func record[V any](all map[pathID]V, path pathID, value V) {
-	if _, known := all[path]; known || len(all) < shapesPerKind {
-		all[path] = value
+func record[V any](all *map[pathID]V, path pathID, value V) {
+	if *all == nil {
+		*all = map[pathID]V{}
+	}
+	if _, known := (*all)[path]; known || len(*all) < entryTypes {
+		(*all)[path] = value
 	}
 }
 
 // learnElement learns from one element of a map or list, and returns its path.
-func (k *KindListTypes) learnElement(element fieldpath.PathElement, parent pathID, evidence mapEvidence) pathID {
+func (e *fieldTypes) learnElement(element fieldpath.PathElement, parent pathID, evidence mapEvidence) pathID {
 	var shape list
 	switch {
 	case element.FieldName != nil:
 		path := field(parent, *element.FieldName)
-		record(k.maps, path, k.maps[path]|evidence)
+		record(&e.maps, path, e.maps[path]|evidence)
 		return path
 	case element.Key != nil:
 		for _, key := range *element.Key {
@@ -194,7 +224,7 @@ func (k *KindListTypes) learnElement(element fieldpath.PathElement, parent pathI
 		}
 	}
 	if element.Value != nil || len(shape.keys) > 0 {
-		record(k.lists, parent, shape)
+		record(&e.lists, parent, shape)
 	}
 	return field(parent, elements)
 }

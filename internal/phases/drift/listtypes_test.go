@@ -13,13 +13,20 @@ import (
 	"lockstep.run/lockstep/test/yamltest"
 )
 
-func learn(types *ListTypes, fields ...string) *KindListTypes {
+func learn(fields ...string) *ListTypes {
 	var entries []metav1.ManagedFieldsEntry
 	for _, text := range fields {
 		entries = append(entries, metav1.ManagedFieldsEntry{FieldsV1: metav1.NewFieldsV1(text)})
 	}
-	types.Learn(schema.GroupKind{Kind: "A"}, entries)
-	return types.Of(schema.GroupKind{Kind: "A"})
+	return LearnListTypes(entries)
+}
+
+// learned returns what the first entry shows.
+func learned(types *ListTypes) *fieldTypes {
+	if types == nil {
+		return &fieldTypes{}
+	}
+	return types.entries[0]
 }
 
 func pathTo(names ...string) pathID {
@@ -32,7 +39,7 @@ func pathTo(names ...string) pathID {
 
 func TestLearn(t *testing.T) {
 	t.Parallel()
-	kind := learn(NewListTypes(), `{"f:spec": {
+	kind := learn(`{"f:spec": {
 		"f:keyed": {".": {}, "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:inner": {"v:\"x\"": {}}}},
 		"f:set": {"v:\"a\"": {}}, "f:numbers": {"v:1": {}},
 		"f:whole": {}, "f:parts": {"f:a": {}}, "f:both": {}}}`, `{"f:spec":{"f:both":{"f:a":{}}}}`)
@@ -53,22 +60,9 @@ func TestLearn(t *testing.T) {
 	if _, known := kind.list(pathTo("spec", "whole")); known {
 		t.Error("a leaf is a list whose elements can be told apart")
 	}
-	if NewListTypes().Of(schema.GroupKind{Kind: "B"}) == kind {
-		t.Error("kinds share their types")
-	}
-	var nothing *KindListTypes
+	var nothing *ListTypes
 	if _, known := nothing.list(rootPath); known || nothing.whole(rootPath) {
 		t.Error("nil knows something")
-	}
-}
-
-func TestLearnChangesItsMind(t *testing.T) {
-	t.Parallel()
-	types := NewListTypes()
-	learn(types, `{"f:spec":{"f:list":{"k:{\"name\":\"a\"}":{}}}}`)
-	kind := learn(types, `{"f:spec":{"f:list":{"k:{\"name\":\"a\",\"port\":1}":{}}}}`)
-	if shape, _ := kind.list(pathTo("spec", "list")); len(shape.keys) != 2 {
-		t.Errorf("the list has the keys %v, want those seen last", shape.keys)
 	}
 }
 
@@ -79,7 +73,7 @@ func TestLearnMalformed(t *testing.T) {
 		`{"f:a":{"k:":{}}}`, `{"f:\`, `{"f:metadata":{"f:a":`, `{"f:data":{"`, `{"f:a":{"k:{\"`, "\x00",
 		strings.Repeat(`{"f:a":`, 100) + "{}" + strings.Repeat("}", 100),
 	} {
-		if kind := learn(NewListTypes(), text); len(kind.lists) != 0 {
+		if kind := learned(learn(text)); len(kind.lists) != 0 {
 			t.Errorf("%.40q teaches %v", text, kind.lists)
 		}
 	}
@@ -87,49 +81,53 @@ func TestLearnMalformed(t *testing.T) {
 
 func TestListTypesAreBounded(t *testing.T) {
 	t.Parallel()
-	types := NewListTypes()
-	for i := range 3 * shapesPerKind {
-		learn(types, fmt.Sprintf(`{"f:spec":{"f:x%d":{},"f:l%d":{"v:1":{}}}}`, i, i))
+	cache, kind := NewListTypesCache(), schema.GroupKind{Kind: "A"}
+	var fields []string
+	for i := range 3 * entryTypes {
+		fields = append(fields, fmt.Sprintf(`"f:x%d":{},"f:l%d":{"v:1":{}}`, i, i))
 	}
-	kind := types.Of(schema.GroupKind{Kind: "A"})
-	if len(kind.lists) > shapesPerKind || len(kind.maps) > shapesPerKind {
-		t.Errorf("%d lists and %d maps are remembered", len(kind.lists), len(kind.maps))
+	large := []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{` + strings.Join(fields, ",") + `}}`)}}
+	if got := learned(cache.Learn(kind, large)); len(got.lists) > entryTypes || len(got.maps) > entryTypes {
+		t.Errorf("%d lists and %d maps are learned", len(got.lists), len(got.maps))
 	}
-	learn(types, `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}},"f:status":{"f:a":{}}}`)
-	if other := learn(NewListTypes(), `{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}},"f:status":{"f:a":{}}}`); len(other.maps) != 0 {
-		t.Errorf("%d fields of data, metadata and status are remembered", len(other.maps))
+	for i := range cache.kinds[kind] {
+		if cache.kinds[kind][i].Load() != nil {
+			t.Error("a large entry is cached")
+		}
+	}
+	if other := learn(`{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}},"f:status":{"f:a":{}}}`); other != nil {
+		t.Errorf("%d fields of data, metadata and status are remembered", len(learned(other).maps))
 	}
 }
 
 func TestLearnIgnoresSubresources(t *testing.T) {
 	t.Parallel()
-	types := NewListTypes()
-	types.Learn(schema.GroupKind{}, []metav1.ManagedFieldsEntry{
+	types := LearnListTypes([]metav1.ManagedFieldsEntry{
 		{Subresource: "status", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:a":{"v:1":{}}}}`)}, {},
 	})
-	if kind := types.Of(schema.GroupKind{}); len(kind.lists) != 0 {
-		t.Errorf("a subresource teaches %v", kind.lists)
+	if types != nil {
+		t.Errorf("a subresource teaches %v", learned(types))
 	}
 }
 
 func TestLearnConcurrently(t *testing.T) {
 	t.Parallel()
-	types := NewListTypes()
+	cache := NewListTypesCache()
 	template, live := yamltest.Decode(t, `{spec: {l1: [1]}}`), yamltest.Decode(t, `{spec: {l1: [1, 2]}}`)
 	var group sync.WaitGroup
 	for worker := range 8 {
 		group.Go(func() {
 			for i := range 200 {
-				kind := learn(types, fmt.Sprintf(`{"f:spec":{"f:l%d":{"v:1":{}}}}`, (i+worker)%50))
-				Project(apinames.Default, template, live, kind)
-				Matches(apinames.Default, template, live, kind)
+				text := fmt.Sprintf(`{"f:spec":{"f:l%d":{"v:1":{}}}}`, (i+worker)%50)
+				types := cache.Learn(schema.GroupKind{Kind: "A"}, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(text)}})
+				Project(apinames.Default, template, live, types)
+				if matches := Matches(apinames.Default, template, live, types); matches != ((i+worker)%50 == 1) {
+					t.Errorf("%s: matches %t", text, matches)
+				}
 			}
 		})
 	}
 	group.Wait()
-	if !Matches(apinames.Default, template, live, types.Of(schema.GroupKind{Kind: "A"})) {
-		t.Error("the set was not learned")
-	}
 }
 
 // Whatever stands in the managed fields of an object, learning from it ends.
@@ -140,8 +138,6 @@ func FuzzLearn(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		types := NewListTypes()
-		learn(types, text)
-		learn(types, text+" ")
+		learn(text, text+" ")
 	})
 }

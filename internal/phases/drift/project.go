@@ -24,7 +24,7 @@ import (
 // The order among the template's own elements counts, since apply restores it.
 //
 // Neither argument is changed. types may be nil: then every list is whole.
-func Project(names *objects.Names, template, live map[string]any, types *KindListTypes) objects.Digest {
+func Project(names *objects.Names, template, live map[string]any, types *ListTypes) objects.Digest {
 	p := projector{encoder: encoders.Get().(*encoder), names: names, types: types}
 	defer encoders.Put(p.encoder)
 	p.object(template, live)
@@ -47,7 +47,7 @@ func Converted(template, live map[string]any) map[string]any {
 // unless another manager has written to the object: then it may have added them.
 //
 // Neither argument is changed. types may be nil.
-func Matches(names *objects.Names, template, live map[string]any, types *KindListTypes) bool {
+func Matches(names *objects.Names, template, live map[string]any, types *ListTypes) bool {
 	p := projector{encoder: encoders.Get().(*encoder), names: names, types: types, matching: true}
 	defer encoders.Put(p.encoder)
 	p.object(template, live)
@@ -74,7 +74,7 @@ const missing = "~"
 type projector struct {
 	*encoder
 	names             *objects.Names
-	types             *KindListTypes
+	types             *ListTypes
 	matching, differs bool
 	// more means that an element of a list that is owned as a whole has more fields than in the
 	// template.
@@ -232,7 +232,7 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	case len(template) == 0 && (live == nil || isMap):
 		p.empty(live, len(fields))
 		return
-	case live != nil && !isMap, len(fields) > 0 && p.types.whole(path): // an empty one may be owned by its parts in other objects
+	case live != nil && !isMap, len(fields) > 0 && p.types.whole(path): // an empty one may be owned by its parts once others fill it
 		p.all(template, live)
 		return
 	}

@@ -276,16 +276,14 @@ func TestProjectEmptyKinds(t *testing.T) {
 // TestProjectImpliedKeys: a template that states no protocol means TCP.
 func TestProjectImpliedKeys(t *testing.T) {
 	t.Parallel()
-	types := NewListTypes()
-	kind := schema.GroupKind{Kind: "Service"}
-	types.Learn(kind, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:ports":{"k:{\"port\":53,\"protocol\":\"TCP\"}":{".":{}}}}}`)}})
+	types := LearnListTypes([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:ports":{"k:{\"port\":53,\"protocol\":\"TCP\"}":{".":{}}}}}`)}})
 	template := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53}]}}`)
 	tcp := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53, protocol: TCP}]}}`)
 	udp := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53, protocol: UDP}]}}`)
-	if Project(apinames.Default, template, tcp, types.Of(kind)) == Project(apinames.Default, template, udp, types.Of(kind)) {
+	if Project(apinames.Default, template, tcp, types) == Project(apinames.Default, template, udp, types) {
 		t.Error("another protocol is no drift")
 	}
-	if !Matches(apinames.Default, template, tcp, types.Of(kind)) || Matches(apinames.Default, template, udp, types.Of(kind)) {
+	if !Matches(apinames.Default, template, tcp, types) || Matches(apinames.Default, template, udp, types) {
 		t.Error("TCP has to match, and UDP must not")
 	}
 }
@@ -312,7 +310,7 @@ func TestProjectEmptyAndNull(t *testing.T) {
 	}
 }
 
-// Other objects of a kind may show that a field which is empty here is owned by its parts. An object of which nothing has
+// Other managers may own a field that is empty here by its parts. An object of which nothing has
 // changed must look the same before and after.
 func TestKnowledgeFromOthersIsNoDrift(t *testing.T) {
 	t.Parallel()
@@ -324,11 +322,7 @@ func TestKnowledgeFromOthersIsNoDrift(t *testing.T) {
 		{"a map that is owned as a whole behind it", `{a: {b: {}}, c: {}}`, `{a: {}, c: {d: 1}}`, `{"f:a": {}, "f:c": {}}`, `{"f:a": {"f:b": {}}}`},
 	} {
 		template, live := yamltest.Decode(t, tc.template), yamltest.Decode(t, tc.live)
-		types, kind := NewListTypes(), deploymentKind.GroupKind()
-		types.Learn(kind, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(tc.own)}})
-		before := Project(apinames.Default, template, live, types.Of(kind))
-		types.Learn(kind, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(tc.others)}})
-		if Project(apinames.Default, template, live, types.Of(kind)) != before {
+		if Project(apinames.Default, template, live, learn(tc.own)) != Project(apinames.Default, template, live, learn(tc.own, tc.others)) {
 			t.Errorf("%s looks changed", tc.reason)
 		}
 	}
@@ -388,8 +382,7 @@ func TestMatchesIsNoGuess(t *testing.T) {
 func TestProjectLongList(t *testing.T) {
 	t.Parallel()
 	const n = 3000
-	types := NewListTypes().Of(schema.GroupKind{})
-	types.lists[field(field(rootPath, "spec"), "list")] = list{keys: []string{"name"}}
+	types := learn(`{"f:spec":{"f:list":{"k:{\"name\":\"1\"}":{}}}}`)
 	var elements []any
 	for i := range n {
 		elements = append(elements, map[string]any{"name": fmt.Sprint(i), "value": int64(i)})

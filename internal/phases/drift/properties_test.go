@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -98,7 +97,7 @@ func fieldSetOf(name string, value any) map[string]any {
 	return set
 }
 
-func drawTemplate(t *rapid.T) (template map[string]any, types *KindListTypes) {
+func drawTemplate(t *rapid.T) (template map[string]any, types *ListTypes) {
 	template = map[string]any{
 		"apiVersion": "v1", "kind": "A",
 		"metadata": map[string]any{
@@ -107,9 +106,7 @@ func drawTemplate(t *rapid.T) (template map[string]any, types *KindListTypes) {
 		},
 		"maspec": drawFields(t, 3, "spec"),
 	}
-	all := NewListTypes()
-	all.Learn(schema.GroupKind{}, managedFields(map[string]any{"maspec": template["maspec"]}))
-	return template, all.Of(schema.GroupKind{})
+	return template, LearnListTypes(managedFields(map[string]any{"maspec": template["maspec"]}))
 }
 
 // addForeign adds what others may add, wherever they may.
@@ -235,7 +232,7 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 
 // isForeign reports whether an edit hit an element that only others have, by the slow
 // way: every value of the template still stands.
-func isForeign(template, before, after map[string]any, types *KindListTypes) bool {
+func isForeign(template, before, after map[string]any, types *ListTypes) bool {
 	return stands("ma", template["maspec"], before["maspec"]) && stands("ma", template["maspec"], after["maspec"])
 }
 
@@ -341,9 +338,7 @@ func TestOrderOfOwnElementsIsKept(t *testing.T) {
 			return elements
 		}
 		template["maspec"].(map[string]any)["al"] = list(names)
-		all := NewListTypes()
-		all.Learn(schema.GroupKind{}, managedFields(template))
-		types := all.Of(schema.GroupKind{})
+		types := LearnListTypes(managedFields(template))
 		project := func(names []string) any {
 			return Project(apinames.Default, template, map[string]any{"maspec": map[string]any{"al": list(names)}}, types)
 		}
@@ -364,10 +359,8 @@ func TestLearnReadsAnyFields(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		template := map[string]any{"maspec": drawFields(t, 3, "spec")}
-		all := NewListTypes()
-		all.Learn(schema.GroupKind{}, managedFields(template))
-		got := all.Of(schema.GroupKind{})
-		want := &KindListTypes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
+		got := learned(LearnListTypes(managedFields(template)))
+		want := &fieldTypes{lists: map[pathID]list{}, maps: map[pathID]mapEvidence{}}
 		model(want, rootPath, fieldSet(template))
 		if len(got.lists) != len(want.lists) || len(got.maps) != len(want.maps) {
 			t.Fatalf("learned %d lists and %d maps, want %d and %d", len(got.lists), len(got.maps), len(want.lists), len(want.maps))
@@ -385,7 +378,7 @@ func TestLearnReadsAnyFields(t *testing.T) {
 	})
 }
 
-func model(into *KindListTypes, path pathID, set map[string]any) {
+func model(into *fieldTypes, path pathID, set map[string]any) {
 	for key, value := range set {
 		inner := value.(map[string]any)
 		name, isField := strings.CutPrefix(key, "f:")

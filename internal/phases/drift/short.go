@@ -4,7 +4,7 @@ package drift
 // an empty map or list, is missing, or others have filled an empty one. Values are not compared,
 // since the API server normalises them and webhooks change them. An empty field of the object
 // itself, such as its spec, may have any.
-func Short(template, answer map[string]any, types *KindListTypes) bool {
+func Short(template, answer map[string]any, types *ListTypes) bool {
 	for key, v := range template {
 		at := field(rootPath, key)
 		_, has := answer[key]
@@ -19,7 +19,7 @@ func Short(template, answer map[string]any, types *KindListTypes) bool {
 	return false
 }
 
-func shortOf(path pathID, template, answer any, has bool, types *KindListTypes) bool {
+func shortOf(path pathID, template, answer any, has bool, types *ListTypes) bool {
 	switch t := template.(type) {
 	case map[string]any:
 		fields, isMap := answer.(map[string]any)
@@ -43,7 +43,7 @@ func shortOf(path pathID, template, answer any, has bool, types *KindListTypes) 
 	return !has && !isZero(template)
 }
 
-func shortList(path pathID, template, answer []any, types *KindListTypes) bool {
+func shortList(path pathID, template, answer []any, types *ListTypes) bool {
 	shape, known := types.list(path)
 	path = field(path, elements)
 	switch {
