@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -97,6 +98,9 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 		}
 	}
 	t.Idle, t.TornDown = true, r.plan.TornDown
+	if t.TornDown && len(r.plan.Left) > 0 {
+		log.FromContext(ctx).Info("objects that name the owner and are of no revision are left, since they cannot be deleted now", "objects", r.plan.Left[:min(len(r.plan.Left), limits.BlockingObjects)])
+	}
 	t.at(r.plan.Retry)
 	return t.Outcome, nil
 }
@@ -108,7 +112,9 @@ func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, erro
 	if len(steps) == 0 {
 		return false, nil
 	}
-	return true, e.turn(r, w).perform(ctx, steps, true)
+	t := e.turn(r, w)
+	defer t.forgetStrays()
+	return true, t.perform(ctx, steps, true)
 }
 
 // claim claims all objects of the current revision at once, before the first of them is written.

@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/engine/tracking"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -62,6 +65,8 @@ func TestStraysAreRemoved(t *testing.T) {
 				require.NoError(t, err)
 				again = out.Again
 			}
+			_, err := e.Background(t.Context(), r, engine.Want{Store: notes{}})
+			require.NoError(t, err)
 			end()
 			deliver(here)
 			now = now.Add(time.Hour)
@@ -134,5 +139,76 @@ func createOwned(t *testing.T, server *memory.Server, key objects.Key) {
 // deliver has the watch show everything.
 func deliver(here *memory.Cluster) {
 	for here.Deliver(configMaps.GroupKind()) {
+	}
+}
+
+// TestForeignStraysHoldNothing: the UID of an owner of the cluster is on each of its objects, for every tenant to read. What they
+// create under it, and hold by a finalizer, holds neither the owner's deletion nor the archival of its revisions.
+func TestForeignStraysHoldNothing(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason, manager string
+		refused         bool
+		// steps are those of a teardown until nothing holds it.
+		steps    int
+		deletion bool
+	}{
+		{"written by another client", "user", false, 1, false},
+		{"with managedFields that name the engine", names.FieldManager, false, 2, true},
+		{"which the account may not delete", names.FieldManager, true, 2, false},
+	} {
+		for _, teardown := range []bool{false, true} {
+			server, here, e, _ := ownerOfConfigMaps(time.Now)
+			owner := objects.Owner{Names: names, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "platform"}, UID: "platform"}
+			r := engine.New(owner)
+			r.Claims, r.Account = claims.NewTable(func(objects.Owner) {}), objects.Account{Namespace: "platform", Name: "deployer"}
+			key := objects.Key{Kind: "ConfigMap", Namespace: "evil", Name: "x"}
+			here.Send = func(_ context.Context, q memory.Request, do func() error) error {
+				if q.Verb == "delete" && tc.refused {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, key.Name, errors.New(`User "system:serviceaccount:platform:deployer" cannot delete resource "configmaps" in API group "" in the namespace "evil"`))
+				}
+				return do()
+			}
+			e.Prepare(r)
+			meta := map[string]any{"name": key.Name, "namespace": key.Namespace, "labels": map[string]any{names.ManagedLabel: names.ManagedValue}, "finalizers": []any{"evil.example/hold"}}
+			owner.Put(meta)
+			if _, err := server.Create(key, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}}, tc.manager); err != nil {
+				t.Fatal(err)
+			}
+			deliver(here)
+			steps := 0
+			for torn := false; !torn && steps < 10; steps++ {
+				end := r.Begin(time.Now, time.Second)
+				out, err := e.Step(t.Context(), r, engine.Want{Store: notes{}, Teardown: teardown})
+				require.NoError(t, err)
+				if !teardown {
+					_, err = e.Background(t.Context(), r, engine.Want{Store: notes{}})
+					require.NoError(t, err)
+				}
+				end()
+				deliver(here)
+				torn = out.TornDown
+			}
+			if want := tc.steps; teardown && steps != want || !teardown && steps != 1 {
+				t.Errorf("%s, teardown %t: held for %d steps", tc.reason, teardown, steps)
+			}
+			if deleted := server.Get(key).GetDeletionTimestamp() != nil; deleted != tc.deletion {
+				t.Errorf("%s, teardown %t: deleted %t", tc.reason, teardown, deleted)
+			}
+		}
+	}
+}
+
+// TestStraysAreBounded: whoever creates objects under the reference of an owner makes no more of them its business than the limit.
+func TestStraysAreBounded(t *testing.T) {
+	t.Parallel()
+	server, here, e, r := ownerOfConfigMaps(time.Now)
+	e.Prepare(r)
+	for i := range limits.Strays + 10 {
+		createOwned(t, server, objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: strconv.Itoa(i)})
+	}
+	deliver(here)
+	if got := len(e.Strays(r)); got != limits.Strays {
+		t.Errorf("%d strays", got)
 	}
 }

@@ -13,6 +13,7 @@ const (
 	WritesOfNamespace = 12               // of these, for the owners of one namespace: a webhook that is slow there leaves some to others
 	Reviews           = 200              // questions about the rights of an account before a revision is claimed: an author chooses kinds and namespaces
 	ReviewBytes       = 256 << 10        // of the rules in an answer, which are compared with each right
+	Strays            = 1000             // of an owner that are removed at a time: objects that name it, which any client can make
 	BlockingObjects   = 10               // objects that a status names; the rest is counted
 	StatusBytes       = 32 << 10         // of a status as JSON, which every watcher decodes and caches
 	JobRecords        = 50               // finished Jobs in status.jobs, of up to 280 bytes each

@@ -29,6 +29,8 @@ type Plan struct {
 	Reports []Report
 	// TornDown means that everything that was to be removed is gone.
 	TornDown bool
+	// Left are strays that the teardown does not wait for.
+	Left []objects.Key
 	// Retry is when to ask again although nothing happened; zero for never.
 	Retry time.Time
 }

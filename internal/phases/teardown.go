@@ -52,7 +52,9 @@ func (p *planner) holds(r *Revision) bool {
 	return false
 }
 
-// strays removes objects that the owner controls and no revision contains.
+// strays removes objects that the owner controls and no revision contains. Any client that may write an object can
+// name an owner in it, hold it by a finalizer, or put it where the account may not delete it: so only the teardown
+// waits for strays, and only for those that it can delete. Otherwise they come after all other work.
 func (p *planner) strays() {
 	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.incomplete && !p.superseded(r) }) {
 		return
@@ -61,10 +63,19 @@ func (p *planner) strays() {
 		if p.wanted(key) || p.awaitsSuccess(key) {
 			continue
 		}
-		if l := p.removal(key, removalOptions{keep: p.Orphan, reserved: p.Orphan, spared: p.spared(&objects.Desired{Key: key})}); l.decision.Action != None {
-			p.plan.TornDown = false
-			p.take(l, p.Account, &Report{Phases: make([]PhaseReport, 1)})
+		l := p.removal(key, removalOptions{keep: p.Orphan, reserved: p.Orphan, spared: p.spared(&objects.Desired{Key: key})})
+		if l.decision.Action == None {
+			continue
 		}
+		switch live := l.live.Object; {
+		case !p.Teardown:
+			l.background = true
+		case live != nil && live.Terminating, l.decision.Action == Wait && l.decision.Reason != "":
+			p.plan.Left = append(p.plan.Left, key)
+		default:
+			p.plan.TornDown = false
+		}
+		p.take(l, p.Account, &Report{Phases: make([]PhaseReport, 1)})
 	}
 }
 
@@ -143,6 +154,8 @@ type removal struct {
 	// revision and phase are where it is reported: in the newest revision that
 	// has it.
 	revision, phase int
+	// background means that it comes after all other work.
+	background bool
 }
 
 // teardown removes the objects that selects picks, in reverse: an object only after
@@ -317,7 +330,7 @@ func (p *planner) take(l removal, by objects.Account, report *Report) {
 		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: kind, Reason: v.Reason})
 	}
 	if v.Action != Wait {
-		step := Step{Action: v.Action, Key: l.key, Account: by, Live: l.live.Object}
+		step := Step{Action: v.Action, Key: l.key, Account: by, Live: l.live.Object, Background: l.background}
 		if v.Action == Retain {
 			step.Retainer = p.Revisions[l.revision]
 		}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -62,7 +63,11 @@ func newStrays() strays {
 	return strays{byOwner: map[objects.OwnerKey]sets.Set[objects.Key]{}, byKey: map[objects.Key]sets.Set[objects.OwnerKey]{}}
 }
 
+// add adds a stray, unless the owner has too many. The rest is found again when it changes, or after a restart.
 func (s strays) add(owner objects.OwnerKey, key objects.Key) {
+	if len(s.byOwner[owner]) >= limits.Strays {
+		return
+	}
 	if s.byOwner[owner] == nil {
 		s.byOwner[owner] = sets.Set[objects.Key]{}
 	}

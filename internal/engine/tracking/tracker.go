@@ -34,8 +34,14 @@ type Tracker struct {
 	owners   owners
 	remote   map[objects.OwnerKey]objects.Owner // of owners those in another cluster
 	strays   strays
-	unowned  map[objects.Key]objects.Reference // controllers of objects that no owner is known for
-	finished map[objects.Key]objects.Finished  // Jobs
+	unowned  map[objects.Key]unowned
+	finished map[objects.Key]objects.Finished // Jobs
+}
+
+// unowned is an object whose owner is not known.
+type unowned struct {
+	controller objects.Reference
+	wrote      bool // that of its record
 }
 
 // New returns an empty tracker of objects with these names.
@@ -49,7 +55,7 @@ func New(names *objects.Names) *Tracker {
 		owners:       owners{},
 		remote:       map[objects.OwnerKey]objects.Owner{},
 		strays:       newStrays(),
-		unowned:      map[objects.Key]objects.Reference{},
+		unowned:      map[objects.Key]unowned{},
 		finished:     map[objects.Key]objects.Finished{},
 	}
 }
@@ -106,12 +112,22 @@ func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
 	if owner.Remote() {
 		t.remote[owner.OwnerKey] = owner
 	}
-	for key, controller := range t.unowned {
-		if by, known := t.controlledBy(&controller); known {
-			t.strays.add(by, key)
+	for key, object := range t.unowned {
+		if by, known := t.controlledBy(&object.controller); known {
+			if t.mayWrite(by, key, object.wrote) {
+				t.strays.add(by, key)
+			}
 			delete(t.unowned, key)
 		}
 	}
+}
+
+// mayWrite reports whether an object that names an owner may be one that it wrote: it is in the owner's namespace, or
+// managedFields say so, and the owner has objects in others. The UID of an owner of the cluster is on each of its
+// objects, for everybody to read. t.mu is held.
+func (t *Tracker) mayWrite(owner objects.OwnerKey, key objects.Key, wrote bool) bool {
+	_, remote := t.remote[owner]
+	return wrote && (owner.Namespace == "" || remote) || owner.Namespace == key.Namespace && !remote
 }
 
 // controlledBy returns the owner that a controller leads to: in another cluster also that of
@@ -215,10 +231,12 @@ func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.Own
 	controller := obs.Controller()
 	owner, known := t.controlledBy(controller)
 	switch {
+	case known && !t.mayWrite(owner, key, obs.Wrote):
+		return objects.OwnerKey{}, false
 	case known:
 		t.strays.add(owner, key)
 	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, t.Names.GroupVersion.Group+"/")):
-		t.unowned[key] = *controller
+		t.unowned[key] = unowned{*controller, obs.Wrote}
 	}
 	return owner, known
 }

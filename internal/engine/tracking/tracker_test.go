@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -136,8 +137,15 @@ func TestStrays(t *testing.T) {
 		meta := map[string]any{}
 		owner.Put(meta)
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
-		return &objects.Observed{Owners: apinames.Default.References(u.GetOwnerReferences(), u.GetAnnotations())}
+		return &objects.Observed{Owners: apinames.Default.References(u.GetOwnerReferences(), u.GetAnnotations()), Wrote: owner.Remote()}
 	}
+	of := func(namespace string) objects.Owner {
+		owner := local
+		owner.Namespace = namespace
+		return owner
+	}
+	wrote := controlledBy(of(""), "u")
+	wrote.Wrote = true
 	elsewhere := remote
 	elsewhere.Cluster = "another"
 	for name, tc := range map[string]struct {
@@ -146,6 +154,9 @@ func TestStrays(t *testing.T) {
 		want  bool
 	}{
 		"its own":                             {local, controlledBy(local, "u"), true},
+		"of another namespace":                {of("other"), wrote, false},
+		"of the cluster":                      {of(""), wrote, true},
+		"of the cluster, and never written":   {of(""), controlledBy(of(""), "u"), false},
 		"remote":                              {remote, controlledBy(remote, "u"), true},
 		"remote, from before a restore":       {remote, controlledBy(remote, "former"), true},
 		"local, from before a restore":        {local, controlledBy(local, "former"), false}, // the garbage collector's
@@ -191,7 +202,7 @@ func TestStrayOfMany(t *testing.T) {
 	const owners = 100
 	for i := range owners {
 		name := strconv.Itoa(i)
-		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Name: name}}
+		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Namespace: "shop", Name: name}}
 		tracker.Own(owner, types.UID(name))
 		refs := []metav1.OwnerReference{{UID: types.UID(name), Controller: new(true)}}
 		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(refs, nil)})
@@ -201,5 +212,53 @@ func TestStrayOfMany(t *testing.T) {
 	}
 	if want := 2*owners - 1; woken != want {
 		t.Errorf("%d owners were enqueued, want %d", woken, want)
+	}
+}
+
+// TestListTypesOfTrackedObjects: what the managedFields of an object show decides about this object alone. Any client that may
+// write an object may write its managedFields, and a list whose keys were mistaken would be drift in each object of the kind.
+func TestListTypesOfTrackedObjects(t *testing.T) {
+	t.Parallel()
+	tracker := New(apinames.Default)
+	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "victim", Name: "shop"}
+	tracker.Own(objects.Owner{Names: apinames.Default, OwnerKey: owner}, "u")
+	deployments := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	content := map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web", "namespace": "victim"},
+		"spec": map[string]any{"containers": []any{map[string]any{"name": "web", "image": "web:1"}}},
+	}
+	key := objects.Key{Group: deployments.Group, Kind: deployments.Kind, Namespace: "victim", Name: "web"}
+	raw, err := json.Marshal(content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired, metadata := &objects.Desired{Key: key, Version: "v1", Raw: raw}, objects.ManagedMetadata{Owner: objects.Owner{Names: apinames.Default, OwnerKey: owner, UID: "u"}}
+	tracker.Track(owner, desired, metadata, objects.Digest{1})
+	template, err := desired.Object(metadata)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := func(namespace, list string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(template)}
+		u.SetNamespace(namespace)
+		u.Object["spec"].(map[string]any)["containers"] = []any{map[string]any{"name": "sidecar", "image": "s"}, map[string]any{"name": "web", "image": "web:1"}}
+		u.SetManagedFields([]metav1.ManagedFieldsEntry{{
+			Manager: apinames.Default.FieldManager, Operation: metav1.ManagedFieldsOperationApply,
+			FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:containers":{` + list + `:{".":{},"f:image":{},"f:name":{}}}}}`),
+		}})
+		return u
+	}
+	before := tracker.Observe(key, live("victim", `"k:{\"name\":\"web\"}"`))
+	if !before.Matches {
+		t.Fatal("an injected sidecar is drift")
+	}
+	forged := key
+	forged.Namespace = "evil"
+	for _, list := range []string{`"k:{\"zzz\":\"x\"}"`, `"v:\"x\""`} {
+		tracker.Observe(forged, live("evil", list))
+		after := tracker.Observe(key, live("victim", `"k:{\"name\":\"web\"}"`))
+		if !after.Matches || after.Projection != before.Projection {
+			t.Errorf("an object of another namespace with %s makes this one drift: matches %t", list, after.Matches)
+		}
 	}
 }
