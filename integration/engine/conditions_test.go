@@ -39,7 +39,7 @@ func TestInvalidForeignConditions(t *testing.T) {
 	}
 	before := web.DeepCopy()
 	for i := range count {
-		c := appsv1.DeploymentCondition{Type: appsv1.DeploymentConditionType(fmt.Sprintf("Their%d", i)), Status: "True", Reason: "Fine", Message: strings.Repeat("m", 4000)}
+		c := appsv1.DeploymentCondition{Type: appsv1.DeploymentConditionType(fmt.Sprintf("Their%d", i)), Status: "True", Reason: "Fine", Message: strings.Repeat("m", 800)}
 		if i < len(given) {
 			c.Status, c.Reason = corev1.ConditionStatus(given[i].status), given[i].reason
 		}

@@ -84,6 +84,9 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 	if obs.FieldsGeneration < r.fieldGenerations[key.GroupKind()] {
 		return unseen("waiting for a list with what the probes of this revision read")
 	}
+	if why := lacks[obs.Lack]; why != "" {
+		return probes.Result{Status: probes.Unknown, Messages: []string{why}}
+	}
 	v, evaluated := r.cachedResults[key]
 	switch {
 	case evaluated && v.obs == obs:
@@ -106,6 +109,13 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 	}
 	r.cachedResults[key] = v
 	return v.result
+}
+
+// lacks says why a record does not have what probes read.
+var lacks = map[objects.Lack]string{
+	objects.LackTooLarge: fmt.Sprintf("not judged: what the probes read of it has more than %d bytes: let them read single fields", limits.RecordBytes),
+	objects.LackRoom: "not judged, by MemoryExceeded: what probes read of the objects of this namespace, with its packages, would take more than its share of the manager's memory: " +
+		"let them read single fields, remove what is not needed, or raise GOMEMLIMIT and the memory limit of the manager",
 }
 
 func unseen(why string) probes.Result {

@@ -427,6 +427,7 @@ func (s *step) forget() {
 	delete(s.run.rollout.unwatchedRecords, s.Key)
 	if s.Live != nil {
 		s.run.Cluster.Gone(s.Key, s.Live.UID)
+		s.run.Tracker.Gone(s.Key)
 	}
 }
 

@@ -72,6 +72,7 @@ func (s *step) propagation() metav1.DeletionPropagation {
 
 func (s *step) gone() {
 	s.run.Cluster.Gone(s.Key, s.Live.UID)
+	s.run.Tracker.Gone(s.Key)
 	s.run.Tracker.WakeOther(s.run.rollout.Owner.OwnerKey, s.Key)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine/tracking"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -59,6 +60,10 @@ type Rollout struct {
 	// the lists that make such records of existing objects.
 	fieldGenerations map[schema.GroupKind]uint32
 	lists            map[schema.GroupKind]int64
+	// tracks reports whether the tracker has the template of an object of the owner: records of others have no fields.
+	tracks func(objects.OwnerKey, objects.Key) bool
+	// roomDue is when objects are read again for which there was no room.
+	roomDue time.Time
 	// replacements were prepared by dry runs for the writes that follow them.
 	replacements map[objects.Key]*replacement
 	// notes are about objects of the current revision; noted means that the store has them.
@@ -227,7 +232,11 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 		}
 	}
 	tracker.Own(r.Owner, uids...)
-	r.fieldGenerations = tracker.Probe(r.Owner.OwnerKey, needs)
+	namespace := r.Owner.Namespace
+	if r.Owner.Remote() {
+		namespace = ""
+	}
+	r.fieldGenerations, r.tracks = tracker.Probe(r.Owner.OwnerKey, namespace, needs), tracker.Tracks
 	for _, rev := range r.revisions {
 		rev.keepGenerations(r.fieldGenerations)
 	}
@@ -271,7 +280,11 @@ func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.
 	for gk := range behind {
 		r.lists[gk] = live.Relist(gk)
 	}
-	return phases.Next(s)
+	p := phases.Next(s)
+	if r.lacksRoom(s.Live, now) && (p.Retry.IsZero() || r.roomDue.Before(p.Retry)) {
+		p.Retry = r.roomDue
+	}
+	return p
 }
 
 // observe acts on what the watches show: agents are to follow their revisions, and an
@@ -313,7 +326,7 @@ func (r *Rollout) Snapshot(
 		for _, rev := range r.revisions {
 			rev.Reached = rev.reached(live) // before the objects are read
 		}
-		s.Live, behind = r.liveStates(live, strays)
+		s.Live, behind = r.liveStates(live, strays, now)
 		complete(s)
 		r.evaluate(s)
 		if s.Changed = r.changed(live, s); !s.Changed {
@@ -361,7 +374,7 @@ func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
 
 // liveStates returns the live states of the objects of all revisions, and of strays, and
 // the kinds of which records lack what probes read.
-func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
+func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now time.Time) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
 	size := 0
 	for _, rev := range r.revisions {
 		size = max(size, rev.Size())
@@ -373,7 +386,7 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[
 		}
 		kind := live.State(key.GroupKind()) // before the object is read
 		known[key] = r.liveState(&kind, key, r.record(live, key))
-		if r.behind(&kind, key.GroupKind(), known[key].Object) {
+		if r.behind(&kind, key, known[key].Object, now) {
 			behind.Insert(key.GroupKind())
 		}
 	}
@@ -422,8 +435,28 @@ func (r *Rollout) record(live cluster.LiveState, key objects.Key) *objects.Obser
 
 // behind reports whether a record of the watch lacks what probes read, and no list is under way
 // that brings it.
-func (r *Rollout) behind(kind *livestate.KindState, gk schema.GroupKind, record *objects.Observed) bool {
-	return record != nil && record.Watched && record.FieldsGeneration < r.fieldGenerations[gk] && kind.Listing >= r.lists[gk]
+func (r *Rollout) behind(kind *livestate.KindState, key objects.Key, record *objects.Observed, now time.Time) bool {
+	gk := key.GroupKind()
+	if record == nil || !record.Watched || kind.Listing < r.lists[gk] {
+		return false
+	}
+	if record.Lack == objects.LackRoom {
+		return !r.roomDue.IsZero() && !now.Before(r.roomDue)
+	}
+	return record.FieldsGeneration < r.fieldGenerations[gk] && r.tracks(r.Owner.OwnerKey, key)
+}
+
+// lacksRoom reports whether there was no room for fields of an object, and sets when these are read again.
+func (r *Rollout) lacksRoom(live map[objects.Key]phases.LiveState, now time.Time) bool {
+	for _, state := range live {
+		if state.Object != nil && state.Object.Lack == objects.LackRoom {
+			if !now.Before(r.roomDue) {
+				r.roomDue = now.Add(limits.RecordRetry)
+			}
+			return true
+		}
+	}
+	return false
 }
 
 // Contains reports whether any loaded revision contains the object.

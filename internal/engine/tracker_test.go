@@ -3,13 +3,18 @@ package engine
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine/tracking"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
@@ -38,6 +43,8 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 		rev.Identify(string(uid), uid, "")
 		rev.Number, rev.Phases = number, []phases.Phase{{Name: "one", Objects: []*objects.Desired{one}}}
 		rev.SetProbes(judges)
+		rev.Metadata = objects.ManagedMetadata{Owner: r.Owner}
+		rev.Restore(phases.Recorded{Claimed: true})
 		r.Put(rev)
 		r.track(tracker, nil)
 		return rev
@@ -64,6 +71,44 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	}
 	if result := next.probe(key, record(), &probeBudget{}); result.Unseen || result.Status != probes.False {
 		t.Errorf("the next record has it: %+v", result)
+	}
+}
+
+// TestRecordsWithoutFields: an object whose fields are too many, or find no room, is not judged, and the reason is said. Where
+// there was no room, it is read again after a while. One that the owner does not track yet is not asked for again and again.
+func TestRecordsWithoutFields(t *testing.T) {
+	t.Parallel()
+	now, key, kind := time.Now(), keyNamed("one"), &livestate.KindState{Synced: true}
+	judges, err := probes.Compile([]corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
+		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "true", Message: "broken"}}},
+	}})
+	require.NoError(t, err)
+	rev := NewRevision()
+	rev.SetProbes(judges)
+	for lack, want := range map[objects.Lack]string{objects.LackTooLarge: "262144 bytes", objects.LackRoom: "MemoryExceeded"} {
+		got := rev.probe(key, &objects.Observed{Watched: true, Lack: lack}, &probeBudget{})
+		if got.Status != probes.Unknown || got.Unseen || len(got.Messages) != 1 || !strings.Contains(got.Messages[0], want) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	r, tracks := New(objects.Owner{Names: apinames.Default}), false
+	r.tracks = func(objects.OwnerKey, objects.Key) bool { return tracks }
+	r.fieldGenerations = map[schema.GroupKind]uint32{key.GroupKind(): 1}
+	record := &objects.Observed{Watched: true}
+	if r.behind(kind, key, record, now) {
+		t.Error("an object that is not tracked is listed again")
+	}
+	if tracks = true; !r.behind(kind, key, record, now) {
+		t.Error("one that is tracked by now is not")
+	}
+	record.Lack = objects.LackRoom
+	live := map[objects.Key]phases.LiveState{key: {Object: record}}
+	if !r.lacksRoom(live, now) || !r.roomDue.Equal(now.Add(limits.RecordRetry)) || r.behind(kind, key, record, now) {
+		t.Errorf("is read again at %s", r.roomDue)
+	}
+	if !r.behind(kind, key, record, r.roomDue) || r.lacksRoom(nil, now) {
+		t.Error("is not read again when it is due")
 	}
 }
 

@@ -11,6 +11,13 @@ const (
 	Establishing    = 2 * time.Second       // for which 404 is an expected answer for the API of a CRD: it is established a little earlier than it is served
 )
 
+// Limits of the records of live objects.
+const (
+	RecordBytes      = 256 << 10       // of what probes read of one object: a large status has a tenth
+	RecordSmallBytes = 4 << 10         // of the same that is not counted as memory of the namespace: its packages are counted with some room
+	RecordRetry      = 5 * time.Minute // after which an object is read again for which there was no room
+)
+
 // Limits of writing objects.
 const (
 	ResponseBytes  = 16 << 20                           // of an object or page in a response: 1.5 MiB as stored, and managedFields; a page that is larger is asked for in smaller ones

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/permissions"
 )
 
@@ -95,6 +96,9 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 		return nil, fmt.Errorf("register the metrics of watches: %w", err)
 	}
 	account := quota.New(memory)
+	here.tracker.Keep = func(key objects.Key, bytes int64) bool {
+		return account.Hold(quota.Key{Namespace: key.Namespace, Name: key.String(), ID: "live object"}, bytes) == nil
+	}
 	puller, err := newPuller(c, account, log.WithName("registry"))
 	if err != nil {
 		return nil, err

@@ -93,10 +93,22 @@ type Observed struct {
 	// only once the watch has delivered that state: verdicts of one kind then
 	// belong to one moment (invariant 1).
 	Watched bool
+	// Lack is why Trimmed has nothing although probes read something.
+	Lack Lack
 	// FieldsGeneration numbers what Trimmed was cut down to: a later number has all that
 	// earlier ones have and that is still read. It is 0 where no probe selects the kind.
 	FieldsGeneration uint32
 }
+
+// Lack is why a record does not have what probes read of a live object.
+type Lack uint8
+
+// The reasons: none, more than a record may have, or no room in the memory of the namespace.
+const (
+	LackNothing Lack = iota
+	LackTooLarge
+	LackRoom
+)
 
 // Controller returns the owner with controller=true, or nil. Where there are several,
 // it is that of the owner references: no annotation overrules them.

@@ -42,7 +42,11 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.Names, template, fields)
 		}
 	}
-	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)
+	if tracked {
+		t.keep(key, live.Object, obs)
+	} else {
+		t.release(key) // any client can put our label on its objects
+	}
 	if owned && key.GroupKind() == objects.Job {
 		t.recordFinished(key, live, obs, tr.desired.Content)
 	}

@@ -4,19 +4,23 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// probedFields are the fields that records keep for probes, by kind.
+// probedFields are the fields that records keep for probes, by kind, and by the namespace whose owners read them: what one
+// namespace reads is kept of its own objects alone. Owners of the cluster, and of other clusters, read objects of any namespace;
+// their namespace is "".
 type probedFields struct {
 	mu         sync.RWMutex
-	kinds      map[schema.GroupKind]*fieldSet
+	kinds      map[schema.GroupKind]map[string]*fieldSet
 	generation uint32 // of the last fieldSet that has grown
 }
 
-// fieldSet are the fields of one kind.
+// fieldSet are the fields of one kind that the owners of one namespace read.
 type fieldSet struct {
 	owners map[objects.OwnerKey]ownerFields
 	all    probes.Needs // the union of owners
@@ -32,16 +36,20 @@ type ownerFields struct {
 	since uint32
 }
 
-// Probe declares the fields that an owner's probes read. It returns from which
+// Probe declares the fields that an owner's probes read of objects in a namespace, "" for any. It returns from which
 // generation on records have them; older ones have to be listed again.
-func (p *probedFields) Probe(owner objects.OwnerKey, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
+func (p *probedFields) Probe(owner objects.OwnerKey, namespace string, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	since := make(map[schema.GroupKind]uint32, len(needs))
 	for gk, wanted := range needs {
-		since[gk] = p.declare(gk, owner, wanted)
+		since[gk] = p.declare(gk, owner, namespace, wanted)
 	}
-	for gk, set := range p.kinds {
+	for gk := range p.kinds {
+		set := p.kinds[gk][namespace]
+		if set == nil {
+			continue
+		}
 		_, still := needs[gk]
 		if _, known := set.owners[owner]; still || !known {
 			continue
@@ -49,17 +57,23 @@ func (p *probedFields) Probe(owner objects.OwnerKey, needs map[schema.GroupKind]
 		delete(set.owners, owner)
 		set.join()
 		if len(set.owners) == 0 {
+			delete(p.kinds[gk], namespace)
+		}
+		if len(p.kinds[gk]) == 0 {
 			delete(p.kinds, gk)
 		}
 	}
 	return since
 }
 
-func (p *probedFields) declare(gk schema.GroupKind, owner objects.OwnerKey, wanted probes.Needs) uint32 {
-	set := p.kinds[gk]
+func (p *probedFields) declare(gk schema.GroupKind, owner objects.OwnerKey, namespace string, wanted probes.Needs) uint32 {
+	if p.kinds[gk] == nil {
+		p.kinds[gk] = map[string]*fieldSet{}
+	}
+	set := p.kinds[gk][namespace]
 	if set == nil {
 		set = &fieldSet{owners: map[objects.OwnerKey]ownerFields{}}
-		p.kinds[gk] = set
+		p.kinds[gk][namespace] = set
 	}
 	own, known := set.owners[owner]
 	covered := known && own.Covers(wanted)
@@ -90,15 +104,75 @@ func (s *fieldSet) join() {
 	}
 }
 
-// trim returns the JSON of the probed fields of an object, and their generation.
-func (p *probedFields) trim(gk schema.GroupKind, object map[string]any) (trimmed []byte, generation uint32) {
+// fields returns the fields that are read of the objects of a kind in a namespace, and their generation; 0 if none are.
+func (p *probedFields) fields(gk schema.GroupKind, namespace string) (needs probes.Needs, generation uint32) {
 	p.mu.RLock()
-	set := p.kinds[gk]
-	if set == nil {
-		p.mu.RUnlock()
-		return nil, 0
+	defer p.mu.RUnlock()
+	sets := p.kinds[gk]
+	if all := sets[""]; all != nil {
+		needs, generation = all.all, all.generation
 	}
-	all, generation := set.all, set.generation
-	p.mu.RUnlock()
-	return probes.Trim(object, all), generation
+	if own := sets[namespace]; own != nil && namespace != "" {
+		if generation == 0 {
+			return own.all, own.generation
+		}
+		needs, generation = needs.Union(own.all), max(generation, own.generation)
+	}
+	return needs, generation
+}
+
+// kept are the objects of which records have much, as Tracker.Keep was told.
+type kept struct {
+	mu   sync.Mutex
+	keys sets.Set[objects.Key]
+}
+
+// keep trims a live object to what is read of it, if there is room for that.
+func (t *Tracker) keep(key objects.Key, object map[string]any, obs *objects.Observed) {
+	var needs probes.Needs
+	if needs, obs.FieldsGeneration = t.fields(key.GroupKind(), key.Namespace); obs.FieldsGeneration == 0 {
+		t.release(key)
+		return
+	}
+	trimmed := probes.Trim(object, needs)
+	switch {
+	case len(trimmed) <= limits.RecordSmallBytes:
+		t.release(key)
+	case len(trimmed) > limits.RecordBytes:
+		t.release(key)
+		obs.Lack = objects.LackTooLarge
+		return
+	case !t.grow(key, int64(len(trimmed))):
+		t.release(key)
+		obs.Lack = objects.LackRoom
+		return
+	}
+	obs.Trimmed = trimmed
+}
+
+// grow reports whether a record may have so much.
+func (t *Tracker) grow(key objects.Key, bytes int64) bool {
+	if t.Keep == nil {
+		return true
+	}
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	if !t.Keep(key, bytes) {
+		return false
+	}
+	t.kept.keys.Insert(key)
+	return true
+}
+
+// release tells that a record has little.
+func (t *Tracker) release(key objects.Key) {
+	if t.Keep == nil {
+		return
+	}
+	t.kept.mu.Lock()
+	defer t.kept.mu.Unlock()
+	if t.kept.keys.Has(key) {
+		t.kept.keys.Delete(key)
+		t.Keep(key, 0)
+	}
 }

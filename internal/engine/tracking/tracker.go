@@ -21,10 +21,15 @@ type Tracker struct {
 	// It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
+	// Keep is told how many bytes of a live object are to be kept, beyond few; 0 means none any more. It reports whether
+	// there is room for them, as there always is for fewer than before. Nil means that there is room for all.
+	Keep func(key objects.Key, bytes int64) bool
+
 	// Names are the names of the objects.
 	Names *objects.Names
 	probedFields
 	kindUsers
+	kept      kept
 	listTypes *drift.ListTypesCache
 
 	// mu guards what follows together: an event is compared with the track of its object
@@ -49,7 +54,8 @@ func New(names *objects.Names) *Tracker {
 	return &Tracker{
 		Names:        names,
 		listTypes:    drift.NewListTypesCache(),
-		probedFields: probedFields{kinds: map[schema.GroupKind]*fieldSet{}},
+		probedFields: probedFields{kinds: map[schema.GroupKind]map[string]*fieldSet{}},
+		kept:         kept{keys: sets.Set[objects.Key]{}},
 		kindUsers:    kindUsers{owners: map[schema.GroupKind]sets.Set[objects.OwnerKey]{}},
 		tracks:       tracks{byKey: map[objects.Key]track{}},
 		owners:       owners{},
@@ -130,6 +136,14 @@ func (t *Tracker) mayWrite(owner objects.OwnerKey, key objects.Key, wrote bool) 
 	return wrote && (owner.Namespace == "" || remote) || owner.Namespace == key.Namespace && !remote
 }
 
+// readsIn returns the namespace of the objects of an owner; "" for any. t.mu is held.
+func (t *Tracker) readsIn(owner objects.OwnerKey) string {
+	if _, remote := t.remote[owner]; remote {
+		return ""
+	}
+	return owner.Namespace
+}
+
 // controlledBy returns the owner that a controller leads to: in another cluster also that of
 // its name, which was restored from a backup. t.mu is held.
 func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey, bool) {
@@ -143,10 +157,10 @@ func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey,
 
 // Disown forgets everything about an owner.
 func (t *Tracker) Disown(owner objects.OwnerKey) {
-	t.Probe(owner, nil)
-	t.Use(owner, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.Probe(owner, t.readsIn(owner), nil)
+	t.Use(owner, nil)
 	for key := range t.strays.byOwner[owner] {
 		t.strays.remove(owner, key)
 	}
@@ -156,6 +170,7 @@ func (t *Tracker) Disown(owner objects.OwnerKey) {
 		if tr.owner == owner {
 			delete(t.tracks.byKey, key)
 			delete(t.finished, key)
+			t.release(key)
 		}
 	}
 }
@@ -173,6 +188,9 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 // are enqueued, too: those among its owner references, as lone sets that a successor took it
 // from, and those that it was a stray of, once where it is gone or another one controls it.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
+	if obs == nil {
+		t.release(key)
+	}
 	t.mu.Lock()
 	var owner objects.OwnerKey
 	tr, known := t.tracks.byKey[key]
@@ -190,6 +208,9 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 		t.Wake(other)
 	}
 }
+
+// Gone tells that an object was confirmed to be absent.
+func (t *Tracker) Gone(key objects.Key) { t.release(key) }
 
 // WakeOther enqueues another owner that waits for an object which this one has removed: the watch reports that to neither.
 func (t *Tracker) WakeOther(owner objects.OwnerKey, key objects.Key) {

@@ -62,6 +62,7 @@ func TestFieldsGeneration(t *testing.T) {
 			tracker := New(apinames.Default)
 			live := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": "1", "b": "2"}}}
 			key := objects.Key{Kind: kind.Kind, Name: "one"}
+			tracker.Track(first, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
 			record := tracker.Observe(key, live)
 			asks := map[objects.OwnerKey]*probes.Needs{}
 			for _, s := range steps {
@@ -70,7 +71,7 @@ func TestFieldsGeneration(t *testing.T) {
 				if s.needs != nil {
 					declared[kind], asks[s.owner] = *s.needs, s.needs
 				}
-				since := tracker.Probe(s.owner, declared)[kind]
+				since := tracker.Probe(s.owner, "", declared)[kind]
 				if lacks := record.FieldsGeneration < since; lacks != s.lacks {
 					t.Errorf("%s: the record lacks something: %t, want %t", s.reason, lacks, s.lacks)
 				}
