@@ -10,4 +10,5 @@ const (
 	MemoryAllowanceShare = 256       // of GOMEMLIMIT, that each namespace may hold whatever others hold: some hundred usual packages
 	MemoryPerObject      = 500       // bytes of an object that is rolled out, beside its JSON
 	MemoryPerField       = 8         // bytes of each field of it
+	OwnObjectBytes       = 16 << 10  // of texts in one Package or repository that are not counted: 400 with all that an API server accepts have 6 MiB
 )

@@ -19,12 +19,15 @@ const resync = 24 * time.Hour
 // cacheOptions returns the options of the caches of this API group.
 func cacheOptions(c *Config) cache.Options {
 	var newest reflector.Newest
+	own := &ownKinds{c.Account}
 	return cache.Options{
 		ByObject: phasesOf(c.Class), DefaultNamespaces: onlyIn(c.WatchNamespace),
 		SyncPeriod:       ptr.To(resync),
-		DefaultTransform: compactSafely,
+		DefaultTransform: own.compactSafely,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			return toolscache.NewSharedIndexInformer(reflector.Ordered(lw, &newest), obj, resync, indexers)
+			informer := toolscache.NewSharedIndexInformer(reflector.Ordered(lw, &newest), obj, resync, indexers)
+			_, _ = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: own.deleted}) // it has not stopped
+			return informer
 		},
 		// A kind that is not watched must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
@@ -84,6 +85,9 @@ type Config struct {
 	Pace limits.Pace
 	// Version asks for the version instead of a run.
 	Version bool
+
+	// Account is the memory of the process, which Run sets; nil bounds nothing.
+	Account *quota.Memory
 }
 
 // Values of --shared-pull-secrets.

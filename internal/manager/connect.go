@@ -95,7 +95,7 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 	if err := ctrlmetrics.Registry.Register(watched{here.Counts}); err != nil {
 		return nil, fmt.Errorf("register the metrics of watches: %w", err)
 	}
-	account := quota.New(memory)
+	account := c.Account
 	here.tracker.Keep = func(key objects.Key, bytes int64) bool {
 		return account.Hold(quota.Key{Namespace: key.Namespace, Name: key.String(), ID: "live object"}, bytes) == nil
 	}

@@ -84,7 +84,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 // compacted returns a set as the cache keeps it.
 func compacted(tb testing.TB, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectSet {
 	tb.Helper()
-	got, err := compact(set)
+	got, err := (&ownKinds{}).compact(set)
 	require.NoError(tb, err)
 	return got.(*corev1alpha1.ObjectSet)
 }

@@ -25,6 +25,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/kube/version"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -40,6 +41,7 @@ func Run(ctx context.Context, c *Config) error {
 	}
 	limitGarbage(c.PprofAddress != "0")
 	memory := debug.SetMemoryLimit(-1) // GOMEMLIMIT: limitMemory sets another limit
+	c.Account = quota.New(memory)
 	config, err := restConfig(c.Kubeconfig)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
 const hostedUpdates = 100 // Packages that are updated at a time, which status.processing names: some 15 KiB
@@ -86,18 +87,30 @@ func (r *Reconciler) packagesOf(
 	for _, created := range r.Fresh.Created(string(owner.UID)) {
 		all[created.GetNamespace()] = created.(*corev1alpha1.Package)
 	}
-	add := func(cached *corev1alpha1.Package) {
+	add := func(cached *corev1alpha1.Package) error {
 		delete(all, cached.Namespace)
-		if pkg, ok := r.Fresh.Latest(cached).(*corev1alpha1.Package); ok {
-			all[cached.Namespace] = pkg
+		pkg, ok := r.Fresh.Latest(cached).(*corev1alpha1.Package)
+		if !ok {
+			return nil
 		}
+		if all[cached.Namespace] = pkg; !mutationcache.Reduced(pkg) {
+			return nil
+		}
+		whole := &corev1alpha1.Package{}
+		err := r.Reader.Get(ctx, client.ObjectKeyFromObject(pkg), whole)
+		if err == nil && whole.UID == pkg.UID {
+			all[cached.Namespace] = whole
+		}
+		return client.IgnoreNotFound(err)
 	}
 	list := &corev1alpha1.PackageList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{ownerIndex: owner.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	for i := range list.Items {
-		add(&list.Items[i])
+		if err := add(&list.Items[i]); err != nil {
+			return nil, err
+		}
 	}
 	for _, c := range selected {
 		if all[c.Namespace] != nil {
@@ -105,11 +118,11 @@ func (r *Reconciler) packagesOf(
 		}
 		pkg := &corev1alpha1.Package{}
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: owner.Name}, pkg)
+		if err == nil {
+			err = add(pkg)
+		}
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
-		}
-		if err == nil {
-			add(pkg)
 		}
 	}
 	return all, nil

@@ -42,7 +42,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	if s.drifted, err = s.state.template.Drifted(s.dep); err != nil {
 		return nil, err
 	}
-	if deployment.Outdated(pkg, s.dep) || takingBack(pkg) && pkg.GetDeletionTimestamp() == nil {
+	if mutationcache.Reduced(pkg) || deployment.Outdated(pkg, s.dep) || takingBack(pkg) && pkg.GetDeletionTimestamp() == nil {
 		if pkg, err = r.readPackage(ctx, pkg); err != nil || pkg == nil {
 			return nil, err
 		}
@@ -63,7 +63,9 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 		return nil, fmt.Errorf("read the package, of which an older state is known: %w", err)
 	}
 	mutationcache.TrimFields(pkg)
-	r.Fresh.Put(pkg)
+	if !mutationcache.Reduced(known) {
+		r.Fresh.Put(pkg)
+	}
 	return pkg, nil
 }
 

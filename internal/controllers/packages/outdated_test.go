@@ -77,3 +77,26 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 		t.Errorf("the record stays wrong: %v", wrong.Annotations)
 	}
 }
+
+// A Package of which the caches have a part is read when it is reconciled, each time, and its texts are not kept.
+func TestReducedPackageIsRead(t *testing.T) {
+	t.Parallel()
+	scheme := runtime.NewScheme()
+	require.NoError(t, corev1alpha1.AddToScheme(scheme))
+	whole := newPackage(func(p *corev1alpha1.Package) { p.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"a":"b"}`)} })
+	reduced := whole.DeepCopy()
+	mutationcache.Reduce(reduced)
+	r, _ := newReconciler(t)
+	r.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(reduced).Build()
+	r.Reader = fake.NewClientBuilder().WithScheme(scheme).WithObjects(whole).Build()
+	for range 2 {
+		s, err := r.gather(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"})
+		require.NoError(t, err)
+		if config := s.pkg.PackageSpec().Config; config == nil || string(config.Raw) != `{"a":"b"}` {
+			t.Errorf("it goes on with the config %v", config)
+		}
+		if r.Fresh.Contains(s.pkg) && !mutationcache.Reduced(r.Fresh.Latest(reduced)) {
+			t.Error("it is kept")
+		}
+	}
+}

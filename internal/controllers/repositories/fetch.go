@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -11,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
@@ -62,7 +64,13 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 		host += ", long"
 	}
 	background.Run(ctx, &r.hosts, background.Job{Owner: j.repository, Host: host, Doing: "fetching the repository"},
-		func(ctx context.Context) (*result, error) { return r.fetch(ctx, j) },
+		func(ctx context.Context) (*result, error) {
+			whole, err := r.whole(ctx, j)
+			if err != nil {
+				return nil, err
+			}
+			return r.fetch(ctx, whole)
+		},
 		func(got *result, err error) {
 			if ctx.Err() != nil {
 				return // another one has begun, or the repository is gone
@@ -77,6 +85,19 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 				r.enqueue(j.repository.GetNamespace())
 			}
 		})
+}
+
+// whole returns a job with all files of its repository, of which the caches have a digest alone where there is no room for them.
+func (r *Reconciler) whole(ctx context.Context, j job) (job, error) {
+	if !mutationcache.Reduced(j.repository) {
+		return j, nil
+	}
+	repository := corev1alpha1.ScopeOf(j.repository.GetNamespace()).NewPackageRepository()
+	if err := r.Reader.Get(ctx, keyOf(j.repository), repository); err != nil {
+		return j, fmt.Errorf("read the repository: %w", err)
+	}
+	j.repository = repository
+	return j, nil
 }
 
 // end ends an attempt with its outcome.
