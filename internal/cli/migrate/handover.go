@@ -181,7 +181,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	return nil
 }
 
-// stepLines has a line for each step. A refusal or a note, which may be long, is below its object.
+// stepLines has a line for each step. What may be long is no column of the table: a note follows its object, and a refusal is below it.
 func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []string {
 	var rows [][]string
 	for _, s := range steps {
@@ -190,16 +190,20 @@ func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []
 		case s.Refusal != "":
 			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + name})
 		case s.Done:
-			rows = append(rows, []string{"  · " + name, "nothing to do"})
+			rows = append(rows, []string{"  · " + name})
 		default:
 			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
 		}
 	}
 	var lines []string
 	for i, line := range terminal.Table(rows) {
-		lines = append(lines, line)
-		if why := cmp.Or(steps[i].Refusal, steps[i].Note); why != "" {
-			lines = append(lines, "      "+terminal.Line(objects.Truncate(why)))
+		switch s := steps[i]; {
+		case s.Refusal != "":
+			lines = append(lines, line, "      "+terminal.Line(objects.Truncate(s.Refusal)))
+		case s.Done:
+			lines = append(lines, line+"  "+terminal.Line(cmp.Or(s.Note, "nothing to do")))
+		default:
+			lines = append(lines, line)
 		}
 	}
 	return lines

@@ -135,13 +135,12 @@ func TestStepLines(t *testing.T) {
 		return []string{"phase " + strings.Repeat(s.Key.Name, 3), "controller"}
 	})
 	want := []string{
-		"  < ConfigMap shop/a        phase aaa      controller",
+		"  < ConfigMap shop/a        phase aaa  controller",
 		"  ✗ ConfigMap shop/refused",
 		"      Internal error occurred:" + strings.Repeat(" long", 10),
-		"  · ConfigMap shop/left     nothing to do",
-		"      stays as it is: the package does not bring it",
-		"  · ConfigMap shop/b        nothing to do",
-		"  < ConfigMap shop/c        phase ccc      controller",
+		"  · ConfigMap shop/left  stays as it is: the package does not bring it",
+		"  · ConfigMap shop/b  nothing to do",
+		"  < ConfigMap shop/c        phase ccc  controller",
 	}
 	require.Equal(t, want, got)
 }
