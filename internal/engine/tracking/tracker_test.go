@@ -255,6 +255,7 @@ func TestListTypesOfTrackedObjects(t *testing.T) {
 	}
 	forged := key
 	forged.Namespace = "evil"
+	tracker.Track(objects.OwnerKey{Kind: owner.Kind, Namespace: "evil", Name: "shop"}, &objects.Desired{Key: forged, Version: "v1", Raw: raw}, metadata, objects.Digest{2})
 	for _, list := range []string{`"k:{\"zzz\":\"x\"}"`, `"v:\"x\""`} {
 		tracker.Observe(forged, live("evil", list))
 		after := tracker.Observe(key, live("victim", `"k:{\"name\":\"web\"}"`))
