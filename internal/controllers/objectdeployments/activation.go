@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -182,11 +181,7 @@ func (s *reconciliation) nameInCommands() string {
 	if ref := s.packageOf(); ref != nil {
 		kind = ref.Kind
 	}
-	name := strings.ToLower(kind) + "/" + s.key.Name
-	if s.key.Namespace != "" {
-		name += " --namespace " + s.key.Namespace
-	}
-	return name
+	return statuses.Argument(kind, s.key.Namespace, s.key.Name)
 }
 
 // adoptCommand makes another owner the user's own; empty unless its Package was installed as a dependency.
@@ -200,11 +195,7 @@ func (r *Reconciler) adoptCommand(ctx context.Context, owner objects.OwnerKey) s
 	if err != nil || pkg.GetLabels()[corev1alpha1.GeneratedLabel] != "true" {
 		return ""
 	}
-	command := "kubectl annotate " + strings.ToLower(scope.Kind("Package")) + "/" + owner.Name
-	if owner.Namespace != "" {
-		command += " -n " + owner.Namespace
-	}
-	return command + " " + corev1alpha1.AdoptAnnotation + "=true"
+	return statuses.Adopt(scope.Kind("Package"), owner.Namespace, owner.Name)
 }
 
 // retryCommand tries rejected content again. Without a Package, the annotation of the deployment does that.

@@ -190,7 +190,7 @@ func TestAdoptCommand(t *testing.T) {
 	s := reconciliationOf(c, c)
 	require.NoError(t, s.recall(t.Context()))
 	for owner, want := range map[objects.OwnerKey]string{
-		{Kind: "ObjectDeployment", Namespace: "shop", Name: "db"}:  "kubectl annotate package/db -n shop package-operator.run/adopt=true",
+		{Kind: "ObjectDeployment", Namespace: "shop", Name: "db"}:  "kubectl annotate package/db --namespace shop package-operator.run/adopt=true",
 		{Kind: "ClusterObjectDeployment", Name: "db"}:              "kubectl annotate clusterpackage/db package-operator.run/adopt=true",
 		{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}: "",
 		{Kind: "ObjectDeployment", Namespace: "shop", Name: "own"}: "",

@@ -13,10 +13,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
-	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -121,25 +119,8 @@ func (s *reconciliation) noteSuperseded(all []revisions.Revision) {
 		}
 		all[i].TakenOver = rev.TakenOver(&newest.Revision, &s.rollout.Plan().Reports[last])
 		all[i].Apart = len(newest.Unscoped) == 0 && rev.Apart(&newest.Revision)
-		all[i].NeverAvailable = all[i].Apart && s.neverAvailable(s.sets[i], rev)
+		all[i].NeverAvailable = all[i].Apart && statuses.NeverAvailable(s.setStatus(s.sets[i], rev), rev, s.rollout.Report(rev.UID))
 	}
-}
-
-// neverAvailable reports whether a revision was certainly not available at any time: a phase of it was never opened, or by the
-// record never ready. Of one that was activated again the record says nothing about the time before.
-func (s *reconciliation) neverAvailable(set corev1alpha1.GenericObjectSet, rev *engine.Revision) bool {
-	report := s.rollout.Report(rev.UID)
-	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
-	if report == nil || report.Unknown || slices.ContainsFunc(report.Blocking, unseen) {
-		return false
-	}
-	status := s.setStatus(set, rev)
-	activated := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAwaitingActivation) != nil
-	if activated || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable) {
-		return false
-	}
-	neverReady := func(p corev1alpha1.PhaseTimes) bool { return p.OpenedAt != nil && p.ReadyAt == nil }
-	return rev.Opened() < len(rev.Phases) || slices.ContainsFunc(status.Timeline, neverReady)
 }
 
 // finishDeleted removes the finalizers of sets that a user deleted, once no object is

@@ -15,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 )
 
 // Observed is one package with its revisions.
@@ -43,7 +42,7 @@ type Observed struct {
 // Icon returns the address of an SVG image that a repository offers, which is not trusted: in an img element it runs no script and
 // loads nothing.
 func Icon(svg []byte) template.URL {
-	if len(svg) == 0 || len(svg) > limits.AvailableDisplayBytes {
+	if len(svg) == 0 {
 		return ""
 	}
 	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)) //nolint:gosec // an image only

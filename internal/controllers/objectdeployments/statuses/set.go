@@ -377,3 +377,20 @@ func Same(a, b *corev1alpha1.ObjectSetStatus) bool {
 	x.Timeline, y.Timeline = nil, nil
 	return equality.Semantic.DeepEqual(x, y)
 }
+
+// NeverAvailable reports whether a revision was certainly not available at any time: one of its phases was never opened or,
+// by the record, never ready. If it was activated again, the record does not cover the time before.
+func NeverAvailable(status *corev1alpha1.ObjectSetStatus, rev *engine.Revision, report *phases.Report) bool {
+	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
+	if report == nil || report.Unknown || slices.ContainsFunc(report.Blocking, unseen) {
+		return false
+	}
+
+	activated := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAwaitingActivation) != nil
+	if activated || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable) {
+		return false
+	}
+
+	neverReady := func(p corev1alpha1.PhaseTimes) bool { return p.OpenedAt != nil && p.ReadyAt == nil }
+	return rev.Opened() < len(rev.Phases) || slices.ContainsFunc(status.Timeline, neverReady)
+}
