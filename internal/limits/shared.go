@@ -5,7 +5,7 @@ import "fmt"
 // Share is something that all namespaces share, of which none may take so much that others wait for longer than one piece of its work.
 type Share struct {
 	Of string
-	// All is the bound in sum, and One that of one namespace.
+	// All is the bound in sum, One the bound of one namespace.
 	All, One string
 	// Full is what happens to a namespace that would exceed them.
 	Full string
