@@ -23,6 +23,7 @@ var proven = map[string]struct {
 	rows  int
 }{
 	"design/features.md":         {"## Not there", 50},
+	"development/invariants.md":  {"", 110},
 	"design/package-operator.md": {"", 90},
 }
 

@@ -14,7 +14,11 @@ import (
 const (
 	taskWords = 600    // of a page of one task: what one reads while something waits
 	allWords  = 36_000 // of all pages for users that are written by hand, without what commands print
+	cellWords = 25     // of a cell in the table of invariants: more than one promise
 )
+
+// designWords bounds the pages for contributors, by the beginning of their paths.
+var designWords = map[string]int{"design/": 24_000, "development.md": 1_000, "development/tests": 1_000, "development/invariants": 3_000}
 
 // inserted is what a test puts into a page, out of the code; and hidden what no reader sees, such as what e2e/docs runs before.
 var (
@@ -81,10 +85,44 @@ func TestPagesAreShort(t *testing.T) {
 	t.Logf("%5d in all", sum)
 }
 
+// Pages for contributors are short, and a cell of the invariants is one sentence, or the tests for it.
+func TestDesignIsShort(t *testing.T) {
+	t.Parallel()
+	sums := map[string]int{}
+	for _, page := range markdown(t) {
+		path := strings.TrimPrefix(filepath.ToSlash(page), "../docs/")
+		if !isDesign(path) {
+			continue
+		}
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for begin := range designWords {
+			if strings.HasPrefix(path, begin) {
+				sums[begin] += len(strings.Fields(string(text)))
+			}
+		}
+		if path != "development/invariants.md" {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			for cell := range strings.SplitSeq(strings.Trim(line, "|\n"), "|") {
+				if n := len(strings.Fields(cell)); strings.HasPrefix(line, "|") && n > cellWords {
+					t.Errorf("%s has a cell of %d words: %s", path, n, cell)
+				}
+			}
+		}
+	}
+	for begin, most := range designWords {
+		if sums[begin] == 0 || sums[begin] > most {
+			t.Errorf("%s has %d words, at most %d are allowed", begin, sums[begin], most)
+		}
+	}
+}
+
 // without are pages that lack a part, since what they describe is not undone.
 var without = map[string][]string{"\n## The way back\n": {"administrate/secrets.md", "administrate/registries.md"}}
 
 // isDesign reports whether a page is for those who change Lockstep.
 func isDesign(path string) bool {
-	return strings.HasPrefix(path, "design/") || path == "development.md"
+	return strings.HasPrefix(path, "design/") || strings.HasPrefix(path, "development")
 }

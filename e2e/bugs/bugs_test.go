@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -78,17 +77,6 @@ func TestBugIsNoticed(t *testing.T) {
 		if out := tr.catch(t.Context(), c, overlay); out.Verdict != caught {
 			t.Errorf("%s: %s; expected: %s\n%s", c, out.Verdict, c.Says, tail(out.Output))
 		}
-	}
-}
-
-// The table for readers is the one of the patches.
-func TestDocumentedBugs(t *testing.T) {
-	t.Parallel()
-	root, bugs := repository(t)
-	docs, err := os.ReadFile(filepath.Join(root, "docs", "development.md"))
-	require.NoError(t, err)
-	if !strings.Contains(string(docs), table(bugs)) {
-		t.Error("docs/development.md has another table of bugs: put the output of ./task bugs -- -markdown there")
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command bugs shows that the tests can fail. Each patch in this folder breaks
-// one of the invariants of docs/development.md on purpose, in the engine's sources; its
+// one of the invariants of docs/development/invariants.md on purpose, in the engine's sources; its
 // header names the tests that have to notice:
 //
 //	# Bug: the next phase is opened although an earlier one is not ready

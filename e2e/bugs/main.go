@@ -21,7 +21,6 @@ type options struct {
 	level    level
 	baseline bool
 	list     bool
-	markdown bool
 }
 
 func main() {
@@ -57,9 +56,6 @@ func run(ctx context.Context, args []string) error {
 	switch {
 	case len(bugs) == 0:
 		return errors.New("no bug is chosen: see -list")
-	case opts.markdown:
-		fmt.Print(table(bugs))
-		return nil
 	case opts.list:
 		list(bugs)
 		return nil
@@ -76,7 +72,6 @@ func parse(args []string) (options, error) {
 	opts := options{}
 	flags.BoolVar(&opts.baseline, "baseline", false, "run the tests without a bug: they have to pass")
 	flags.BoolVar(&opts.list, "list", false, "print the bugs and the tests that notice them, and run nothing")
-	flags.BoolVar(&opts.markdown, "markdown", false, "like -list, as the table of docs/development.md")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
@@ -115,20 +110,6 @@ func list(bugs []bug) {
 			fmt.Printf(row, fmt.Sprint(b.Invariant), b.String(), "", c.String(), "")
 		}
 	}
-}
-
-// table returns the bugs as a table of Markdown.
-func table(bugs []bug) string {
-	var b strings.Builder
-	b.WriteString("| # | Bug | Noticed by |\n|---|---|---|\n")
-	for _, bug := range bugs {
-		var tests []string
-		for _, c := range bug.Checks {
-			tests = append(tests, fmt.Sprintf("`%s` %s", c.pkg(), c.test()))
-		}
-		fmt.Fprintf(&b, "| %d | `%s`: %s | %s |\n", bug.Invariant, bug, bug.What, strings.Join(tests, "; "))
-	}
-	return b.String()
 }
 
 // catchAll runs every test of every bug with the bug.

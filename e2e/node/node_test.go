@@ -1,6 +1,6 @@
 // Package node_test tests on a real cluster what simulated pods do not show: readiness, restarts, shutdowns, Leases and nodes.
 // Each file in testdata is a script of testscript, in a namespace of its own, $NS; those in testdata/alone run by themselves, as
-// they disturb the manager or a node. KUBECONFIG and LOCKSTEP_REGISTRY say where; docs/development.md says how.
+// they disturb the manager or a node. KUBECONFIG and LOCKSTEP_REGISTRY say where; docs/development/tests.md shows how.
 package node_test
 
 import (

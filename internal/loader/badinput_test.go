@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// badInput is one row of the checklist of bad input (docs/development.md).
+// badInput is one row of the checklist of bad input (docs/development/invariants.md).
 type badInput struct {
 	name  string
 	files Files

@@ -1,6 +1,6 @@
 // Package invariants judges what the engine did, by the API server's audit log and by the
 // state at the end, and never by the manager's own words. The numbers of the invariants
-// are those of docs/development.md.
+// are those of docs/development/invariants.md.
 //
 // A test describes a Step: the content of the revision before and of the desired one, the
 // objects that others change meanwhile, and the requests that were logged. Judge returns

@@ -94,7 +94,7 @@ func (s *simulation) logf(format string, args ...any) {
 }
 
 // TestEngine runs the engine against a cluster in which everything goes wrong
-// that may go wrong, checks the invariants of docs/development.md in every write, and
+// that may go wrong, checks the invariants of docs/development/invariants.md in every write, and
 // at last, with no more faults, that the end is that of a run without any.
 func TestEngine(t *testing.T) {
 	t.Parallel()

@@ -69,7 +69,7 @@ func extended(t *testing.T, records map[string]string, body string) []byte {
 	return append(bytes.Clone(header), tarball(t, file("package/a", body))...)
 }
 
-// The rows A of the checklist of bad input (docs/development.md): each is
+// The rows A of the checklist of bad input (docs/development/invariants.md): each is
 // refused with a reason, or changes nothing.
 func TestBadInput(t *testing.T) {
 	long, deep := strings.Repeat("x", 4<<10), strings.Repeat("d/", 10_000)

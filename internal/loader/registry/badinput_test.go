@@ -25,7 +25,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The rows B of the checklist of bad input (docs/development.md) that no other
+// The rows B of the checklist of bad input (docs/development/invariants.md) that no other
 // test of this package has.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
