@@ -1,22 +1,20 @@
-// Package v1alpha1 holds the kinds of the API group package-
-// operator.run/v1alpha1.
+// Package v1alpha1 holds the kinds of the API group
+// package-operator.run/v1alpha1.
 //
-// A Package names an image and is loaded into an ObjectDeployment; each change
-// of an ObjectDeployment's template makes an ObjectSet, one immutable revision;
-// an ObjectSet has phases, and phases have objects, inline or in ObjectSlices.
-// ObjectSetPhase is a phase handed to another controller by its class,
-// ObjectTemplate renders one object from others, and HostedClusterPackage rolls
-// a Package out to HyperShift's hosted clusters. ImageConfig says whose
-// signature images need, and from where they are pulled.
+// A Package names an image, which the manager loads into an ObjectDeployment.
+// Each change of an ObjectDeployment's template creates an ObjectSet, which is
+// one immutable revision. An ObjectSet has phases, and a phase has objects,
+// inline or in ObjectSlices. An ObjectSetPhase is a phase that another controller
+// rolls out. An ObjectTemplate renders one object from others, and a
+// HostedClusterPackage rolls a Package out to HyperShift's hosted clusters. An
+// ImageConfig requires signatures of images and names mirrors to pull them from.
 //
-// Every kind but HostedClusterPackage and ImageConfig exists twice, namespaced and
-// cluster-scoped. The twins share their spec and status structs, and the
-// Generic interfaces of this package reach them, so that one implementation
-// serves both.
+// Every kind except HostedClusterPackage and ImageConfig exists twice, namespaced
+// and cluster-scoped. Both have the same spec and status.
 //
-// Invariants: the JSON form is Package Operator's, so that objects written for
-// it are valid here; every field beyond it is optional. Times are in seconds
-// where a field's name ends in Seconds. Limits stand at the fields.
+// The JSON form is Package Operator's, so its objects are valid here. Every
+// additional field is optional. A field whose name ends in Seconds is a number of
+// seconds.
 //
 // +kubebuilder:object:generate=true
 // +groupName=package-operator.run

@@ -1,16 +1,16 @@
 // Package v1alpha1 holds the file kinds of the group
 // manifests.package-operator.run/v1alpha1.
 //
-// They are YAML documents inside a package image or a repository file and are
-// never served by an API server: PackageManifest describes a package,
-// PackageManifestLock pins its images, and Repository and RepositoryEntry make
-// up a repository file.
+// They are YAML documents in a package image or a repository file; no API server
+// serves them. A PackageManifest describes a package, and a PackageManifestLock
+// pins its images. A Repository and its RepositoryEntries make up a repository
+// file.
 //
-// The types carry the form only. Which values are valid is the loader's
-// concern, because each problem is reported with file, document and field.
+// The loader, and not these types, validates values, so that each problem is
+// reported with its file, document and field.
 //
-// Invariants: a manifest written for Package Operator decodes here unchanged;
-// every field beyond Package Operator's is optional.
+// A manifest written for Package Operator is valid here unchanged. Every
+// additional field is optional.
 //
 // +kubebuilder:object:generate=true
 // +groupName=manifests.package-operator.run
