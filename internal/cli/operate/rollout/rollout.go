@@ -60,7 +60,7 @@ before; -o json and yaml print the ObjectSets. Values of Secrets are hidden.
 --timeline shows when each phase of the newest revision, or of --revision, was opened, applied and ready for
 the first time, how long that took, and what the phase last waited for, of the first 32 phases.
 
-More: docs/administrate/changed-by.md`,
+More: docs/administrate/upgrade-and-back.md#who-changed-it`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision), c.checkTimeline)
 	c.Output.Add(cmd, output.Names, wideFormat)
