@@ -93,8 +93,12 @@ func (s *reconciliation) takeOver(v *view) {
 func (s *reconciliation) succeed(v *view) {
 	st, a := s.states[v.repository.GetName()], v.attempt
 	last := &success{input: a.In, validator: a.Out.result.validator, retryValue: a.RetryValue, at: s.now, jitter: s.jitter()}
-	if a.Out.result.notModified && st.last != nil && v.repository.RepositorySpec().Source.Image == nil {
-		last.validator = st.last.validator
+	if a.Out.result.notModified && st.last != nil {
+		if v.repository.RepositorySpec().Source.Image == nil {
+			last.validator = st.last.validator
+		}
+		// Its versions may have been shadowed, or changed by others, while the source was only asked for changes.
+		last.incomplete = st.last.incomplete
 	}
 	if outcome := a.Out.result.verification; outcome != nil || a.In.keys == "" {
 		st.verification = &verification{outcome: outcome, validator: last.validator}
@@ -104,7 +108,8 @@ func (s *reconciliation) succeed(v *view) {
 		st.unreported = a.Out.result
 	}
 	s.memory.Set(&st.attempt, nil)
-	if _, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now, pace: s.Pace}); wait > 0 {
+	next, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now, pace: s.Pace})
+	if wait > 0 || next == stepFetch {
 		s.Requeue(wait)
 	}
 }

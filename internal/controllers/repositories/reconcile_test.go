@@ -422,6 +422,21 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 		w.broken["first"] = true // it is not needed any more
 		check(t, w, "first a")
 	})
+	t.Run("shadowed while it is asked for changes", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld()
+		w.restart(ctx)
+		w.addHTTP(t, "first", one("a"))
+		second := w.addHTTP(t, "second", one("b"))
+		check(t, w, "first a")
+		w.restart(ctx) // both are fetched again, the second one in whole since its spec changes
+		require.NoError(t, w.server.Get(ctx, keyOf(second), second))
+		second.Spec.Priority, second.Generation = 1, second.Generation+1
+		require.NoError(t, w.server.Update(ctx, second))
+		check(t, w, "second b")
+		require.NoError(t, w.server.Delete(ctx, second))
+		check(t, w, "first a")
+	})
 	t.Run("changed by others", func(t *testing.T) {
 		t.Parallel()
 		w, _ := begin(t)
