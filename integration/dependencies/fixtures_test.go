@@ -35,12 +35,6 @@ func offer(t *testing.T, ns, name string, releases ...release) {
 	env.Offer(t, ns, name, releases...)
 }
 
-// offerCluster makes the repository of the cluster offer versions of a package.
-func offerCluster(t *testing.T, name string, releases ...release) {
-	t.Helper()
-	env.Offer(t, "", name, releases...)
-}
-
 // wish returns a Package by constraint.
 func wish(ns, name, pkg, constraint string, changes ...func(*corev1alpha1.PackageSpec)) *corev1alpha1.Package {
 	p := harness.Package(ns, name, "")

@@ -46,30 +46,6 @@ func TestMissingImage(t *testing.T) {
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionStalled))
 }
 
-// An upgrade to an image that does not exist leaves the installed version as it is; going
-// back needs no pull.
-func TestUpgradeToMissingImage(t *testing.T) {
-	t.Parallel()
-	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")
-	install(t, ns, v1)
-	before := deployment(t, ns)
-	env.SetImage(t, ns, "shop", env.Registry()+"/upgradetomissing:v2")
-	await(t, named(ns), "to report the image", func(p *corev1alpha1.Package) error {
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
-			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
-	})
-	env.SetImage(t, ns, "shop", v1)
-	await(t, named(ns), "to be as before", func(p *corev1alpha1.Package) error {
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonAlreadyUnpacked),
-			harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""))
-	})
-	if after := deployment(t, ns); after.Generation != before.Generation {
-		t.Errorf("generation %d became %d", before.Generation, after.Generation)
-	}
-}
-
 // A package that is wrong says where; nothing is written for it, and it is not
 // tried again until its spec changes.
 func TestWrongPackage(t *testing.T) {

@@ -1,7 +1,6 @@
 package packages_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,55 +11,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/test/require"
 )
-
-// ours are the requests of this controller among those of the manager.
-var ours = []string{"patch packages", "update packages/status", "create objectdeployments", "patch objectdeployments", "create objectslices", "get packages", "list packages", "get objectslices"}
-
-// mostStatuses is how many statuses of one Package requests have at most: that it is loaded, rolled out and available, and one
-// each second that reports progress, where the machine is slow.
-func mostStatuses(entries []sandbox.Entry) int {
-	took := time.Duration(0)
-	if len(entries) > 0 {
-		took = entries[len(entries)-1].Received.Sub(entries[0].Received)
-	}
-	return 3 + int(took/limits.PackageStatusInterval)
-}
-
-// An install writes the finalizer, the deployment, its slices and a status or two,
-// and records an event or two.
-func TestRequestsOfAnInstall(t *testing.T) {
-	t.Parallel()
-	ns, image := env.TestNamespace(t), push(t, 5, 10, "v1")
-	from := env.Journal(t)
-	install(t, ns, image)
-	entries := from.Rest(t, ns)
-	got, counts := map[string]int{}, harness.Tally(entries)
-	for _, request := range ours {
-		if counts[request] > 0 {
-			got[request] = counts[request]
-		}
-	}
-	want := map[string]int{
-		"patch packages": 1, "update packages/status": 1, "create objectdeployments": 1,
-		"create objectslices": 5, "patch objectdeployments": 1, // one slice for each phase, then the template
-	}
-	if n := got["update packages/status"]; n > 1 && n <= mostStatuses(entries) {
-		want["update packages/status"] = n // the install took longer than statuses are held back
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("%s%s", diff, harness.Lines(entries))
-	}
-	// A package that is loaded and available by the same status is one event.
-	env.Settle(t, ns)
-	reasons := slices.DeleteFunc(events(t, ns), func(reason string) bool { return reason == "Normal/Unpacked" })
-	require.Equal(t, []string{"Normal/Available"}, reasons)
-
-	env.Journal(t).Silent(t, ns)
-}
 
 // What the deployment and the Package say after an install.
 func TestInstall(t *testing.T) {
@@ -121,19 +73,4 @@ func TestInstall(t *testing.T) {
 	}
 	phases := []corev1alpha1.PhaseStatus{{Name: "phase-00", State: "Ready", Ready: 2, Total: 2}, {Name: "phase-01", State: "Ready", Ready: 3, Total: 3}}
 	require.Equal(t, phases, pkg.Status.Phases)
-}
-
-// A cluster package is the same thing without a namespace.
-func TestClusterPackage(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := harness.Phased("shop", 1, 1)
-	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], "metadata:\n", "metadata:\n  namespace: "+ns+"\n", 1)
-	image := env.Push(t, "cluster:v1", files)
-	pkg := harness.ClusterPackage("clusterpackage-test", image)
-	env.Create(t, pkg)
-	env.WaitAvailable(t, "", pkg.Name)
-	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, patience, pkg)
-	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: pkg.Name}})
 }

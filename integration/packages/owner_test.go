@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,59 +37,6 @@ func TestForeignDeployment(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), foreign))
 	env.WaitAvailable(t, ns, "shop")
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
-}
-
-// Deleting a Package never deletes a deployment with another controller.
-func TestDeleteBesideForeignDeployment(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	install(t, ns, push(t, 1, 1, "v1"))
-	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "someone"}}
-	env.Create(t, owner)
-	// A Package that the manager does not take back at once.
-	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = append(p.Finalizers, "test.lockstep.run/hold") })
-	harness.Edit(t, env, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
-		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
-	})
-	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ConfigMap someone")
-	})
-	require.NoError(t, env.Client.Delete(t.Context(), named(ns)))
-	await(t, named(ns), "to be released", func(p *corev1alpha1.Package) error {
-		if len(p.Finalizers) != 1 {
-			return fmt.Errorf("finalizers %v", p.Finalizers)
-		}
-		return nil
-	})
-	if dep := deployment(t, ns); dep.DeletionTimestamp != nil {
-		t.Error("the deployment is being deleted")
-	}
-	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = nil })
-}
-
-// The teardown is mirrored, and a new Package of the name waits for the end of
-// the former one's.
-func TestTeardownIsMirrored(t *testing.T) {
-	t.Parallel()
-	ns, image := env.TestNamespace(t), push(t, 2, 2, "v1")
-	install(t, ns, image)
-	// A foreign finalizer holds an object of the last phase.
-	harness.Edit(t, env, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.lockstep.run/hold"} })
-	pkg := named(ns)
-	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	await(t, named(ns), "to say what holds it", func(p *corev1alpha1.Package) error {
-		if len(p.Status.Blocking) != 1 || p.Status.Blocking[0].Name != "shop-01-001" {
-			return fmt.Errorf("blocking: %+v", p.Status.Blocking)
-		}
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonTearingDown, "test.lockstep.run/hold"),
-			harness.HasCondition(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonTearingDown))
-	})
-	configMap(t, ns, "shop-00-000") // the first phase waits
-	harness.Edit(t, env, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = nil })
-	env.WaitGone(t, patience, pkg)
-	absent(t, ns, "shop-00-000")
-	install(t, ns, image)
 }
 
 func configMap(t *testing.T, ns, name string) *corev1.ConfigMap {

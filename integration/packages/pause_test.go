@@ -3,11 +3,8 @@ package packages_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -67,53 +64,4 @@ func TestPause(t *testing.T) {
 		t.Errorf("value %s", cm.Data["value"])
 	}
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionPaused))
-}
-
-// A paused Package is deleted like any other.
-func TestDeletePaused(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	install(t, ns, push(t, 2, 2, "v1"))
-	harness.Edit(t, env, named(ns), pause(true))
-	await(t, named(ns), "to be paused", func(p *corev1alpha1.Package) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
-	})
-	require.NoError(t, env.Client.Delete(t.Context(), named(ns)))
-	env.WaitGone(t, patience, named(ns))
-	absent(t, ns, "shop-00-000")
-}
-
-// Statuses are written at most once a second between transitions, whatever
-// happens below.
-func TestStatusIsCoalesced(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := harness.Phased("shop", 1, 1)
-	files["manifest.yaml"] = harness.Manifest("shop", []string{"phase-00"}, `  availabilityProbes:
-  - selector:
-      kind:
-        kind: ConfigMap
-    probes:
-    - cel:
-        rule: self.data.value == "ready"
-        message: not ready
-`)
-	from, begun := env.Journal(t), time.Now()
-	env.Create(t, harness.Package(ns, "shop", env.Push(t, "coalesced:v1", files)))
-	await(t, named(ns), "to wait for its probe", func(p *corev1alpha1.Package) error {
-		if len(p.Status.Blocking) == 0 {
-			return errors.New("nothing blocks")
-		}
-		return harness.HasCondition(p, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "")
-	})
-	// The deployment's status is rewritten a hundred times within a moment.
-	dep := deployment(t, ns)
-	for i := range 100 {
-		status := []byte(`{"status":{"blocking":[{"kind":"ConfigMap","name":"x","message":"` + string(rune('a'+i%26)) + `"}]}}`)
-		require.NoError(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))
-	}
-	most := 8 + int(time.Since(begun).Seconds())
-	if counts := harness.Tally(from.Rest(t, ns)); counts["update packages/status"] > most {
-		t.Errorf("more than %d: %v", most, counts)
-	}
 }

@@ -124,22 +124,3 @@ func TestInterval(t *testing.T) {
 		return nil
 	})
 }
-
-// A package that may be installed once is refused beside another, and installed
-// when that is gone.
-func TestUnique(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := harness.Phased("unique-"+ns, 1, 1)
-	files["manifest.yaml"] += "  constraints:\n  - uniqueInScope: {scope: Namespace}\n"
-	image := env.Push(t, "unique:v1", files)
-	first, second := harness.Package(ns, "first", image), harness.Package(ns, "second", image)
-	env.Create(t, first)
-	env.WaitAvailable(t, ns, "first")
-	env.Create(t, second)
-	await(t, second, "to be refused", func(p *corev1alpha1.Package) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "Package "+ns+"/first is installed")
-	})
-	require.NoError(t, env.Client.Delete(t.Context(), first))
-	env.WaitAvailable(t, ns, "second")
-}

@@ -1,13 +1,10 @@
 package packages_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -82,83 +79,4 @@ func TestReferenceByAPI(t *testing.T) {
 		pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "bazaar"}
 	})
 	awaitVersion(t, ns, "9.0.0")
-}
-
-// What the repository of another namespace offers is not seen, and what that of the own one offers is nothing to ClusterPackages and
-// to others.
-func TestReferenceByAPIVisibility(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	other := ns + "-other"
-	env.Namespace(t, other)
-	one, two, api := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), apiOf(ns)
-	repository(t, other, "foreign", nil).offers(t, "foreign", providing("9.0.0", one, api))
-	env.Create(t, wanting(ns, api))
-	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "no repository offers a package that provides")
-
-	selected := repository(t, "", "gold-"+ns, &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}})
-	selected.offers(t, "gold."+ns, providing("1.0.0", two, api))
-	cluster := harness.ClusterPackage(ns, "")
-	cluster.Spec = wanting("", api).Spec
-	cluster.Spec.DefaultNamespace, cluster.Spec.CommonMetadata = other, nil
-	env.Create(t, cluster)
-	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), cluster) })
-	chosen := func(pkg corev1alpha1.GenericPackage, want string) {
-		await(t, pkg, "has chosen", func(pkg corev1alpha1.GenericPackage) error {
-			if last := pkg.PackageStatus().LastAttempted; last == nil || last.PackageName != want {
-				return fmt.Errorf("last attempted %+v", last)
-			}
-			return nil
-		})
-	}
-	chosen(cluster, "gold."+ns)
-	if last := named(ns); env.Client.Get(t.Context(), client.ObjectKeyFromObject(last), last) != nil || last.Status.LastAttempted != nil {
-		t.Errorf("a hidden package was chosen: %+v", last.Status.LastAttempted)
-	}
-	ns1 := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: ns}}
-	require.NoError(t, env.Client.Patch(t.Context(), ns1, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"gold"}}}`))))
-	chosen(named(ns), "gold."+ns)
-	repository(t, ns, "own", nil).offers(t, "evil", providing("99.0.0", one, api))
-	awaitResolved(t, ns, "gold."+ns+", chosen for", "evil is also offered")
-	chosen(named(ns), "gold."+ns)
-	chosen(cluster, "gold."+ns)
-}
-
-// An install by API sends the requests of one by name, and lists the offers to its namespace once before the choice stays.
-func TestRequestsOfAnInstallByAPI(t *testing.T) {
-	byName, image := env.TestNamespace(t), push(t, 2, 2, "v1")
-	byAPI := byName + "-api"
-	env.Namespace(t, byAPI)
-	api := apiOf(byAPI)
-	for _, ns := range []string{byName, byAPI} {
-		repository(t, ns, "stable", nil).offers(t, "market", providing("1.0.0", image, api))
-	}
-	// What is offered is in the cache once it is reported of a Package, which names no version of it: the caches agree at once.
-	early := following(byAPI, "market", ">1")
-	early.Name = "early"
-	env.Create(t, early)
-	await(t, early, "knows the offers", func(pkg *corev1alpha1.Package) error {
-		return harness.HasCondition(pkg, corev1alpha1.ConditionResolved, metav1.ConditionFalse, corev1alpha1.ReasonNoMatchingVersion)
-	})
-	env.Settle(t, byAPI)
-	from := env.Journal(t)
-	env.Create(t, following(byName, "market", ""))
-	env.Create(t, wanting(byAPI, api))
-	awaitVersion(t, byName, "1.0.0")
-	awaitVersion(t, byAPI, "1.0.0")
-	from.Rest(t, byName, byAPI)
-	tally := map[string]map[string]int{}
-	for _, ns := range []string{byName, byAPI} {
-		entries := from.Requests(t, ns)
-		counts := harness.Tally(entries)
-		t.Logf("%s: %v", ns, counts)
-		tally[ns] = map[string]int{}
-		for _, request := range append([]string{"list availablepackages"}, ours...) {
-			tally[ns][request] = counts[request]
-		}
-		if n := counts["update packages/status"]; n > 0 && n <= 1+mostStatuses(entries) { // the choice is one more
-			tally[ns]["update packages/status"] = 1 // statuses are held back where the install is fast
-		}
-	}
-	require.Equal(t, tally[byName], tally[byAPI])
 }

@@ -109,38 +109,6 @@ func TestSecretIsFollowed(t *testing.T) {
 	awaitOffers(t, ns, "shop@1.0.0=web")
 }
 
-// A changed ConfigMap that a repository takes files from is published at once.
-func TestConfigMapIsFollowed(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "files"}, Data: map[string]string{"a.yaml": document("shop@1.0.0")}}
-	env.Create(t, files)
-	r := newRepository(ns, "local", corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{
-		FilesFrom: []corev1alpha1.RepositoryFilesSource{{ConfigMapRef: &corev1alpha1.LocalConfigMapReference{Name: "files"}}},
-	}})
-	env.Create(t, r)
-	awaitReady(t, r)
-	harness.Edit(t, env, files, func(c *corev1.ConfigMap) { c.Data["a.yaml"] = document("shop@1.1.0") })
-	awaitOffers(t, ns, "shop@1.1.0=local")
-}
-
-// A repository whose server hangs delays no other one of the namespace, and says what it waits for.
-func TestHangingServerDelaysNoOther(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	hangs := newRepository(ns, "hangs", web("http://"+hanging()+"/repository.yaml"))
-	env.Create(t, hangs)
-	server := newServer(t, document("shop@1.0.0"))
-	works := newRepository(ns, "works", web(server.URL+"/repository.yaml"))
-	env.Create(t, works)
-	awaitReady(t, works)
-	await(t, hangs, "to be fetched", func(r *corev1alpha1.PackageRepository) error {
-		return harness.HasCondition(r, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, "", "http://"+hanging())
-	})
-	require.NoError(t, env.Client.Delete(t.Context(), hangs))
-	env.WaitGone(t, patience, hangs)
-}
-
 // A restart with everything in place writes nothing, and asks the sources for changes alone.
 func TestRestart(t *testing.T) {
 	ns := env.TestNamespace(t)

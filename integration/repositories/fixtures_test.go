@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -146,24 +145,6 @@ func offering(t *testing.T, ns string, packages ...string) (*webServer, *corev1a
 	env.Create(t, r)
 	return server, awaitReady(t, r)
 }
-
-// hanging is the address of a server that takes connections and says nothing.
-var hanging = sync.OnceValue(func() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(io.Discard, conn) }()
-		}
-	}()
-	return l.Addr().String()
-})
 
 // retry requests a fetch of a repository at once.
 func retry[T client.Object](t *testing.T, obj T, value string) {
