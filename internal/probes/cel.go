@@ -17,11 +17,11 @@ import (
 	"lockstep.run/lockstep/internal/limits/celcost"
 )
 
-const probeCELTime = 5 * time.Second // for comparisons of large values, which are one step for CEL
+const probeCELTime = 5 * time.Second // comparing large values takes long, but is a single step for CEL
 
 var celPrograms programs[celProgram]
 
-// celEnvironment has the libraries of Package Operator.
+// celEnvironment has the same libraries as Package Operator.
 var celEnvironment = sync.OnceValues(func() (*cel.Env, error) {
 	return cel.NewCustomEnv(append([]cel.EnvOption{
 		cel.StdLib(cel.StdLibSubset(withoutMatches)),
@@ -50,10 +50,12 @@ func compileCEL(rule string) (*celProgram, error) {
 			"shorten it, or split it into several probes",
 		}
 	}
+
 	environment, err := celEnvironment()
 	if err != nil {
 		return nil, fmt.Errorf("make CEL environment: %w", err)
 	}
+
 	ast, issues := environment.Parse(rule)
 	if issues.Err() == nil {
 		if err := celcost.Shape(ast.NativeRep().Expr()); err != nil {
@@ -61,26 +63,31 @@ func compileCEL(rule string) (*celProgram, error) {
 		}
 		ast, issues = environment.Check(ast)
 	}
+
 	if issues.Err() != nil {
 		return nil, &refusal{
 			issueText(issues),
 			"write a CEL expression of type bool; the object is the variable self",
 		}
 	}
+
 	if !ast.OutputType().IsExactType(cel.BoolType) {
 		return nil, &refusal{
 			fmt.Sprintf("the type of the rule is %s, not bool", ast.OutputType()),
 			"compare the value, e.g. self.status.ready == true",
 		}
 	}
+
 	uses, err := patterns(ast.NativeRep().Expr())
 	if err != nil {
 		return nil, &refusal{err.Error(), "correct the regular expression"}
 	}
+
 	options := []cel.EvalOption{cel.OptTrackCost}
-	if !uses { // else constant patterns would run unchecked
+	if !uses { // the optimizer would run constant patterns unchecked
 		options = append(options, cel.OptOptimize)
 	}
+
 	program, err := environment.Program(ast,
 		cel.EvalOptions(options...),
 		cel.CostTracking(&costs{}),
@@ -91,6 +98,7 @@ func compileCEL(rule string) (*celProgram, error) {
 	if err != nil {
 		return nil, &refusal{err.Error(), "correct the constant that the message names"}
 	}
+
 	return &celProgram{rule: rule, program: program, reads: celPaths(ast.NativeRep().Expr())}, nil
 }
 
@@ -120,10 +128,11 @@ func (p celProbe) evaluate(o *object) outcome {
 	if value == types.True {
 		return outcome{status: True}
 	}
+
 	return outcome{status: False, message: p.message}
 }
 
-// celCost returns the cost of an evaluation, which may exceed the limit by its last step.
+// celCost returns the cost of an evaluation. Its last step can exceed the limit.
 func celCost(details *cel.EvalDetails) int {
 	if cost := details.ActualCost(); cost != nil {
 		return int(min(*cost, limits.ProbeObjectCost))
@@ -131,7 +140,7 @@ func celCost(details *cel.EvalDetails) int {
 	return limits.ProbeCELCost
 }
 
-// errCELCost is the text of cel-go's error, which is not typed.
+// errCELCost is the text of cel-go's error, which has no type of its own.
 const errCELCost = "actual cost limit exceeded"
 
 func celErrorText(err error, o *object) string {
@@ -139,7 +148,7 @@ func celErrorText(err error, o *object) string {
 	case strings.Contains(err.Error(), errCELCost):
 		return fmt.Sprintf("%s: the limit is %d", errCELCost, limits.ProbeCELCost)
 	case o.secret:
-		// Errors of conversions quote the value.
+		// Conversion errors quote the value, which can be a Secret's.
 		return "the rule cannot be evaluated on this object"
 	default:
 		for errors.Unwrap(err) != nil {

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// TestCost: the cost of CEL and jq adds up over all probes on an object. Beyond the limit
-// the object is Unknown, and further probes are not evaluated.
+// TestCost checks that the costs of all CEL and jq probes on an object add up. Beyond the limit the
+// object is Unknown, and its remaining probes are skipped.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	list := "[" + strings.Repeat("0,", 49) + "0]"

@@ -23,6 +23,7 @@ func (p fieldsEqualProbe) evaluate(o *object) outcome {
 	if problem != nil {
 		return *problem
 	}
+
 	b, problem := readField(p.b, o)
 	if problem != nil {
 		return *problem
@@ -33,16 +34,17 @@ func (p fieldsEqualProbe) evaluate(o *object) outcome {
 	if o.secret {
 		return outcome{status: False, message: fmt.Sprintf("%q and %q differ", p.a.text(), p.b.text())}
 	}
+
 	return outcome{status: False, message: fmt.Sprintf("%q is %s, %q is %s",
 		p.a.text(), jsonText(a), p.b.text(), jsonText(b))}
 }
 
-// readField returns the value, or the outcome where there is none.
+// readField returns the value, or the probe's outcome if the object has no such field.
 func readField(f field, o *object) (any, *outcome) {
 	value, found, err := f.read(o)
 	switch {
 	case err != nil && o.secret && !errors.Is(err, errBound):
-		// jq quotes values in its errors.
+		// jq quotes values in its errors, and this object is a Secret.
 		return nil, &outcome{message: fmt.Sprintf("jq failed: %q cannot be evaluated on this object", f.text())}
 	case err != nil:
 		return nil, &outcome{message: fmt.Sprintf("jq failed: %q: %s", f.text(), quoted(err.Error()))}
@@ -73,7 +75,7 @@ func newField(text string) (field, error) {
 	return jqPrograms.get(text, compileJQ)
 }
 
-// dottedPath navigates maps. It has no indices and no escaping.
+// dottedPath navigates maps. It supports neither indices nor escaping.
 type dottedPath struct {
 	raw  string
 	keys []string
@@ -93,13 +95,15 @@ type conditionProbe struct{ conditionType, status string }
 
 func (p conditionProbe) evaluate(o *object) outcome {
 	value, found := lookup(o.root, "status", "conditions")
-	if !found || value == nil { // a new CustomResourceDefinition has null there
+	if !found || value == nil { // the conditions of a new CustomResourceDefinition are null
 		return outcome{message: "missing .status.conditions"}
 	}
+
 	list, isList := value.([]any)
 	if !isList {
 		return outcome{message: "malformed .status.conditions"}
 	}
+
 	missing := outcome{message: fmt.Sprintf(`missing .status.condition[%q]`, p.conditionType)}
 	for _, element := range list {
 		condition, isMap := element.(map[string]any)
@@ -109,14 +113,15 @@ func (p conditionProbe) evaluate(o *object) outcome {
 		switch {
 		case condition["type"] == p.conditionType:
 			return p.check(condition, o.generation)
-		case condition["type"] == "Failed" && condition["status"] == "True": // a Job that failed never completes
+		case condition["type"] == "Failed" && condition["status"] == "True": // a failed Job never completes
 			missing.message = fmt.Sprintf("has failed: %v: %s", condition["reason"], quoted(fmt.Sprint(condition["message"])))
 		}
 	}
+
 	return missing
 }
 
-// check evaluates the first condition of the type; later ones do not count.
+// check evaluates the first condition of the type and ignores later ones.
 func (p conditionProbe) check(condition map[string]any, generation int64) outcome {
 	if observed, isInteger := condition["observedGeneration"].(int64); isInteger && observed != generation {
 		return outcome{message: fmt.Sprintf(`.status.condition[%q] outdated`, p.conditionType), outdated: true}

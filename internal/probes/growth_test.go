@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A rule that doubles a list with every few characters is done for at once, instead
-// of holding up the engine whenever the object changes.
+// A rule that doubles a list with every few characters is refused at once. Otherwise it would hold
+// up the engine on every change of the object.
 func TestRulesThatGrow(t *testing.T) {
 	t.Parallel()
 	for _, rule := range []string{
@@ -23,6 +23,7 @@ func TestRulesThatGrow(t *testing.T) {
 			t.Errorf("%.60s: %+v", rule, got)
 		}
 	}
+
 	if _, err := compileCEL("[0]" + strings.Repeat(".map(y, [y])", limits.ExpressionMacros+1) + " == []"); err == nil {
 		t.Error("types that nest are accepted")
 	}

@@ -29,20 +29,23 @@ var (
 	errJQBits  = fmt.Errorf("%w at an integer of more than %d bits", errBound, limits.ProbeJQNumberBits)
 )
 
-// jqProgram is one jq expression that yields one value; null or none count as missing. jq does not bound the values that
-// it builds, so it is compiled from an expression that accounts for them (jqguard.go).
+// jqProgram is a jq expression that yields one value; null and no value count as missing. jq does
+// not bound the values it builds, so the compiled expression is a copy that accounts for them
+// (jqguard.go).
 type jqProgram struct {
 	source string
 	reads  [][]string
 
-	// idle are evaluations (*jqEvaluation) that are not in use: a program is shared by all whose probes have its text.
+	// idle are evaluations (*jqEvaluation) that are not in use. Probes with the same text share a
+	// program, so several can run at once.
 	idle sync.Pool
 }
 
-// jqEvaluation is compiled code with an account of its own, for one evaluation at a time.
+// jqEvaluation is compiled code with its own account. It serves one evaluation at a time.
 type jqEvaluation struct {
 	code *gojq.Code
-	// work is what an evaluation may still build, in bytes. Negative, it is final: `try` does not help.
+	// work is how many bytes the evaluation can still build. Once negative it stays so, which stops
+	// `try` from recovering.
 	work     int
 	exceeded error
 }
@@ -55,6 +58,7 @@ func compileJQ(text string) (*jqProgram, error) {
 			"shorten it, or split it into several probes",
 		}
 	}
+
 	query, err := gojq.Parse(text)
 	if err != nil {
 		return nil, &refusal{
@@ -62,14 +66,17 @@ func compileJQ(text string) (*jqProgram, error) {
 			"write e.g. .status.replicas or .status.containerStatuses[0].ready",
 		}
 	}
+
 	program := &jqProgram{source: text, reads: jqPaths(query)}
 	if err := guardQuery(query); err != nil {
 		return nil, err
 	}
+
 	first, err := newEvaluation(query)
 	if err != nil {
 		return nil, err
 	}
+
 	program.idle.Put(first)
 	return program, nil
 }
@@ -87,7 +94,8 @@ func newEvaluation(query *gojq.Query) (*jqEvaluation, error) {
 	return e, nil
 }
 
-// evaluation returns one that is not in use. Queries are not shared: gojq may change one that it compiles.
+// evaluation returns an idle evaluation, or makes one. It parses the query again because gojq can
+// modify a query that it compiles.
 func (p *jqProgram) evaluation() (*jqEvaluation, error) {
 	if e, ok := p.idle.Get().(*jqEvaluation); ok {
 		return e, nil
@@ -111,6 +119,7 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
+
 	defer p.idle.Put(e)
 	e.work, e.exceeded = limits.ProbeJQWork, nil
 	timeout, cancel := context.WithTimeout(context.Background(), probeJQTime)
@@ -127,18 +136,20 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 	if !e.spend(value) {
 		return nil, false, e.exceeded
 	}
+
 	return fromJQ(value), true, nil
 }
 
-// single returns the only value; nil for none.
+// single returns the only value, or nil if there is none.
 func single(results gojq.Iter) (any, error) {
 	value, found := results.Next()
 	if !found {
-		return nil, nil // gojq panics if it is asked again
+		return nil, nil // gojq panics if Next is called again
 	}
 	if err, failed := value.(error); failed {
 		return nil, err
 	}
+
 	next, more := results.Next()
 	if err, failed := next.(error); failed {
 		return nil, err
@@ -146,10 +157,11 @@ func single(results gojq.Iter) (any, error) {
 	if more {
 		return nil, errors.New("yields more than one value")
 	}
+
 	return value, nil
 }
 
-// stepContext ends an evaluation after a number of steps, at each of which gojq checks Done.
+// stepContext ends an evaluation after a number of steps. gojq checks Done at each step.
 type stepContext struct {
 	context.Context
 	left int
@@ -183,11 +195,12 @@ func (e *jqEvaluation) charge(value any, _ []any) any {
 	return value
 }
 
-// spend accounts for the size of a value. Shared values count each time.
+// spend accounts for the size of a value. A shared value counts each time.
 func (e *jqEvaluation) spend(value any) bool {
 	if e.exceeded != nil {
 		return false
 	}
+
 	e.work -= 16
 	switch value := value.(type) {
 	case string:
@@ -211,13 +224,15 @@ func (e *jqEvaluation) spend(value any) bool {
 			}
 		}
 	}
+
 	if e.work < 0 {
 		e.exceeded = errJQWork
 	}
+
 	return e.exceeded == nil
 }
 
-// short rejects long strings before they are parsed as numbers.
+// short rejects long strings before jq parses them as numbers.
 func short(value any, _ []any) any {
 	if text, isString := value.(string); isString && len(text) > 64 {
 		return errors.New("a string of more than 64 bytes is not a number")
@@ -225,7 +240,7 @@ func short(value any, _ []any) any {
 	return value
 }
 
-// numbers accepts two numbers: operators on other types have unbounded cost.
+// numbers accepts only two numbers, because operators on other types have unbounded cost.
 func numbers(_ any, args []any) any {
 	for _, arg := range args {
 		if gojq.TypeOf(arg) != "number" {
@@ -235,7 +250,7 @@ func numbers(_ any, args []any) any {
 	return []any{args[0], args[1]}
 }
 
-// jqRoot is the object in the types of gojq, made once per evaluation of a Set.
+// jqRoot returns the object in gojq's types. It converts the object once per evaluation of a Set.
 func (o *object) jqRoot() any {
 	if o.jq == nil {
 		o.jq = toJQ(o.root)
@@ -251,7 +266,7 @@ func toJQ(value any) any {
 		case nil, bool, string, float64:
 			return value
 		default:
-			// Not a type of decoded JSON; gojq would panic on it.
+			// Decoded JSON has no such type, and gojq would panic on it.
 			return fmt.Sprint(value)
 		}
 	})

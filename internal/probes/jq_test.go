@@ -63,6 +63,7 @@ func TestJQRefuses(t *testing.T) {
 		`halt_error | .`:                         "the function halt_error",
 		`getpath(["a"])`:                         "the function getpath",
 	}
+
 	for text, want := range tests {
 		_, err := newField(text)
 		switch {
@@ -77,8 +78,8 @@ func TestJQRefuses(t *testing.T) {
 	}
 }
 
-// TestJQBounds evaluates small expressions that build much. It measures allocations,
-// hence it does not run beside other tests.
+// TestJQBounds evaluates small expressions that build large values. It measures allocations, so it
+// must not run in parallel with other tests.
 func TestJQBounds(t *testing.T) {
 	repeat := func(text string, n int) string { return strings.TrimSuffix(strings.Repeat(text+"|", n), "|") }
 	tests := map[string]struct {
@@ -97,6 +98,7 @@ func TestJQBounds(t *testing.T) {
 		"any in any":               {`[` + strings.Repeat("any(..;", 40) + "false" + strings.Repeat(")", 40) + `]`, errJQSteps},
 		"long text printed often":  {`[.big,.big,.big]|` + repeat("[.[]|tojson]", 40), errJQWork},
 	}
+
 	obj := yamltest.Decode(t, deployment)
 	obj["big"] = strings.Repeat("x", 600_000)
 	for name, test := range tests {
@@ -108,7 +110,7 @@ func TestJQBounds(t *testing.T) {
 			start := time.Now()
 			_, _, err = field.read(newObject(obj))
 			runtime.ReadMemStats(&after)
-			// On a machine that is busy enough, time may end first.
+			// On a busy machine the evaluation can run out of time first.
 			timedOut := errors.Is(err, errJQTime) && errors.Is(test.want, errJQSteps)
 			if err == nil || (test.want != nil && !errors.Is(err, test.want) && !timedOut) {
 				t.Errorf("read = %v, want %v", err, test.want)
@@ -123,7 +125,7 @@ func TestJQBounds(t *testing.T) {
 	}
 }
 
-// TestJQMeaning compares guarded expressions with jq's meaning.
+// TestJQMeaning checks that the guard does not change the meaning of expressions.
 func TestJQMeaning(t *testing.T) {
 	t.Parallel()
 	tests := map[string]any{
@@ -157,6 +159,7 @@ func TestJQMeaning(t *testing.T) {
 		`first(.list[] | select(. > 1))`: int64(2),
 		`.map["x"]["z"]`:                 int64(7),
 	}
+
 	obj := yamltest.Decode(t, `{list: [1, 2, 3], text: hello, map: {x: {z: 7}}, large: 9007199254740993}`)
 	for text, want := range tests {
 		compiled, err := compileJQ(text)
@@ -180,12 +183,13 @@ func TestJQErrorNamesLimit(t *testing.T) {
 	}
 }
 
-// during is a value that does something while it is read.
+// during is a value that calls a function while it is read.
 type during func()
 
 func (d during) String() string { d(); return "" }
 
-// A program is shared by all whose probes have its text: an evaluation waits for no other, and each has an account of its own.
+// Probes with the same text share a program, but evaluations do not wait for each other, and each
+// has its own account.
 func TestJQIsShared(t *testing.T) {
 	t.Parallel()
 	text := `[.items[] | tostring] | length`
@@ -195,6 +199,7 @@ func TestJQIsShared(t *testing.T) {
 		value, _, err := program.read(&object{root: map[string]any{"items": items}})
 		return value, err
 	}
+
 	_, err = evaluate(during(func() {
 		done := make(chan struct{})
 		go func() {
@@ -207,6 +212,7 @@ func TestJQIsShared(t *testing.T) {
 			t.Error("an evaluation waits for the other")
 		}
 	}))
+
 	require.NoError(t, err)
 	large := strings.Repeat("x", limits.ProbeJQWork)
 	var all sync.WaitGroup
@@ -220,5 +226,6 @@ func TestJQIsShared(t *testing.T) {
 			}
 		})
 	}
+
 	all.Wait()
 }

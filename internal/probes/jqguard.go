@@ -8,15 +8,16 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Functions of the guard, which authors cannot call: they are not in jqFunctions.
+// These functions belong to the guard. Authors cannot call them because jqFunctions lacks them.
 const (
 	guardCharge  = "_charge"
 	guardShort   = "_short"
 	guardNumbers = "_numbers"
 )
 
-// jqFunctions are the functions of probes by name and arity, and whether they build a result to account for. All take
-// linear time (sort, unique: n log n); others reach outside the object, loop, or have no such bound.
+// jqFunctions maps the functions available to probes, by name and arity, to whether they build a
+// result to account for. All run in linear time (sort and unique in n log n). The missing ones
+// reach outside the object, loop, or have no such bound.
 var jqFunctions = map[string]bool{
 	"not/0": false, "length/0": false, "type/0": false, "has/1": false,
 	"empty/0": false, "select/1": false, "first/0": false, "last/0": false,
@@ -51,7 +52,7 @@ func refuseJQ(format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...) + " is not available here", jqRemedy}
 }
 
-// guardQuery makes a query account for all that it builds, or rejects it.
+// guardQuery makes a query account for everything it builds, or rejects it.
 func guardQuery(q *gojq.Query) error {
 	switch {
 	case q == nil:
@@ -67,9 +68,11 @@ func guardQuery(q *gojq.Query) error {
 	case q.Left == nil || q.Right == nil:
 		return &refusal{"jq expression without a filter", "write e.g. .status.replicas"}
 	}
+
 	if err := guardQueries(q.Left, q.Right); err != nil {
 		return err
 	}
+
 	switch q.Op {
 	case gojq.OpPipe, gojq.OpComma, gojq.OpAlt, gojq.OpAnd, gojq.OpOr,
 		gojq.OpEq, gojq.OpNe, gojq.OpGt, gojq.OpLt, gojq.OpGe, gojq.OpLe:
@@ -81,6 +84,7 @@ func guardQuery(q *gojq.Query) error {
 	default:
 		return refuseJQ("the assignment %s", q.Op)
 	}
+
 	return nil
 }
 
@@ -93,7 +97,7 @@ func guardQueries(queries ...*gojq.Query) error {
 	return nil
 }
 
-// guardTerm guards the term, then each suffix on the accounted value before it.
+// guardTerm guards the term, then applies each suffix to the accounted value before it.
 func guardTerm(t *gojq.Term) error {
 	suffixes := t.SuffixList
 	t.SuffixList = nil
@@ -104,6 +108,7 @@ func guardTerm(t *gojq.Term) error {
 	if charged {
 		*t = chargedTerm(*t)
 	}
+
 	for _, suffix := range suffixes {
 		if err := guardIndex(suffix.Index); err != nil {
 			return err
@@ -113,10 +118,11 @@ func guardTerm(t *gojq.Term) error {
 			*t = chargedTerm(*t)
 		}
 	}
+
 	return nil
 }
 
-// guardBareTerm guards a term without suffixes; charged means that it builds a value.
+// guardBareTerm guards a term without suffixes; charged means that the term builds a value.
 func guardBareTerm(t *gojq.Term) (charged bool, err error) {
 	switch t.Type {
 	case gojq.TermTypeIdentity, gojq.TermTypeRecurse, gojq.TermTypeNull,
@@ -171,6 +177,7 @@ func guardFunction(t *gojq.Term) (charged bool, err error) {
 	if f.Name == "tonumber" {
 		*t = termOf(pipe(call(guardShort), call(f.Name)))
 	}
+
 	return charged, nil
 }
 

@@ -13,7 +13,7 @@ func jqPaths(query *gojq.Query) [][]string {
 	return r.paths
 }
 
-// location is the path of a value in the object; nil for one that is computed, or was recorded.
+// location is the path of a value in the object; nil if the value is computed or already recorded.
 type location []string
 
 type jqReads struct{ paths [][]string }
@@ -30,7 +30,7 @@ func (r *jqReads) all(in location, queries ...*gojq.Query) {
 	}
 }
 
-// query returns where the result lies when the query is run on in.
+// query returns where the result lies if the query runs on in.
 func (r *jqReads) query(q *gojq.Query, in location) location {
 	switch {
 	case q == nil:
@@ -41,11 +41,13 @@ func (r *jqReads) query(q *gojq.Query, in location) location {
 		r.all(in, q.Left, q.Right)
 		return nil
 	}
+
 	left := r.query(q.Left, in)
 	right := r.query(q.Right, left)
 	if right == nil && len(left) > 0 {
-		r.record(left) // also where the right side ignores it: reading may fail
+		r.record(left) // even if the right side ignores it, because reading can fail
 	}
+
 	return right
 }
 
@@ -54,7 +56,7 @@ func (r *jqReads) term(t *gojq.Term, in location) location {
 	for _, suffix := range t.SuffixList {
 		if suffix.Index != nil {
 			value = r.index(suffix.Index, value, in)
-		} else if suffix.Iter { // the number of elements counts, also where none is read
+		} else if suffix.Iter { // the number of elements counts even if no element is read
 			r.record(value)
 			value = nil
 		}
@@ -97,10 +99,11 @@ func (r *jqReads) bareTerm(t *gojq.Term, in location) location {
 		r.all(in, t.Try.Body)
 		r.all(nil, t.Try.Catch)
 	}
+
 	return nil
 }
 
-// index returns where value[index] lies; the index itself is evaluated on in.
+// index returns where value[index] lies. The index itself is evaluated on in.
 func (r *jqReads) index(index *gojq.Index, value, in location) location {
 	r.all(in, index.Start, index.End)
 	if name, isField := fieldName(index); isField && value != nil {
@@ -120,14 +123,16 @@ func fieldName(index *gojq.Index) (name string, isField bool) {
 	case index.IsSlice || index.Start == nil || index.Start.Term == nil:
 		return "", false
 	}
+
 	key := index.Start.Term
 	if key.Type != gojq.TermTypeString || len(key.SuffixList) > 0 {
 		return "", false
 	}
+
 	return key.Str.Str, true
 }
 
-// generators run their first argument on their input, which they do not read themselves.
+// generators run their first argument on their input without reading the input themselves.
 var generators = map[string]bool{"first/1": true, "last/1": true, "any/2": true, "all/2": true}
 
 func (r *jqReads) function(f *gojq.Func, in location) {
@@ -136,6 +141,6 @@ func (r *jqReads) function(f *gojq.Func, in location) {
 		r.all(in, f.Args[0])
 		r.all(nil, f.Args[1:]...)
 	case f.Name != "empty":
-		r.record(in) // as a whole, hence everything that arguments can reach in it
+		r.record(in) // as a whole, and thus everything that the arguments can reach in it
 	}
 }

@@ -5,7 +5,7 @@ import "fmt"
 // JQ is a jq expression that reads one value of an object, within the functions and limits of probes.
 type JQ struct{ program *jqProgram }
 
-// CompileJQ compiles an expression. Its error names the refused part, and a remedy.
+// CompileJQ compiles an expression. Its error names the refused part and a remedy.
 func CompileJQ(text string) (*JQ, error) {
 	program, err := jqPrograms.get(text, compileJQ)
 	if err != nil {
@@ -14,7 +14,8 @@ func CompileJQ(text string) (*JQ, error) {
 	return &JQ{program}, nil
 }
 
-// Read returns the value; false where it is null, or where there is none. The error of an evaluation may quote the object.
+// Read returns the value; found is false if it is null or missing. The error of an evaluation can
+// quote the object.
 func (j *JQ) Read(root map[string]any) (value any, found bool, err error) {
 	if value, found, err = j.program.read(&object{root: root}); err != nil {
 		return nil, false, fmt.Errorf("jq: %w", err)

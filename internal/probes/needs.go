@@ -6,11 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Needs are the fields that the probes of one kind read beyond those that [Trim] keeps.
+// Needs are the fields that the probes of one kind read beyond the ones that [Trim] keeps anyway.
 type Needs struct {
-	// Paths are sorted keys from the root, none a prefix of another. A path ends at a list.
+	// Paths are sorted keys from the root; no path is a prefix of another. A path ends at a list.
 	Paths [][]string
-	// Whole is set if a probe may read any field. Paths is nil then.
+	// Whole is set if a probe can read any field. Paths is nil then.
 	Whole bool
 }
 
@@ -22,7 +22,7 @@ func (s *Set) Needs(gk schema.GroupKind) Needs {
 	return s.needs[gk]
 }
 
-// Covers reports whether an object trimmed to n has all that other needs.
+// Covers reports whether an object trimmed to n has all fields that other needs.
 func (n Needs) Covers(other Needs) bool {
 	if n.Whole || other.Whole {
 		return n.Whole
@@ -32,14 +32,14 @@ func (n Needs) Covers(other Needs) bool {
 	})
 }
 
-// Union returns what satisfies both, for a kind that several revisions probe.
+// Union returns the needs of both, for a kind that several revisions probe.
 func (n Needs) Union(other Needs) Needs {
 	union := Needs{Paths: slices.Clone(n.Paths), Whole: n.Whole}
 	union.merge(other)
 	return union.normalised()
 }
 
-// add takes the paths of one probe; the empty path is the whole object.
+// add adds the paths of one probe; the empty path means the whole object.
 func (n *Needs) add(paths [][]string) {
 	for _, path := range paths {
 		if len(path) == 0 {
@@ -54,23 +54,26 @@ func (n *Needs) merge(other Needs) {
 	n.Paths = append(n.Paths, other.Paths...)
 }
 
-// normalised drops the paths that are always kept or that another path includes.
+// normalised drops paths that Trim always keeps and paths that another path includes.
 func (n Needs) normalised() Needs {
 	if n.Whole {
 		return Needs{Whole: true}
 	}
+
 	paths := slices.DeleteFunc(slices.Clone(n.Paths), alwaysKept)
 	slices.SortFunc(paths, slices.Compare[[]string])
-	// In this order every path follows its prefixes.
+	// In this order, every path follows its prefixes.
 	kept := paths[:0]
 	for _, path := range paths {
 		if len(kept) == 0 || !hasPrefix(path, kept[len(kept)-1]) {
 			kept = append(kept, path)
 		}
 	}
+
 	if len(kept) == 0 {
 		return Needs{}
 	}
+
 	return Needs{Paths: kept}
 }
 

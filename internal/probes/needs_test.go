@@ -126,6 +126,7 @@ data: {k: <v>, l: w}
 status: {ready: true}
 scalar: 1
 `
+
 	const always = `"apiVersion":"v1","kind":"ConfigMap","metadata":{`
 	const kept = `"deletionTimestamp":"2026-01-02T00:00:00Z","generation":1,"labels":{"l":"x"},"name":"a","namespace":"b",` +
 		`"ownerReferences":[{"name":"o"}],"resourceVersion":"7","uid":"u"}`
@@ -143,6 +144,7 @@ scalar: 1
 		{"an annotation", Needs{Paths: [][]string{{"metadata", "annotations", "one"}}},
 			`{` + always + `"annotations":{"one":"1"},` + kept + status},
 	}
+
 	for _, test := range tests {
 		obj := yamltest.Decode(t, object)
 		if diff := cmp.Diff(test.want, string(Trim(obj, test.needs))); diff != "" {
@@ -152,6 +154,7 @@ scalar: 1
 			t.Errorf("%s: Trim changed the object:\n%s", test.reason, diff)
 		}
 	}
+
 	for reason, needs := range map[string]Needs{"whole": {Whole: true}, "metadata": {Paths: [][]string{{"metadata"}}}} {
 		got := yamltest.Decode(t, string(Trim(yamltest.Decode(t, object), needs)))
 		metadata := got["metadata"].(map[string]any)

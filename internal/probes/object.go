@@ -6,10 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-const probeMessageValueBytes = 128 // of a value in a probe's message
+const probeMessageValueBytes = 128 // at most, of a value in a probe's message
 
-// observing are the built-in kinds whose controllers report the generation that they have acted on with every status.
-// Other kinds may have the field and never fill it in, as HorizontalPodAutoscaler does.
+// observing are the built-in kinds whose controllers report with every status the generation that
+// they acted on. Other kinds, such as HorizontalPodAutoscaler, can have the field and never fill it
+// in.
 var observing = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "Deployment"}: true,
 	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
@@ -20,9 +21,9 @@ type object struct {
 	root       map[string]any
 	kind       schema.GroupKind
 	generation int64
-	// secret withholds values from messages.
+	// secret keeps values out of messages.
 	secret bool
-	// jq is root in the types of gojq; nil until it is needed.
+	// jq is root in gojq's types; nil until a probe needs it.
 	jq   any
 	cost int
 }
@@ -62,15 +63,15 @@ func lookup(root map[string]any, path ...string) (value any, found bool) {
 	return value, true
 }
 
-// outdated reports whether the status is about another generation.
+// outdated reports whether the status describes another generation.
 func (o *object) outdated() bool {
 	value, _ := lookup(o.root, "status", "observedGeneration")
 	observed, isInteger := value.(int64)
 	return isInteger && observed != o.generation
 }
 
-// unobserved reports whether the object's controller has not acted yet. Counters such as those of a new DaemonSet
-// are equal then, because all of them are 0.
+// unobserved reports whether the object's controller has not acted yet. Until then all counters of
+// a DaemonSet, for example, are 0, and a probe would find them equal.
 func (o *object) unobserved() bool {
 	_, found := lookup(o.root, "status", "observedGeneration")
 	return !found && observing[o.kind] && o.generation > 0

@@ -14,11 +14,12 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-const probePatternSteps = 10 // of a regular expression, of up to 20 ns, in one unit of cost
+const probePatternSteps = 10 // steps of a regular expression, up to 20 ns each, per unit of cost
 
-// CEL counts a regular expression after it ran, so that matches, find and findAll are declared with a check before.
+// CEL counts the cost of a regular expression after running it. Therefore matches, find and findAll
+// are declared here with a check that runs first.
 
-// withoutMatches is CEL's standard library less that function.
+// withoutMatches is CEL's standard library without matches.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
 
 func patternFunctions() []cel.EnvOption {
@@ -36,7 +37,7 @@ func patternFunctions() []cel.EnvOption {
 	}
 }
 
-// onPattern makes a function of a text, a pattern and an optional number (-1).
+// onPattern makes a function of a text, a pattern and an optional number, which is -1 if omitted.
 func onPattern(run func(x *regexp.Regexp, text string, n int) ref.Val) cel.FunctionOpt {
 	return cel.SingletonFunctionBinding(func(args ...ref.Val) ref.Val {
 		text, expression, ok := patternCall(args)
@@ -69,7 +70,7 @@ func patternCall(args []ref.Val) (text, expression string, ok bool) {
 	return string(t), string(x), ok && also
 }
 
-// costs are those of Kubernetes, and for regular expressions their work.
+// costs are the costs of Kubernetes; regular expressions cost their actual work.
 type costs struct{ library.CostEstimator }
 
 // CallCost implements interpreter.ActualCostEstimator.
@@ -77,14 +78,17 @@ func (c *costs) CallCost(function, overload string, args []ref.Val, result ref.V
 	if !usesPattern(function) {
 		return c.CostEstimator.CallCost(function, overload, args, result)
 	}
+
 	text, expression, ok := patternCall(args)
 	if !ok {
 		return nil
 	}
+
 	size, err := regexcost.Size(expression)
 	if err != nil {
 		size = 1 // it did not run
 	}
+
 	cost := 1 + uint64(size)*uint64(len(text)+1)/probePatternSteps
 	return &cost
 }
@@ -106,10 +110,12 @@ func patterns(rule ast.Expr) (uses bool, err error) {
 			}
 		}
 	}
+
 	for i := 0; i < len(args) && err == nil; i++ {
 		var inner bool
 		inner, err = patterns(args[i])
 		uses = uses || inner
 	}
+
 	return uses, err
 }

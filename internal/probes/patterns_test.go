@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/test/yamltest"
 )
 
-// Regular expressions mean what they mean in CEL and Kubernetes' library.
+// Regular expressions have the meaning that CEL and Kubernetes' library give them.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	for text, reason := range map[string]string{
@@ -30,7 +30,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// A regular expression over a long text takes bounded work, once and in sum.
+// A regular expression over a long text does bounded work, both in one call and in total.
 func TestPatternsAreBounded(t *testing.T) {
 	t.Parallel()
 	object := func(length int) map[string]any {
@@ -38,6 +38,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		require.NoError(t, err)
 		return yamltest.Decode(t, string(raw))
 	}
+
 	const large = `"(((a{1,10}){1,10}){1,10}b|c)"`
 	tests := []struct {
 		reason, rule, want string
@@ -49,6 +50,7 @@ func TestPatternsAreBounded(t *testing.T) {
 		{"findAll", `self.text.findAll(` + large + `).size() == 1`, "cost limit exceeded", 1 << 20},
 		{"again and again", `[1,2,3,4,5,6,7,8,9].all(x, [1,2,3,4,5,6,7,8,9].all(y, !self.text.matches(` + large + `)))`, "cost limit exceeded", 4000},
 	}
+
 	for _, test := range tests {
 		set := mustCompile(t, entryFor(rule(test.rule, "false")))
 		got := set.Evaluate(object(test.length))
@@ -56,6 +58,7 @@ func TestPatternsAreBounded(t *testing.T) {
 			t.Errorf("%s: %v, want %q", test.reason, got, test.want)
 		}
 	}
+
 	for text, want := range map[string]string{
 		`self.text.matches("(")`:                                     "missing closing",
 		`self.text.find("` + strings.Repeat("a", 15000) + `") == ""`: "the limit is",

@@ -9,9 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// EvaluatePhase evaluates an ObjectSetPhase, as [Trim] returns it, by what the agent of its
-// class reports: the condition Available for the present generation. A message of the agent
-// becomes one line.
+// EvaluatePhase evaluates an ObjectSetPhase, as [Trim] returns it, by the condition Available that
+// the agent of its class reports for the present generation. It folds a message of the agent into
+// one line.
 func EvaluatePhase(trimmed []byte, class string) Result {
 	var phase struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
@@ -19,9 +19,11 @@ func EvaluatePhase(trimmed []byte, class string) Result {
 			Conditions []metav1.Condition `json:"conditions"`
 		} `json:"status"`
 	}
+
 	if err := json.Unmarshal(trimmed, &phase); err != nil {
 		return Result{Messages: []string{"malformed status"}}
 	}
+
 	for _, c := range phase.Status.Conditions {
 		switch {
 		case c.Type != "Available":
@@ -30,15 +32,16 @@ func EvaluatePhase(trimmed []byte, class string) Result {
 		case c.Status == metav1.ConditionTrue:
 			return Result{Status: True}
 		default:
-			// Agents report so while the objects become ready, too: as with the probes of
-			// these, only the deadline makes it a failure.
+			// Agents also report this while the objects are becoming ready. As with the probes of
+			// such objects, it becomes a failure only at the deadline.
 			return Result{Status: False, Messages: []string{oneLine(c.Message)}}
 		}
 	}
+
 	return Result{Messages: []string{fmt.Sprintf("no status reported by the agent of class %q: is it running?", class)}}
 }
 
-// phasePrefix names the phase, as the messages of agents do.
+// phasePrefix matches the name of the phase, with which agents start their messages.
 var phasePrefix = regexp.MustCompile(`^Phase "[^"]*" failed: `)
 
 func oneLine(message string) string {

@@ -6,11 +6,12 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestEvaluatePhase: only Available=True for the present generation counts.
+// TestEvaluatePhase checks that only Available=True for the present generation counts.
 func TestEvaluatePhase(t *testing.T) {
 	t.Parallel()
 	const status = `{"metadata":{"generation":3},"status":{"conditions":[{"type":"Paused","status":"True","observedGeneration":3},` +
 		`{"type":"Available","status":"%","observedGeneration":#,"message":"@"}]}}`
+
 	with := func(is, generation, message string) string {
 		text := []byte{}
 		for _, c := range []byte(status) {
@@ -27,6 +28,7 @@ func TestEvaluatePhase(t *testing.T) {
 		}
 		return string(text)
 	}
+
 	for name, tc := range map[string]struct {
 		phase string
 		want  Result

@@ -32,27 +32,28 @@ func fuzzObjects(f *testing.F) []string {
 		}
 		out = append(out, string(raw))
 	}
+
 	return out
 }
 
-// parseObject reads an object as the API machinery does; nil where it is none.
+// parseObject reads an object as the API machinery does. It returns nil if text is not an object.
 func parseObject(text string) map[string]any {
 	obj := map[string]any{}
 	if len(text) > 4<<10 || utiljson.Unmarshal([]byte(text), &obj) != nil || obj == nil {
 		return nil
 	}
 	if _, ok := obj["metadata"].(map[string]any); !ok {
-		obj["metadata"] = map[string]any{} // every object has some
+		obj["metadata"] = map[string]any{} // every object has metadata
 	}
 	return obj
 }
 
-// sentinel stands in the data of Secrets.
+// sentinel is the data of all Secrets. It must not turn up in a message.
 const sentinel = "Zm9ydHktdHdv"
 
-// checkVerdict judges an object by one probe: as it is, once more, and cut down
-// to what the probe needs, which have to agree. A Secret's
-// values are in no message, and no message is long.
+// checkVerdict judges an object by one probe three times: as it is, once more, and trimmed to the
+// fields that the probe needs. The verdicts have to agree. No message is long or contains a
+// Secret's value.
 func checkVerdict(t *testing.T, probe corev1alpha1.Probe, obj map[string]any) {
 	t.Helper()
 	gk := groupKind(obj)
@@ -63,6 +64,7 @@ func checkVerdict(t *testing.T, probe corev1alpha1.Probe, obj map[string]any) {
 		checkRefusal(t, err)
 		return
 	}
+
 	if isSecret(gk) {
 		for _, key := range []string{"data", "stringData"} {
 			if values, ok := obj[key].(map[string]any); ok {
@@ -72,6 +74,7 @@ func checkVerdict(t *testing.T, probe corev1alpha1.Probe, obj map[string]any) {
 			}
 		}
 	}
+
 	before, _ := json.Marshal(obj)
 	verdict := set.Evaluate(obj)
 	checkResult(t, verdict)
@@ -84,6 +87,7 @@ func checkVerdict(t *testing.T, probe corev1alpha1.Probe, obj map[string]any) {
 	if after, _ := json.Marshal(obj); string(before) != string(after) {
 		t.Fatalf("%s became %s", before, after)
 	}
+
 	trimmed, _ := set.EvaluateTrimmed(Trim(obj, set.Needs(gk)), false)
 	if trimmed.Status != verdict.Status && !isSecret(gk) {
 		t.Fatalf("%v is %v of %s and %v of %s", probe, verdict, before, trimmed, Trim(obj, set.Needs(gk)))
@@ -99,7 +103,8 @@ func checkResult(t *testing.T, r Result) {
 		t.Fatalf("%+v", r)
 	}
 	for _, m := range r.Messages {
-		// A field's name, which is at most a jq expression, twice, and two values.
+		// The bound allows for the field's name twice, which is at most a jq expression, and for
+		// two values.
 		if len(m) > 4*limits.ProbeJQBytes+4*probeMessageValueBytes {
 			t.Fatalf("a message of %d bytes: %s", len(m), m)
 		}
@@ -119,7 +124,7 @@ func checkRefusal(t *testing.T, err error) {
 	}
 }
 
-// Two fields are compared, or not read, whatever their paths and the object.
+// FuzzFieldsEqual checks that any two fields of any object are compared, or reported as unreadable.
 //
 // Code: fields.go, trim.go, needs.go, object.go, result.go
 func FuzzFieldsEqual(f *testing.F) {
@@ -137,7 +142,7 @@ func FuzzFieldsEqual(f *testing.F) {
 	})
 }
 
-// A condition is evaluated, whatever the object's status is.
+// FuzzCondition checks that a condition is evaluated for any status.
 //
 // Code: fields.go, object.go, result.go
 func FuzzCondition(f *testing.F) {
@@ -154,7 +159,7 @@ func FuzzCondition(f *testing.F) {
 	})
 }
 
-// Every rule is evaluated on every object.
+// FuzzCEL checks that every valid rule can be evaluated on every object.
 //
 // Code: cel.go, celpaths.go, trim.go, needs.go
 func FuzzCEL(f *testing.F) {
@@ -167,6 +172,7 @@ func FuzzCEL(f *testing.F) {
 	} {
 		f.Add(text, "message", objects[i%len(objects)])
 	}
+
 	f.Fuzz(func(t *testing.T, text, message, object string) {
 		obj := parseObject(object)
 		if obj == nil || len(text) > 512 || len(message) > 512 {
@@ -176,8 +182,8 @@ func FuzzCEL(f *testing.F) {
 	})
 }
 
-// A jq expression is refused or evaluated within its limits, and reads of a
-// trimmed object what it reads of the whole one.
+// FuzzJQ checks that an expression is either refused or evaluated within its limits, and that it
+// reads the same value from the trimmed object as from the whole one.
 //
 // Code: jq.go, jqguard.go, jqpaths.go
 func FuzzJQ(f *testing.F) {
@@ -188,6 +194,7 @@ func FuzzJQ(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	object := fuzzObjects(f)[0]
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 512 {
@@ -199,7 +206,7 @@ func FuzzJQ(f *testing.F) {
 		}
 		obj := parseObject(object)
 		value, found, err := field.read(newObject(obj))
-		// Reads of the trimmed object yield the values of the whole one.
+		// The trimmed object yields the same values as the whole one.
 		var needs Needs
 		needs.add(field.paths())
 		trimmed := map[string]any{}

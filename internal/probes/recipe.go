@@ -8,18 +8,18 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// recipes are probes of the Kubernetes workloads, one file per kind: False from a new
-// template until its rollout is complete. Counters of 0 are omitted from a status and need
-// a default; pods that the strategy does not replace are not waited for.
+// recipes are probes of the Kubernetes workloads, one file per kind. They are False from a change
+// of the template until its rollout is complete. A status omits counters of 0, so they need a
+// default. The recipes do not wait for pods that the strategy does not replace.
 //
 //go:embed recipes/*.yaml
 var recipes embed.FS
 
-// Recipe returns the entry of availabilityProbes for a kind of workload, and its YAML.
+// Recipe returns the availabilityProbes entry for a kind of workload, and its YAML.
 func Recipe(name string) (entry Entry, text string) {
 	data, err := recipes.ReadFile("recipes/" + strings.ToLower(name) + ".yaml")
 	if err != nil {
-		panic(err) // it is named by constants
+		panic(err) // all callers pass constants
 	}
 	var entries []Entry
 	if err := yaml.UnmarshalStrict(data, &entries); err != nil || len(entries) != 1 {

@@ -23,20 +23,22 @@ func (s Status) String() string { return [...]string{"Unknown", "False", "True"}
 // Result is the result of all probes on one object.
 type Result struct {
 	Status Status
-	// Messages are those of the Unknown probes in order, else of the False ones, without values of Secrets.
+	// Messages are the messages of the Unknown probes in order, or else of the False ones. They
+	// contain no values of Secrets.
 	Messages []string
-	// ConditionFalse is set if a condition is False: that counts at once during a rollout.
+	// ConditionFalse is set if a condition is False, which counts at once during a rollout.
 	ConditionFalse bool
-	// Outdated is set if the status is of an earlier generation: the result is Unknown.
+	// Outdated is set if the status describes an earlier generation. The result is then Unknown.
 	Outdated bool
-	// Unseen is set if the watch has not delivered what the probes read: Unknown.
+	// Unseen is set if the watch has not yet delivered the fields that the probes read. The result
+	// is then Unknown.
 	Unseen bool
-	// GraceSince is when the readiness grace of an available object began, whose generation
-	// changed. The caller sets it.
+	// GraceSince is when the readiness grace started. An available object gets it if its generation
+	// changes. The caller sets it.
 	GraceSince time.Time
 }
 
-// Message returns all messages joined with ", ", as in a status.
+// Message returns all messages joined with ", ", in the form that a status shows.
 func (r Result) Message() string { return strings.Join(r.Messages, ", ") }
 
 type outcome struct {
@@ -62,7 +64,7 @@ func (c *conjunction) add(o outcome) {
 	}
 }
 
-// added adds a message that is not there yet: several probes may miss the same field.
+// added appends a message unless the list has it, because several probes can miss the same field.
 func added(messages []string, message string) []string {
 	if slices.Contains(messages, message) {
 		return messages

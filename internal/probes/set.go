@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const probeCost = 10 // of a probe beside what CEL and jq count
+const probeCost = 10 // of a probe, in addition to the cost that CEL and jq count
 
-// Set is the compiled probes of one revision, immutable. A nil Set selects nothing.
+// Set is the compiled probes of one revision. It is immutable. A nil Set selects nothing.
 type Set struct {
 	entries map[schema.GroupKind][]entry
 	needs   map[schema.GroupKind]Needs
@@ -29,26 +29,31 @@ type entry struct {
 
 type probe interface{ evaluate(o *object) outcome }
 
-// Compile compiles availabilityProbes. Its error is of type [Errors]. Of several checks in an entry, fieldsEqual comes
-// before condition before cel.
+// Compile compiles availabilityProbes. Its error is of type [Errors]. If an entry has several
+// checks, fieldsEqual wins over condition, and condition over cel.
 func Compile(probes []Entry) (*Set, error) {
 	count := 0
 	for i := range probes {
 		count += len(probes[i].Probes)
 	}
+
 	if count > limits.Probes {
 		return nil, Errors{{"availabilityProbes", fmt.Sprintf("%d probes, the limit is %d", count, limits.Probes), "combine them into fewer CEL rules"}}
 	}
+
 	c := compiler{set: &Set{entries: map[schema.GroupKind][]entry{}, needs: map[schema.GroupKind]Needs{}}}
 	for i := range probes {
 		c.entry(fmt.Sprintf("availabilityProbes[%d]", i), &probes[i])
 	}
+
 	if len(c.errs) > 0 {
 		return nil, c.errs
 	}
+
 	for gk, needs := range c.set.needs {
 		c.set.needs[gk] = needs.normalised()
 	}
+
 	return c.set, nil
 }
 
@@ -73,6 +78,7 @@ func (c *compiler) entry(path string, from *Entry) {
 	if kind == nil || kind.Kind == "" {
 		c.refuse(path+".selector.kind", &refusal{"is missing", "name group and kind of the objects to probe"})
 	}
+
 	compiled := entry{labels: labels.Everything()}
 	if from.Selector.Selector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(from.Selector.Selector)
@@ -81,6 +87,7 @@ func (c *compiler) entry(path string, from *Entry) {
 		}
 		compiled.labels = selector
 	}
+
 	var needs Needs
 	for i := range from.Probes {
 		check, paths := c.probe(fmt.Sprintf("%s.probes[%d]", path, i), &from.Probes[i])
@@ -89,6 +96,7 @@ func (c *compiler) entry(path string, from *Entry) {
 			needs.add(paths)
 		}
 	}
+
 	if kind != nil {
 		gk := schema.GroupKind{Group: kind.Group, Kind: kind.Kind}
 		c.set.entries[gk] = append(c.set.entries[gk], compiled)
@@ -97,7 +105,8 @@ func (c *compiler) entry(path string, from *Entry) {
 	}
 }
 
-// probe compiles one check and returns the fields that it reads; nil for none.
+// probe compiles one check and returns it with the fields it reads. It returns nil if the entry has
+// no check.
 func (c *compiler) probe(path string, from *Probe) (check probe, paths [][]string) {
 	switch {
 	case from.FieldsEqual != nil:
@@ -125,22 +134,25 @@ func (c *compiler) probe(path string, from *Probe) (check probe, paths [][]strin
 
 const outdatedStatus = ".status outdated"
 
-// Selects reports whether an entry is for this kind. Labels may exclude an object.
+// Selects reports whether any entry selects this kind. The labels can still exclude a single
+// object.
 func (s *Set) Selects(gk schema.GroupKind) bool {
 	return s != nil && len(s.entries[gk]) > 0
 }
 
-// Evaluate evaluates one live object, decoded with int64 and float64 numbers, whole or trimmed.
+// Evaluate evaluates one live object, whole or trimmed, whose numbers are decoded as int64 and
+// float64.
 func (s *Set) Evaluate(obj map[string]any) Result {
 	result, _ := s.evaluate(obj, false)
 	return result
 }
 
-// evaluate also returns the cost. Probes beyond limits.ProbeObjectCost are skipped.
+// evaluate also returns the cost. It skips probes beyond limits.ProbeObjectCost.
 func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost int) {
 	if s == nil {
 		return Result{Status: True}, 0
 	}
+
 	o := newObject(obj)
 	o.secret = o.secret || exposes
 	var all conjunction
@@ -160,14 +172,17 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 			all.add(probe.evaluate(o))
 		}
 	}
+
 	if o.cost > 0 && o.unobserved() && all.result().Status == True {
 		all.add(outcome{message: outdatedStatus, outdated: true})
 	}
+
 	return all.result(), o.cost
 }
 
-// EvaluateTrimmed evaluates an object as [Trim] returns it, and returns the cost. An object that cannot be read is Unknown.
-// Messages quote no value of a Secret, nor of an object that exposes values of Secrets.
+// EvaluateTrimmed evaluates an object as [Trim] returns it, and returns the cost. An unreadable
+// object is Unknown. Messages quote values neither of a Secret nor of an object that exposes values
+// of Secrets.
 func (s *Set) EvaluateTrimmed(trimmed []byte, exposes bool) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {
@@ -176,7 +191,7 @@ func (s *Set) EvaluateTrimmed(trimmed []byte, exposes bool) (result Result, cost
 	return s.evaluate(obj, exposes)
 }
 
-// FieldError is a probe that cannot be used, and what to do about it.
+// FieldError is an unusable probe with its problem and a remedy.
 type FieldError struct {
 	Path, Problem, Remedy string
 }
@@ -186,7 +201,7 @@ func (e FieldError) Error() string {
 	return e.Path + ": " + e.Problem + " (" + e.Remedy + ")"
 }
 
-// Errors are all invalid probes of a revision, in order: the type of all errors of [Compile].
+// Errors are all invalid probes of a revision, in order. [Compile] returns no other type of error.
 type Errors []FieldError
 
 // Error joins the errors with "; ".

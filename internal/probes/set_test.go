@@ -222,6 +222,7 @@ func TestEvaluateBeforeTheController(t *testing.T) {
 		{"a kind without the field", `{apiVersion: batch/v1, kind: Job, metadata: {generation: 1}, status: {a: 0, b: 0}}`, Result{Status: True}},
 		{"a custom kind of the same name", `{apiVersion: apps.kruise.io/v1, kind: StatefulSet, metadata: {generation: 1}, status: {a: 0, b: 0}}`, Result{Status: True}},
 	}
+
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -263,6 +264,7 @@ func TestEvaluateSelects(t *testing.T) {
 		{"labels come before an outdated status", byLabel,
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: {observedGeneration: 1}}`, True},
 	}
+
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()
@@ -309,6 +311,7 @@ func TestCompileErrors(t *testing.T) {
 	if !errors.As(err, &errs) {
 		t.Fatalf("Compile = %v, want Errors", err)
 	}
+
 	var got []string
 	for _, e := range errs {
 		if e.Problem == "" || e.Remedy == "" {
@@ -316,6 +319,7 @@ func TestCompileErrors(t *testing.T) {
 		}
 		got = append(got, e.Path)
 	}
+
 	want := []string{
 		"availabilityProbes[1].selector.selector",
 		"availabilityProbes[1].probes[0].cel.rule",
@@ -325,12 +329,15 @@ func TestCompileErrors(t *testing.T) {
 		"availabilityProbes[1].probes[3].cel.rule",
 		"availabilityProbes[2].selector.kind",
 	}
+
 	require.Equal(t, want, got, "paths")
 	if strings.Contains(err.Error(), "\n") {
 		t.Errorf("the message has several lines: %q", err)
 	}
+
 	const dyn = "availabilityProbes[1].probes[0].cel.rule: the type of the rule is dyn, not bool " +
 		"(compare the value, e.g. self.status.ready == true)"
+
 	if got := errs[1].Error(); got != dyn {
 		t.Errorf("error = %q, want %q", got, dyn)
 	}
@@ -398,11 +405,12 @@ func TestEvaluateConcurrently(t *testing.T) {
 			}
 		})
 	}
+
 	group.Wait()
 }
 
-// TestProgramsAreShared is about a thousand packages with equal probes: one
-// program, gone with the last Set that uses it.
+// TestProgramsAreShared checks that a thousand packages with equal probes share one program, which
+// is collected with the last Set that uses it.
 func TestProgramsAreShared(t *testing.T) {
 	t.Parallel()
 	const text = "self.shared.by.many == true"
@@ -411,6 +419,7 @@ func TestProgramsAreShared(t *testing.T) {
 	if program(first) != program(second) {
 		t.Error("two Sets with the same rule do not share its program")
 	}
+
 	runtime.KeepAlive(first)
 	runtime.KeepAlive(second)
 	deadline := time.Now().Add(time.Minute)

@@ -2,8 +2,8 @@ package probes
 
 import corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 
-// The types of the API are used here, and this is the only place that imports it: they are plain values that say nothing of
-// a group, and copies of all of them would have to be converted field by field.
+// This file is the only place that imports the API's types. They are plain values that do not
+// mention an API group; copies of all of them would have to be converted field by field.
 type (
 	// Entry is an entry of availabilityProbes.
 	Entry = corev1alpha1.ObjectSetProbe

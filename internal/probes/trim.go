@@ -18,10 +18,10 @@ var keptMetadata = []string{
 	"name", "namespace", "labels", "generation", "uid", "deletionTimestamp", "ownerReferences", "resourceVersion",
 }
 
-// managedFields are never kept.
+// managedFields is never kept.
 const managedFields = "managedFields"
 
-// alwaysKept reports whether Trim keeps a path anyway, or never.
+// alwaysKept reports whether the needs can leave out a path, because Trim keeps it anyway or never.
 func alwaysKept(path []string) bool {
 	switch path[0] {
 	case "apiVersion", "kind", "status":
@@ -30,8 +30,9 @@ func alwaysKept(path []string) bool {
 	return path[0] == "metadata" && len(path) > 1 && (slices.Contains(keptMetadata, path[1]) || path[1] == managedFields)
 }
 
-// Trim returns compact JSON of what probes read: skeleton and needs, or all but managedFields. Values of Secrets are
-// replaced by fingerprints, keyed per process, which keep presence, emptiness and equality.
+// Trim returns compact JSON of the fields that probes read: the skeleton and needs, or everything
+// but managedFields. It replaces values of Secrets with fingerprints, keyed per process, which
+// preserve presence, emptiness and equality.
 func Trim(obj map[string]any, needs Needs) []byte {
 	var trimmed map[string]any
 	if needs.Whole {
@@ -42,16 +43,19 @@ func Trim(obj map[string]any, needs Needs) []byte {
 			copyPath(trimmed, obj, path)
 		}
 	}
+
 	if isSecret(groupKind(obj)) {
 		fingerprintValues(trimmed)
 	}
+
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(trimmed); err != nil {
-		// Decoded JSON can always be encoded; anything else is no live object.
+		// Decoded JSON can always be encoded, so obj is not a live object.
 		return nil
 	}
+
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
@@ -82,7 +86,8 @@ func pick(from map[string]any, keys ...string) map[string]any {
 	return picked
 }
 
-// copyPath copies the value at path, or what the path ends at, so that a probe fails in the same way.
+// copyPath copies the value at path. If the path ends early, it copies the last value on the way, so
+// that a probe fails in the same way.
 func copyPath(trimmed, obj map[string]any, path []string) {
 	for i, key := range path {
 		value, found := obj[key]
@@ -121,14 +126,15 @@ func fingerprintValues(secret map[string]any) {
 	}
 }
 
-// fingerprintKey makes fingerprints of one process useless outside of it.
+// fingerprintKey makes the fingerprints of a process useless outside of it.
 var fingerprintKey = sync.OnceValue(func() []byte {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // never fails, by its contract
 	return key
 })
 
-// fingerprint returns 12 bytes as base64 for the value of a Secret, empty for an empty one.
+// fingerprint returns 12 bytes as base64 for the value of a Secret, or an empty string for an empty
+// value.
 func fingerprint(value any) string {
 	if value == nil || value == "" {
 		return ""
