@@ -6,23 +6,26 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// Ceiling is the most that the workloads of packages are granted: the rules of a ClusterRole.
+// Ceiling is the upper bound of the rights that packages' workloads are granted: the rules of a
+// ClusterRole.
 type Ceiling struct {
-	// Role is the name of the ClusterRole; empty where packages are granted nothing.
+	// Role is the name of the ClusterRole; empty if packages are granted no rights.
 	Role string
-	// Known means that the role was read, or found missing; Found that it exists.
+	// Known means that the role was read or found missing; Found means that it exists.
 	Known, Found bool
 	Rules        []rbacv1.PolicyRule
-	// Err is why the role cannot be watched at present; the other fields are then as they were before.
+	// Err is why the role cannot be watched at present. The other fields keep their previous values
+	// then.
 	Err error
 }
 
-// Above returns the rights in rules that the ceiling does not have, as few rules.
+// Above returns the rights in rules that exceed the ceiling, in as few rules as possible.
 func (c *Ceiling) Above(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	covered, above := validation.Covers(c.Rules, rules)
 	if covered {
 		return nil
 	}
+
 	grouped := newRights()
 	for _, rule := range above {
 		if len(rule.NonResourceURLs) > 0 {
@@ -32,10 +35,11 @@ func (c *Ceiling) Above(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			grouped.add(schema.GroupResource{Group: right.Group, Resource: right.Resource}, right.Name, right.Verb)
 		}
 	}
+
 	return grouped.rules(nil)
 }
 
-// rightsOf returns the single rights on resources in rules.
+// rightsOf splits rules into single rights on resources.
 func rightsOf(rules []rbacv1.PolicyRule) []Right {
 	var out []Right
 	for i := range rules {
@@ -54,5 +58,6 @@ func rightsOf(rules []rbacv1.PolicyRule) []Right {
 			}
 		}
 	}
+
 	return out
 }

@@ -6,7 +6,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// What a package may ask for beyond what the ceiling has, however it is written.
+// Above finds the rights beyond the ceiling regardless of how the rules are written.
 func TestAbove(t *testing.T) {
 	t.Parallel()
 	const rbac = rbacv1.GroupName

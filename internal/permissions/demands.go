@@ -16,38 +16,41 @@ import (
 // Right is one verb on a resource, or on one object of it.
 type Right struct {
 	Verb, Group string
-	// Resource may have a subresource, as in pods/log.
+	// Resource can have a subresource, as in pods/log.
 	Resource string
-	// Name is empty where the right is about all objects.
+	// Name is empty if the right covers all objects.
 	Name string
 }
 
-// Demand is a right that an account needs in a namespace, or in the cluster where that is empty.
+// Demand is a right that an account needs in a namespace, or in the cluster if Namespace is empty.
 type Demand struct {
 	Namespace string
 	Right     Right
-	// Instead is accepted in its place by the API server; the zero value for none.
+	// Instead is another right that the API server accepts as well; zero if there is none.
 	Instead Right
 }
 
 // Subject is the identity of a ServiceAccount.
 type Subject struct{ Namespace, Name string }
 
-// Demands returns the rights that an account has to have before the first of the objects is written. It asks for no more
-// than the API server does: what depends on a kind that is not known, or on what the objects give the account themselves,
-// is left out. So are the rights that the API server asks of who writes roles and bindings: it refuses these in the dry run.
+// Demands returns the rights that an account must have before the first object is written. It
+// requires no more than the API server does, so it leaves out rights on unknown kinds and rights
+// that the objects themselves give the account. It also leaves out the rights that the API server
+// requires of an account that writes roles and bindings, because the dry run already reports them.
 func Demands(r Request, account Subject) []Demand {
 	c := newComputation(r)
 	given, all := c.givesTo(account)
 	if all {
 		return nil
 	}
+
 	var out []Demand
 	add := func(d Demand) {
 		if given == nil || !given.Has(d.Right) {
 			out = append(out, d)
 		}
 	}
+
 	for _, u := range r.Objects {
 		kind := u.GroupVersionKind().GroupKind()
 		known, is := c.kinds[kind]
@@ -59,17 +62,18 @@ func Demands(r Request, account Subject) []Demand {
 			if verb == "create" {
 				d.Right.Name = ""
 				if served := r.Kinds[kind]; served.Custom || served.Resource == "" {
-					d.Instead = Right{Verb: verb, Group: kind.Group, Resource: known.Resource, Name: u.GetName()} // created by an apply, which names it
+					d.Instead = Right{Verb: verb, Group: kind.Group, Resource: known.Resource, Name: u.GetName()} // an apply creates the object, and names it
 				}
 			}
 			add(d)
 		}
 	}
+
 	return out
 }
 
-// givesTo returns the rights that the roles among the objects give an account while they are rolled out, by a binding or by
-// aggregation; all means that these are not known.
+// givesTo returns the rights that roles among the objects give an account during the rollout, by a
+// binding or by aggregation. all means that these rights are unknown.
 func (c *computation) givesTo(account Subject) (given *Held, all bool) {
 	roles, bound := map[string][]rbacv1.PolicyRule{}, []rbacv1.PolicyRule{}
 	for _, u := range c.Objects {
@@ -85,6 +89,7 @@ func (c *computation) givesTo(account Subject) (given *Held, all bool) {
 			}
 		}
 	}
+
 	for _, u := range c.Objects {
 		binding, is := bindingOf(u)
 		if !is || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return account.is(s, c.namespaceOf(u)) }) {
@@ -96,13 +101,16 @@ func (c *computation) givesTo(account Subject) (given *Held, all bool) {
 		}
 		bound = append(bound, rules...)
 	}
+
 	if len(bound) == 0 {
 		return nil, false
 	}
+
 	return NewHeld(bound), false
 }
 
-// is reports whether a subject of a binding in a namespace is the account, or a group that it is in.
+// is reports whether a binding's subject is the account or one of its groups. The binding is in
+// namespace.
 func (a Subject) is(s rbacv1.Subject, namespace string) bool {
 	switch s.Kind {
 	case rbacv1.ServiceAccountKind:
@@ -129,7 +137,7 @@ func aggregates(role *rbacv1.ClusterRole) bool {
 	return role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-// Size returns how many single rights a rule is.
+// Size returns how many single rights a rule contains.
 func Size(rule rbacv1.PolicyRule) int {
 	return len(rule.Verbs) * (max(len(rule.APIGroups), 1)*max(len(rule.Resources), 1)*max(len(rule.ResourceNames), 1) + len(rule.NonResourceURLs))
 }
@@ -137,11 +145,11 @@ func Size(rule rbacv1.PolicyRule) int {
 // Held are the rights of an identity in one namespace, or in the cluster.
 type Held struct {
 	rules []rbacv1.PolicyRule
-	// of has the rules for a resource that was asked for.
+	// of indexes rules by resource. It is filled on demand.
 	of map[schema.GroupResource]map[string]names
 }
 
-// names are those of the objects of a resource for which a verb is held.
+// names are the objects of a resource for which a verb is held.
 type names struct {
 	all bool
 	of  sets.Set[string]
@@ -152,7 +160,7 @@ func NewHeld(rules []rbacv1.PolicyRule) *Held {
 	return &Held{rules: rules, of: map[schema.GroupResource]map[string]names{}}
 }
 
-// Has reports whether a right is among them. It is not safe for concurrent use.
+// Has reports whether the identity has a right. It is not safe for concurrent use.
 func (h *Held) Has(right Right) bool {
 	resource := schema.GroupResource{Group: right.Group, Resource: right.Resource}
 	verbs, known := h.of[resource]
@@ -188,15 +196,16 @@ func (h *Held) verbsOf(resource schema.GroupResource) map[string]names {
 			verbs[verb] = on
 		}
 	}
+
 	return verbs
 }
 
-// Meets reports whether a demand is met.
+// Meets reports whether the identity has the right or its substitute.
 func (h *Held) Meets(d Demand) bool {
 	return h.Has(d.Right) || d.Instead != Right{} && h.Has(d.Instead)
 }
 
-// Describe names rights by namespace, those in the cluster first.
+// Describe lists rights by namespace, starting with the cluster's.
 func Describe(missing []Demand) string {
 	in := map[string]*rights{}
 	for _, d := range missing {
@@ -205,6 +214,7 @@ func Describe(missing []Demand) string {
 		}
 		in[d.Namespace].add(schema.GroupResource{Group: d.Right.Group, Resource: d.Right.Resource}, d.Right.Name, d.Right.Verb)
 	}
+
 	var parts []string
 	for _, namespace := range slices.Sorted(maps.Keys(in)) {
 		where := "in namespace " + namespace
@@ -213,6 +223,7 @@ func Describe(missing []Demand) string {
 		}
 		parts = append(parts, where+": "+DescribeRules(in[namespace].rules(nil)))
 	}
+
 	return strings.Join(parts, ". ")
 }
 
@@ -234,6 +245,7 @@ func describe(rule *rbacv1.PolicyRule) string {
 		}
 		what = append(what, resource)
 	}
+
 	text := strings.Join(rule.Verbs, ", ") + " " + strings.Join(what, ", ")
 	switch names := rule.ResourceNames; {
 	case len(names) > shown:
@@ -241,5 +253,6 @@ func describe(rule *rbacv1.PolicyRule) string {
 	case len(names) > 0:
 		text += " (" + strings.Join(names, ", ") + ")"
 	}
+
 	return text
 }

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// served are the kinds of the templates, of which Chassis is brought by its definition.
+// served are the kinds of the templates. A CustomResourceDefinition among them brings Chassis.
 var served = map[schema.GroupKind]Kind{
 	{Kind: "ConfigMap"}:                 {Resource: "configmaps", Namespaced: true},
 	{Kind: "Secret"}:                    {Resource: "secrets", Namespaced: true},
@@ -40,6 +40,7 @@ func TestDemands(t *testing.T) {
 	write := func(group, resource string, names ...string) []rbacv1.PolicyRule {
 		return []rbacv1.PolicyRule{one("create", group, resource), one("patch", group, resource, names...), one("delete", group, resource, names...)}
 	}
+
 	for name, tc := range map[string]struct {
 		objects []string
 		held    []rbacv1.PolicyRule
@@ -64,8 +65,8 @@ func TestDemands(t *testing.T) {
 	}
 }
 
-// The roles of Needed meet every demand, whatever the objects are; and of these roles no verb on an object can be left out
-// without a demand that names it.
+// The roles of Needed meet every demand for any objects. Conversely, removing any verb on an object
+// from these roles leaves a demand unmet that names the verb.
 func TestNeededMeetsDemands(t *testing.T) {
 	t.Parallel()
 	kinds := []string{configMap, deployment, inShop, definition, role, binding, bindingView, clusterRole, toAll, chassis, aggregated, namespace}
@@ -100,11 +101,11 @@ func TestNeededMeetsDemands(t *testing.T) {
 		}
 		for _, scope := range scopes {
 			for _, right := range rightsOf(scope.Rules) {
-				if !slices.Contains(Verbs, right.Verb) || right.Resource == "chassises" { // guessed: a kind that is not known
+				if !slices.Contains(Verbs, right.Verb) || right.Resource == "chassises" { // guessed for an unknown kind
 					continue
 				}
 				named := slices.ContainsFunc(unmet(right, scope.Namespace), func(d Demand) bool { return d.Right == right })
-				custom := right.Group == "example.com" && right.Verb == "create" // may be granted by name
+				custom := right.Group == "example.com" && right.Verb == "create" // can be granted by name
 				if !named && !custom {
 					rt.Errorf("%+v in %q is not demanded of\n%s", right, scope.Namespace, lines(scopes))
 				}

@@ -1,7 +1,8 @@
-// Package permissions computes the rights that an identity needs to create, correct and delete objects.
+// Package permissions computes the rights that an identity needs to create, correct and delete
+// objects.
 //
 //	objects ─► Needed ─► rules for each namespace, and for the cluster ─► Roles: objects to apply
 //
-// They are what a package's service account needs, and no more: reads, watches and the engine's own kinds are matters of the
-// manager. It is pure.
+// A package's service account needs exactly these rights. The manager itself does the reads,
+// watches and writes of the engine's own kinds. The package is pure.
 package permissions

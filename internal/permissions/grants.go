@@ -17,8 +17,9 @@ var (
 	roles        = schema.GroupResource{Group: rbacv1.GroupName, Resource: "roles"}
 )
 
-// grants adds what the API server asks of who writes roles and bindings: the rights in a role, and bind for a role that the
-// objects do not bring. See https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping.
+// grants adds the rights that the API server requires for writing roles and bindings: all rights in
+// a role, and bind for a role that the objects do not bring. See
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping.
 func (c *computation) grants() {
 	brought := map[schema.GroupResource]map[string]bool{clusterRoles: {}, roles: {}}
 	var bindings []*unstructured.Unstructured
@@ -30,11 +31,11 @@ func (c *computation) grants() {
 		switch u.GetKind() {
 		case "ClusterRole":
 			if convert(u, &role) {
-				brought[clusterRoles][role.Name] = !aggregates(&role) // its rules are not known before
+				brought[clusterRoles][role.Name] = !aggregates(&role) // an aggregated role's rules are not known in advance
 				c.grant(c.in(""), u, role.Rules)
 				if aggregates(&role) {
-					c.in("").add(clusterRoles, "", "escalate") // else it takes all rights that there are
-					c.warn("ClusterRole %s aggregates others: who writes it may write any ClusterRole (escalate)", role.Name)
+					c.in("").add(clusterRoles, "", "escalate") // without escalate, the account would need every right
+					c.warn("ClusterRole %s aggregates others: an account that can write it can write any ClusterRole (escalate)", role.Name)
 				}
 			}
 		case "Role":
@@ -46,6 +47,7 @@ func (c *computation) grants() {
 			bindings = append(bindings, u)
 		}
 	}
+
 	for _, u := range bindings {
 		var binding rbacv1.RoleBinding
 		if !convert(u, &binding) {
@@ -66,28 +68,31 @@ func (c *computation) grants() {
 	}
 }
 
-// grant adds rules that a role gives to others.
+// grant adds the rules that a role gives to others.
 func (c *computation) grant(to *rights, role *unstructured.Unstructured, rules []rbacv1.PolicyRule) {
 	granted := slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
 	if len(granted) > 0 {
 		to.granted = append(to.granted, granted...)
-		c.warn("%s %s gives others rights, which the account gets, too", role.GetKind(), role.GetName())
+		c.warn("%s %s gives others rights, so the account gets them as well", role.GetKind(), role.GetName())
 	}
 }
 
-// parameters adds what the API server asks of who writes admission policies with parameters: to read these.
+// parameters adds the right that the API server requires for writing admission policies with
+// parameters: to read these parameters.
 func (c *computation) parameters() {
 	kinds := maps.Clone(c.Parameters)
 	if kinds == nil {
 		kinds = map[Policy]schema.GroupKind{}
 	}
+
 	for _, u := range c.Objects {
 		if kind, has := ParameterOf(u); has {
 			kinds[Policy{u.GetKind(), u.GetName()}] = kind
 			c.in("").add(c.resource(kind), "", "get")
-			c.warn("%s %s has parameters: the account may read all %s of the cluster", u.GetKind(), u.GetName(), c.resource(kind))
+			c.warn("%s %s has parameters: the account can read all %s of the cluster", u.GetKind(), u.GetName(), c.resource(kind))
 		}
 	}
+
 	for _, u := range c.Objects {
 		policy, is := PolicyOf(u)
 		if !is {
@@ -95,7 +100,7 @@ func (c *computation) parameters() {
 		}
 		kind, known := kinds[policy]
 		if !known {
-			c.warn("%s %s is about %s %s, whose parameters are not known, since it is neither in the package nor readable in the cluster: the right to read them is left out", u.GetKind(), u.GetName(), policy.Kind, policy.Name)
+			c.warn("%s %s refers to %s %s, which is neither in the package nor readable in the cluster: the right to read its parameters is left out", u.GetKind(), u.GetName(), policy.Kind, policy.Name)
 			continue
 		}
 		var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
@@ -108,9 +113,10 @@ func (c *computation) parameters() {
 	}
 }
 
-// ParameterOf returns the kind of the parameters of an object that is an admission policy with parameters.
+// ParameterOf returns the kind of an admission policy's parameters, if u is such a policy and has
+// parameters.
 func ParameterOf(u *unstructured.Unstructured) (schema.GroupKind, bool) {
-	var policy admissionregistrationv1.ValidatingAdmissionPolicy // a MutatingAdmissionPolicy has the field, too
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy // a MutatingAdmissionPolicy has the same field
 	if !isAdmission(u, "Policy") || !convert(u, &policy) || policy.Spec.ParamKind == nil {
 		return schema.GroupKind{}, false
 	}
@@ -118,7 +124,7 @@ func ParameterOf(u *unstructured.Unstructured) (schema.GroupKind, bool) {
 	return schema.GroupKind{Group: gv.Group, Kind: policy.Spec.ParamKind.Kind}, err == nil
 }
 
-// PolicyOf returns the policy of an object that is a binding with parameters.
+// PolicyOf returns the policy that a binding with parameters refers to.
 func PolicyOf(u *unstructured.Unstructured) (Policy, bool) {
 	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
 	if !isAdmission(u, "PolicyBinding") || !convert(u, &binding) || binding.Spec.ParamRef == nil {
@@ -132,7 +138,8 @@ func isAdmission(u *unstructured.Unstructured, suffix string) bool {
 	return kind.Group == admissionregistrationv1.GroupName && (kind.Kind == "ValidatingAdmission"+suffix || kind.Kind == "MutatingAdmission"+suffix)
 }
 
-// convert reports whether an object has the fields of its kind; the API server refuses those that do not.
+// convert reports whether an object has the fields of its kind. The API server refuses any other
+// object.
 func convert(u *unstructured.Unstructured, into any) bool {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into) == nil
 }

@@ -16,27 +16,30 @@ import (
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
-// Verbs are those that the engine uses on each object of a revision. RBAC can limit all but create to names.
+// Verbs are the verbs that the engine uses on each object of a revision. RBAC can limit all but
+// create to names.
 var Verbs = []string{"create", "patch", "delete"}
 
-// Scope has the rules for a namespace, or for the whole cluster where Namespace is empty.
+// Scope has the rules for a namespace, or for the whole cluster if Namespace is empty.
 type Scope struct {
 	Namespace string              `json:"namespace,omitempty"`
 	Rules     []rbacv1.PolicyRule `json:"rules"`
 }
 
-// Request is what to compute the rights for.
+// Request is the input of Needed.
 type Request struct {
-	// Namespace of namespaced objects that name none.
+	// Namespace is where namespaced objects without a namespace go.
 	Namespace string
-	// Objects that are created, corrected and deleted: those of all revisions that may own some. Duplicates count once.
+	// Objects are created, corrected and deleted. They come from all revisions that can own
+	// objects; duplicates count once.
 	Objects []*unstructured.Unstructured
-	// Released are the objects that are never deleted, but released.
+	// Released are the objects that are released instead of deleted.
 	Released map[*unstructured.Unstructured]bool
-	// Kinds that the cluster serves. Others are those of CustomResourceDefinitions among the objects, or else their resource is guessed
-	// as kubectl does.
+	// Kinds are served by the cluster. Other kinds are looked up in the CustomResourceDefinitions
+	// among the objects; failing that, their resource is guessed as kubectl does.
 	Kinds map[schema.GroupKind]Kind
-	// Parameters are the kinds of parameters of the cluster's admission policies, by kind and name of the policy.
+	// Parameters are the parameter kinds of the cluster's admission policies, by kind and name of
+	// the policy.
 	Parameters map[Policy]schema.GroupKind
 }
 
@@ -48,7 +51,7 @@ func (r *Request) verbsOn(u *unstructured.Unstructured) []string {
 	return Verbs
 }
 
-// Kind is a kind that is served.
+// Kind is a kind that the cluster serves.
 type Kind struct {
 	// Resource is the plural, such as configmaps.
 	Resource   string
@@ -60,14 +63,16 @@ type Kind struct {
 // Policy is an admission policy.
 type Policy struct{ Kind, Name string }
 
-// Needed returns the rights, for the cluster first, then by namespace, and warnings about those that reach beyond the objects. What
-// concerns a namespace that the objects bring themselves is a right in the cluster: a Role in it cannot be made before, and would
-// be deleted with it.
+// Needed returns the rights, starting with the cluster's and then by namespace, and warnings about
+// rights that reach beyond the objects. Rights in a namespace that the objects bring themselves
+// become rights in the cluster: a Role cannot be created before its namespace, and would be deleted
+// along with it.
 func Needed(r Request) (scopes []Scope, warnings []string) {
 	c := newComputation(r)
 	for _, u := range r.Objects {
 		c.at(u).add(c.resourceOf(u), u.GetName(), r.verbsOn(u)...)
 	}
+
 	c.grants()
 	c.parameters()
 	cluster := c.scopes[""].rules(nil)
@@ -80,11 +85,13 @@ func Needed(r Request) (scopes []Scope, warnings []string) {
 			scopes = append(scopes, Scope{Namespace: namespace, Rules: rules})
 		}
 	}
+
 	slices.Sort(c.warnings)
 	return scopes, slices.Compact(c.warnings)
 }
 
-// Kinds returns the verbs on each resource of the objects, without names and namespaces, nor what roles among them need.
+// Kinds returns the verbs on each resource of the objects. It ignores names, namespaces and the
+// rights that roles among the objects require.
 func Kinds(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 	c := newComputation(Request{Objects: all})
 	resources := map[string]sets.Set[string]{}
@@ -95,14 +102,16 @@ func Kinds(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 		}
 		resources[resource.Group].Insert(resource.Resource)
 	}
+
 	rules := []rbacv1.PolicyRule{}
 	for _, group := range slices.Sorted(maps.Keys(resources)) {
 		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: sets.List(resources[group]), Verbs: Verbs})
 	}
+
 	return rules
 }
 
-// Unread returns the resources of the objects that the holder of rules may not read.
+// Unread returns the resources of the objects that the holder of rules cannot read.
 func Unread(r Request, held []rbacv1.PolicyRule) []schema.GroupResource {
 	c := newComputation(r)
 	unread := sets.New[schema.GroupResource]()
@@ -145,7 +154,8 @@ func (c *computation) warn(format string, args ...any) {
 // at returns the rights in the namespace of an object.
 func (c *computation) at(u *unstructured.Unstructured) *rights { return c.in(c.namespaceOf(u)) }
 
-// namespaceOf is empty for a kind without namespaces, whatever the object says, as for the engine.
+// namespaceOf returns the namespace of an object. Like the engine, it ignores the object's
+// namespace if its kind is cluster-scoped.
 func (c *computation) namespaceOf(u *unstructured.Unstructured) string {
 	if kind, known := c.kinds[u.GroupVersionKind().GroupKind()]; known && !kind.Namespaced {
 		return ""
@@ -155,7 +165,7 @@ func (c *computation) namespaceOf(u *unstructured.Unstructured) string {
 
 func (c *computation) in(namespace string) *rights {
 	if namespace != "" && c.brought.Has(namespace) {
-		c.warn("the package brings the namespace %s: the rights for what is in it are in the ClusterRole, and reach all namespaces", namespace)
+		c.warn("the package brings the namespace %s: the rights for its objects are in the ClusterRole, and apply to all namespaces", namespace)
 		namespace = ""
 	}
 	if c.scopes[namespace] == nil {
@@ -173,7 +183,8 @@ func (c *computation) resource(kind schema.GroupKind) schema.GroupResource {
 	return schema.GroupResource{Group: kind.Group, Resource: cmp.Or(c.kinds[kind].Resource, guessed.Resource)}
 }
 
-// definedKinds are those of the definitions among the objects that the API server accepts: another one would choose the rights.
+// definedKinds returns the kinds of the CustomResourceDefinitions among the objects. It skips
+// definitions that the API server would refuse: they could choose the rights otherwise.
 func definedKinds(all []*unstructured.Unstructured) map[schema.GroupKind]Kind {
 	kinds := map[schema.GroupKind]Kind{}
 	for _, u := range all {
@@ -190,6 +201,7 @@ func definedKinds(all []*unstructured.Unstructured) map[schema.GroupKind]Kind {
 		}
 		kinds[schema.GroupKind{Group: group, Kind: text("names", "kind")}] = Kind{Resource: plural, Namespaced: text("scope") != "Cluster"}
 	}
+
 	return kinds
 }
 
@@ -207,12 +219,12 @@ func OnDefined(definitions []*unstructured.Unstructured, verbs []string) []rbacv
 	return rules
 }
 
-// rights in one scope.
+// rights are the rights in one scope.
 type rights struct {
-	// all has the verbs on all names of a resource, named those on single ones.
+	// all has the verbs on a whole resource, named the verbs on single objects.
 	all   map[schema.GroupResource]sets.Set[string]
 	named map[schema.GroupResource]map[string]sets.Set[string]
-	// granted are the rules of roles: the API server asks of their writer to have them.
+	// granted are the rules of roles. The API server requires their writer to hold them.
 	granted []rbacv1.PolicyRule
 }
 
@@ -239,11 +251,12 @@ func (r *rights) add(resource schema.GroupResource, name string, verbs ...string
 	}
 }
 
-// rules returns what the rules held elsewhere do not cover.
+// rules returns the rules that held does not cover.
 func (r *rights) rules(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	if r == nil {
 		return nil
 	}
+
 	var out []rbacv1.PolicyRule
 	type verbsIn struct{ group, verbs string }
 	resources, verbs := map[verbsIn][]string{}, map[verbsIn][]string{}
@@ -251,9 +264,11 @@ func (r *rights) rules(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 		key := verbsIn{resource.Group, joined(set)}
 		resources[key], verbs[key] = append(resources[key], resource.Resource), inOrder(set)
 	}
+
 	for _, key := range slices.SortedFunc(maps.Keys(resources), func(a, b verbsIn) int { return cmp.Or(cmp.Compare(a.group, b.group), cmp.Compare(a.verbs, b.verbs)) }) {
 		out = append(out, rbacv1.PolicyRule{APIGroups: []string{key.group}, Resources: slices.Sorted(slices.Values(resources[key])), Verbs: verbs[key]})
 	}
+
 	for _, resource := range slices.SortedFunc(maps.Keys(r.named), func(a, b schema.GroupResource) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Resource, b.Resource))
 	}) {
@@ -266,12 +281,14 @@ func (r *rights) rules(held []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			out = append(out, rbacv1.PolicyRule{APIGroups: []string{resource.Group}, Resources: []string{resource.Resource}, ResourceNames: names[key], Verbs: verbs[key]})
 		}
 	}
+
 	out = slices.DeleteFunc(out, func(rule rbacv1.PolicyRule) bool { return covered(held, rule) })
 	for _, rule := range r.granted {
 		if !covered(slices.Concat(held, out), rule) {
 			out = append(out, rule)
 		}
 	}
+
 	return out
 }
 
@@ -282,7 +299,7 @@ func covered(held []rbacv1.PolicyRule, rule rbacv1.PolicyRule) bool {
 
 func joined(verbs sets.Set[string]) string { return strings.Join(inOrder(verbs), ",") }
 
-// inOrder sorts verbs as the engine's are, and others behind them.
+// inOrder sorts verbs in the engine's order, followed by all others.
 func inOrder(verbs sets.Set[string]) []string {
 	return slices.SortedFunc(maps.Keys(verbs), func(a, b string) int {
 		at := func(verb string) int {

@@ -49,7 +49,7 @@ func objectsNamed(t *testing.T, name string, texts ...string) []*unstructured.Un
 	return all
 }
 
-// lines are scopes as "namespace: resources (names): verbs".
+// lines formats scopes as "namespace: resources (names): verbs".
 func lines(scopes []Scope) string {
 	var b strings.Builder
 	for _, scope := range scopes {
@@ -100,7 +100,7 @@ func TestNeeded(t *testing.T) {
 		"a role needs what it grants, and no bind for brought roles": {
 			"web", []string{role, binding},
 			"web: " + rbac + "rolebindings,roles: create\nweb: " + rbac + "rolebindings (a): patch,delete\nweb: " + rbac + "roles (a): patch,delete\nweb: /pods: list\n",
-			"Role a gives others rights, which the account gets, too",
+			"Role a gives others rights, so the account gets them as well",
 		},
 		"a role that is not brought": {
 			"web", []string{bindingView},
@@ -110,22 +110,22 @@ func TestNeeded(t *testing.T) {
 		"paths": {
 			"", []string{clusterRole, toAll},
 			": " + rbac + "clusterrolebindings,clusterroles: create\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete\n: //metrics: get\n",
-			"ClusterRole a gives others rights, which the account gets, too",
+			"ClusterRole a gives others rights, so the account gets them as well",
 		},
 		"an aggregated role": {
 			"", []string{aggregated, toAll},
 			": " + rbac + "clusterrolebindings: create\n: " + rbac + "clusterroles: create,escalate\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete,bind\n",
-			"ClusterRole a aggregates others: who writes it may write any ClusterRole (escalate)\nClusterRoleBinding a gives others the rights of ClusterRole a, which the package does not bring",
+			"ClusterRole a aggregates others: an account that can write it can write any ClusterRole (escalate)\nClusterRoleBinding a gives others the rights of ClusterRole a, which the package does not bring",
 		},
 		"who has everything in the cluster needs no more in a namespace": {
 			"", []string{everything, inShop}, ": " + rbac + "clusterroles: create\n: " + rbac + "clusterroles (a): patch,delete\n: */*: *\n",
-			"ClusterRole a gives others rights, which the account gets, too",
+			"ClusterRole a gives others rights, so the account gets them as well",
 		},
 		"parameters of a policy": {
 			"", []string{policy, policyBind},
 			": /configmaps: get\n: " + admission + "validatingadmissionpolicies,validatingadmissionpolicybindings: create\n" +
 				": " + admission + "validatingadmissionpolicies (a): patch,delete\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
-			"ValidatingAdmissionPolicy a has parameters: the account may read all configmaps of the cluster",
+			"ValidatingAdmissionPolicy a has parameters: the account can read all configmaps of the cluster",
 		},
 		"parameters of a policy of the cluster": {
 			"", []string{strings.Replace(selects, "other", "live", 1)},
@@ -133,7 +133,7 @@ func TestNeeded(t *testing.T) {
 		},
 		"parameters of a policy that is nowhere": {
 			"", []string{selects}, ": " + admission + "validatingadmissionpolicybindings: create\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
-			"ValidatingAdmissionPolicyBinding a is about ValidatingAdmissionPolicy other, whose parameters are not known, since it is neither in the package nor readable in the cluster: the right to read them is left out",
+			"ValidatingAdmissionPolicyBinding a refers to ValidatingAdmissionPolicy other, which is neither in the package nor readable in the cluster: the right to read its parameters is left out",
 		},
 		"a role that the API server refuses": {"web", []string{malformed}, "web: " + rbac + "roles: create\nweb: " + rbac + "roles (a): patch,delete\n", ""},
 		"nothing":                            {"web", nil, "", ""},
@@ -155,7 +155,8 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-// What is never deleted needs no right to be, unless another revision deletes it.
+// The account needs no right to delete an object that is released, unless another revision deletes
+// it.
 func TestReleasedObjectsAreNotDeleted(t *testing.T) {
 	t.Parallel()
 	all := objectsNamed(t, "a", definition, configMap)
@@ -166,6 +167,7 @@ func TestReleasedObjectsAreNotDeleted(t *testing.T) {
 	if got, want := lines(scopes), crd+": create\n"+crd+" (chassis.example.com): patch\n"+rest; got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
+
 	r.Objects = append(r.Objects, objectsNamed(t, "a", definition)...)
 	scopes, _ = Needed(r)
 	if got, want := lines(scopes), crd+": create\n"+crd+" (chassis.example.com): patch,delete\n"+rest; got != want {
@@ -173,7 +175,7 @@ func TestReleasedObjectsAreNotDeleted(t *testing.T) {
 	}
 }
 
-// A Role cannot be made in a namespace that is only to be.
+// A Role cannot be created in a namespace that does not exist yet.
 func TestNamespaceThatIsBrought(t *testing.T) {
 	t.Parallel()
 	all := append(objectsNamed(t, "shop", namespace), objectsNamed(t, "a", inShop)...)
@@ -184,7 +186,8 @@ func TestNamespaceThatIsBrought(t *testing.T) {
 	}
 }
 
-// Every verb on every object is covered in its namespace, whatever the objects are; and no rule can be left out.
+// The rules cover every verb on every object in its namespace, for any objects. No rule is
+// superfluous.
 func TestNeededIsEnough(t *testing.T) {
 	t.Parallel()
 	kinds := []string{configMap, deployment, inShop, definition, role, binding, bindingView, clusterRole, toAll, chassis}
@@ -233,9 +236,11 @@ func TestRoles(t *testing.T) {
 		require.NoError(t, err)
 		return string(raw)
 	}
+
 	if got := text(); strings.Count(got, "kind:") != 2 || strings.Contains(got, "Binding") {
 		t.Errorf("without an account:\n%s", got)
 	}
+
 	got := text(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "deployer"})
 	for _, want := range []string{"kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "kind: Role\n", "kind: RoleBinding\n", "name: package-web\n", "  namespace: shop\n", "    name: deployer\n"} {
 		if !strings.Contains(got, want) {
@@ -244,7 +249,8 @@ func TestRoles(t *testing.T) {
 	}
 }
 
-// A manager with few rights lacks the reads of kinds that are not those of Kubernetes, once for each resource.
+// A manager with few rights cannot read kinds that are not built into Kubernetes. Unread lists each
+// resource once.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	object := func(apiVersion, kind, name string) *unstructured.Unstructured {
@@ -254,6 +260,7 @@ func TestUnread(t *testing.T) {
 		u.SetName(name)
 		return u
 	}
+
 	geese := object("apiextensions.k8s.io/v1", "CustomResourceDefinition", "geese.example.com")
 	geese.Object["spec"] = map[string]any{"group": "example.com", "scope": "Namespaced", "names": map[string]any{"plural": "geese", "kind": "Goose"}}
 	r := Request{
@@ -262,6 +269,7 @@ func TestUnread(t *testing.T) {
 		},
 		Kinds: map[schema.GroupKind]Kind{{Group: "example.org", Kind: "Ox"}: {Resource: "oxen"}},
 	}
+
 	reads := func(group string, resources ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{Verbs: []string{"get", "list", "watch"}, APIGroups: []string{group}, Resources: resources}
 	}

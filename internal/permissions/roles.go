@@ -5,7 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Roles returns the rights as roles of a name, each followed by its binding to the subjects, if there are any.
+// Roles returns the rights as roles with the given name. If there are subjects, a binding to them
+// follows each role.
 func Roles(scopes []Scope, name string, to []rbacv1.Subject) []any {
 	var out []any
 	for _, scope := range scopes {
@@ -16,7 +17,7 @@ func Roles(scopes []Scope, name string, to []rbacv1.Subject) []any {
 		of := func(kind string) (metav1.TypeMeta, metav1.ObjectMeta) {
 			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}, metav1.ObjectMeta{Namespace: scope.Namespace, Name: name}
 		}
-		role := rbacv1.ClusterRole{Rules: scope.Rules} // without an aggregationRule it reads as a Role
+		role := rbacv1.ClusterRole{Rules: scope.Rules} // without an aggregationRule, a ClusterRole reads like a Role
 		role.TypeMeta, role.ObjectMeta = of(kind)
 		out = append(out, role)
 		if len(to) == 0 {
@@ -26,5 +27,6 @@ func Roles(scopes []Scope, name string, to []rbacv1.Subject) []any {
 		binding.TypeMeta, binding.ObjectMeta = of(kind + "Binding")
 		out = append(out, binding)
 	}
+
 	return out
 }
