@@ -6,14 +6,14 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Activation is what becomes of requests to activate revisions.
+// Activation is how requests to activate revisions are answered.
 type Activation struct {
-	// Renew are revisions that have their new number, and begin with it.
+	// Renew are revisions that have their new number, and start with it.
 	Renew []int
-	// Retire are revisions that wait in vain: the template stands for another one, or one
-	// was activated instead.
+	// Retire are revisions that wait in vain, because the template describes another one or because
+	// another one was activated.
 	Retire []int
-	// Return are revisions in history that are not activated, and why.
+	// Return are revisions that stay in history, with the reasons.
 	Return []Return
 	// Activate is the revision that gets the highest number.
 	Activate []int
@@ -25,11 +25,11 @@ type Return struct {
 	Reason   string
 }
 
-// activation answers requests: revisions in history that a user set Active, and one that
-// was activated after a newer one had claimed its objects. One request is granted at a
-// time, that of the highest number; the others are taken back first, and with them
-// revisions that were activated and have not claimed anything, so that the outcome is the
-// same whatever ends in between.
+// activation answers requests to activate revisions. A user requests a revision in history by
+// setting it Active; a waiting revision that is activated after a newer one has claimed its objects
+// counts as well. Only the request with the highest number is granted. The other requests are
+// withdrawn first, as are activations that have not claimed anything, so that the outcome does not
+// depend on when the engine stops in between.
 func activation(s State, order []int, wanted int) Activation {
 	var a Activation
 	for _, i := range order {
@@ -41,6 +41,7 @@ func activation(s State, order []int, wanted int) Activation {
 			a.Retire = append(a.Retire, i)
 		}
 	}
+
 	for _, i := range slices.Backward(order) {
 		if !s.requested(i) {
 			continue
@@ -52,16 +53,18 @@ func activation(s State, order []int, wanted int) Activation {
 			a.Activate = []int{i}
 		}
 	}
+
 	for _, i := range order {
 		if r := &s.Revisions[i]; len(a.Activate) > 0 && i != a.Activate[0] && r.Live() && r.Waits && !r.Waiting() {
 			a.Retire = append(a.Retire, i)
 		}
 	}
+
 	return a
 }
 
-// refusal returns why a revision that is asked for stays in history; empty where it may be
-// activated. another means that another one is.
+// refusal returns why a requested revision stays in history, or an empty string if it can be
+// activated. another means that another request is granted.
 func (s *State) refusal(i int, another bool) string {
 	r := &s.Revisions[i]
 	switch {
@@ -77,7 +80,7 @@ func (s *State) refusal(i int, another bool) string {
 	return ""
 }
 
-// requested reports whether a user asks for a revision that has to be numbered again.
+// requested reports whether a user requests a revision that needs a new number.
 func (s *State) requested(i int) bool {
 	r := &s.Revisions[i]
 	if granted := s.Manual && !r.Rejected && !r.ValuesGone || r.Fallback || !r.Archived; r.Renumbered && granted {
@@ -89,37 +92,41 @@ func (s *State) requested(i int) bool {
 	if r.Archived {
 		return true
 	}
+
 	return s.Manual && r.Waits && slices.ContainsFunc(s.Revisions, func(other Revision) bool {
 		return other.Number > r.Number && !other.Waiting()
 	})
 }
 
-// Rollback is what becomes of a revision that missed its deadline.
+// Rollback is how a missed deadline is answered.
 type Rollback struct {
-	// Reject is the revision whose content is recorded as rejected, before anything else.
+	// Reject is the revision whose content is recorded as rejected. This has to happen first.
 	Reject []int
-	// Restore is the revision that gets the highest number, instead of the one in charge.
+	// Restore is the revision that gets the highest number and so replaces the one in charge.
 	Restore []int
-	// Held is why a rollback that is due is not possible; empty where it is, or none is due.
+	// Held is why a due rollback is not possible; empty if it is possible or not due.
 	Held string
 }
 
-// rollback goes back from the revision in charge, if it has not succeeded and is rejected or
-// missed its deadline, to the last one that succeeded. One to which it went back holds.
+// rollback goes back from the revision in charge to the last one that succeeded, if the former has
+// not succeeded and either is rejected or missed its deadline. It never goes back from a revision
+// that it went back to.
 func rollback(s State, order []int, current int) Rollback {
 	if current < 0 {
 		return Rollback{}
 	}
+
 	failed := &s.Revisions[current]
 	if failed.Succeeded || failed.Fallback || failed.Renumbered || !failed.Rejected && !(s.Rollback && s.Late) {
 		return Rollback{}
 	}
+
 	for _, i := range slices.Backward(order) {
 		r := &s.Revisions[i]
 		switch {
 		case i == current || !r.Succeeded || r.Deleting || r.Rejected:
 		case r.Renumbered && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived:
-			return Rollback{} // it takes over already
+			return Rollback{} // this revision is already taking over
 		case r.Archived && r.ValuesGone:
 			return Rollback{Held: corev1alpha1.ReasonValuesNotKept}
 		case !failed.Rejected:
@@ -128,5 +135,6 @@ func rollback(s State, order []int, current int) Rollback {
 			return Rollback{Restore: []int{i}}
 		}
 	}
+
 	return Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess}
 }

@@ -10,8 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// report is a revision of three phases with one object each, of which the first
-// ones are ready.
+// report is a revision of three phases with one object each. The first ones are ready.
 func report(ready int, blocking ...phases.Blocker) *phases.Report {
 	r := &phases.Report{Blocking: blocking}
 	for i, name := range []string{"first", "second", "third"} {
@@ -28,8 +27,8 @@ func blocker(phase string, kind phases.BlockKind) phases.Blocker {
 	return phases.Blocker{Key: objects.Key{Kind: "App", Name: phase}, Phase: phase, Message: "is not as it should be", Kind: kind}
 }
 
-// made is a blocker that was never ready, inGrace one that was ready until its
-// generation changed.
+// made is a blocker that was never ready. inGrace is one that was ready until its generation
+// changed.
 func made(b phases.Blocker) phases.Blocker    { b.NeverReady = true; return b }
 func inGrace(b phases.Blocker) phases.Blocker { b.InGrace = true; return b }
 
@@ -42,6 +41,7 @@ func TestAvailable(t *testing.T) {
 		change(&s)
 		return s
 	}
+
 	for _, tc := range []struct {
 		name, reason string
 		given        revisions.AvailabilityInput
@@ -49,10 +49,10 @@ func TestAvailable(t *testing.T) {
 		says         string
 	}{
 		{
-			name: "the first one waits", reason: "a user has to act", given: revisions.AvailabilityInput{Waiting: true}, says: "no revision was activated yet",
+			name: "the first one waits", reason: "a user has to act", given: revisions.AvailabilityInput{Waiting: true}, says: "no revision has been activated yet",
 		},
 		{
-			name: "nothing yet", reason: "no set was made", given: revisions.AvailabilityInput{}, says: "no revision was made yet",
+			name: "nothing yet", reason: "no set was made", given: revisions.AvailabilityInput{}, says: "no revision has been created yet",
 		},
 		{
 			name: "first install", reason: "nothing was available before",
@@ -115,11 +115,11 @@ func TestAvailable(t *testing.T) {
 		},
 		{
 			name: "completed phase fails", reason: "it was ready once",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockProbe)) }), says: "app-2 broke what was available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockProbe)) }), says: "app-2 broke objects that were available",
 		},
 		{
 			name: "completed phase lost an object", reason: "it cannot be made again",
-			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockRefused)) }), says: "app-2 broke what was available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockRefused)) }), says: "app-2 broke objects that were available",
 		},
 		{
 			name: "object of a completed phase was taken", reason: "it is not the revision's any more",
@@ -138,7 +138,7 @@ func TestAvailable(t *testing.T) {
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockUnseen)), true
 			}),
-			says: "app-2 broke what was available",
+			says: "app-2 broke objects that were available",
 		},
 		{
 			name: "phase in progress: Unknown", reason: "it has until the deadline", want: true,
@@ -216,14 +216,14 @@ func TestAvailable(t *testing.T) {
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)), blocker("second", phases.BlockProbeFalse))
 			}),
-			says: "app-2 broke what was available",
+			says: "app-2 broke objects that were available",
 		},
 		{
 			name: "phase in progress: a condition is False of an object in its readiness grace", reason: "what the rollout changes counts at once",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, inGrace(blocker("second", phases.BlockProbeFalse)))
 			}),
-			says: "app-2 broke what was available",
+			says: "app-2 broke objects that were available",
 		},
 		{
 			name: "phase in progress: a new object after the deadline", reason: "the deadline is over, though nothing broke",

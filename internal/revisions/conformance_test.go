@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	conformance.Suite{Operations: map[string]conformance.Operation{"revision-manage": conformance.Of(managed)}}.Run(t)
 }
 
-// managed does all that is decided at once, until nothing is left to do: a revision that is made succeeds.
+// managed repeats Decide until it has nothing left to do. Every revision that it makes succeeds.
 func managed(_ *testing.T, in struct {
 	ActivationPolicy, Current string
 	HistoryLimit              int
@@ -32,6 +32,7 @@ func managed(_ *testing.T, in struct {
 		r.Name, r.Current = e.Name, e.Name == in.Current
 		s.Revisions = append(s.Revisions, r)
 	}
+
 	number, deleted, states := int64(0), []string{}, map[string]string{}
 	for range 3 {
 		d := revisions.Decide(s)
@@ -52,10 +53,12 @@ func managed(_ *testing.T, in struct {
 			s.Revisions = slices.Delete(s.Revisions, i, i+1)
 		}
 	}
+
 	for _, r := range s.Revisions {
 		states[r.Name] = map[bool]string{true: "Active", false: "Inactive"}[r.Live() && !r.Waiting()]
 		number = max(number, r.Number)
 	}
+
 	want.Is("currentNumber", number)
 	want.Is("currentState", states[in.Current])
 	want.Set("deleted", deleted)

@@ -15,50 +15,50 @@ type Revision struct {
 	UID       types.UID
 	Number    int64
 	Lifecycle corev1alpha1.ObjectSetLifecycleState
-	// Archived means that the teardown of the archival is done.
+	// Archived means that the teardown for the archival is complete.
 	Archived bool
 	// Deleting means that the set has a deletion timestamp.
 	Deleting bool
-	// Succeeded means that the set was available once for its success delay.
+	// Succeeded means that the set has once been available for its success delay.
 	Succeeded bool
-	// Opened means that objects of the set may have been written.
+	// Opened means that objects of the set might have been written.
 	Opened bool
 	// PausedByParent means that the deployment paused the set.
 	PausedByParent bool
-	// Former means that an earlier engine may have left objects under the control of the set,
-	// although it is archived.
+	// Former means that the set might still control objects although it is archived, because an
+	// earlier engine left them behind.
 	Former bool
-	// TakenOver means that the newest revision has all of its objects, and has written those that this one may have written.
+	// TakenOver means that the newest revision has all of its objects, and has written the ones
+	// that this revision might have written.
 	TakenOver bool
-	// Apart means that the newest revision, which has begun, has none of its objects.
+	// Apart means that the newest revision has started, and has none of this revision's objects.
 	Apart bool
-	// NeverAvailable means that the revision was certainly not available at any time.
+	// NeverAvailable means that the revision has certainly never been available.
 	NeverAvailable bool
-	// Current means that the set's spec and well-known labels are those of the
-	// deployment's template.
+	// Current means that the set's spec and well-known labels equal the deployment's template.
 	Current bool
-	// Waits means that the set was made to await its activation, and has claimed nothing
-	// yet: while it is paused it waits, and once it is active it was activated.
+	// Waits means that the set was made to await its activation and has claimed nothing yet. It
+	// waits while it is paused, and is activated once it is active.
 	Waits bool
-	// Renumbered means that the set has a higher number than its status describes: it is
-	// being activated again. Described is the number that its status describes.
+	// Renumbered means that the set has a higher number than its status describes, because it is
+	// being activated again. Described is the number in its status.
 	Renumbered bool
 	Described  int64
 	// Fallback means that the set took over from one that missed its deadline.
 	Fallback bool
-	// Rejected means that the content of the set is not tried again.
+	// Rejected means that the engine does not try the content of the set again.
 	Rejected bool
-	// ValuesGone means that sensitive values of the set are not kept any more.
+	// ValuesGone means that the engine no longer has the sensitive values of the set.
 	ValuesGone bool
 }
 
-// Live reports whether the revision may own objects.
+// Live reports whether the revision can own objects.
 func (r *Revision) Live() bool {
 	return !r.Archived && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived && !r.Deleting
 }
 
-// order returns the number by which the revision is older or newer than others. One in history has
-// that of its rollout, also where a user raised it.
+// order returns the number that makes the revision older or newer than others. A revision in
+// history keeps the number of its rollout even if a user raised it.
 func (r *Revision) order() int64 {
 	if r.Renumbered && r.Archived && r.Lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived {
 		return r.Described
@@ -71,30 +71,30 @@ func (r *Revision) Waiting() bool {
 	return r.Waits && r.Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused && !r.PausedByParent
 }
 
-// State is what Decide decides on.
+// State is the input of Decide.
 type State struct {
-	// Revisions are all sets of the deployment in any order.
+	// Revisions are all sets of the deployment, in any order.
 	Revisions []Revision
-	// Empty means that the template has no phases: no revision is made of it.
+	// Empty means that the template has no phases, so it does not become a revision.
 	Empty bool
 	// Paused means that the deployment is paused.
 	Paused bool
-	// HistoryLimit is how many archived revisions are kept; negative keeps all.
+	// HistoryLimit is how many archived revisions are kept; a negative number keeps all.
 	HistoryLimit int
-	// Torn means that objects that only older revisions have are gone.
+	// Torn means that the teardown of all objects that only older revisions have is complete.
 	Torn bool
-	// Retains means that objects that only older revisions have may be retained.
+	// Retains means that objects that only older revisions have might be retained.
 	Retains bool
 	// Manual means that users activate revisions.
 	Manual bool
-	// Rejected means that the content of the template is not tried again.
+	// Rejected means that the engine does not try the content of the template again.
 	Rejected bool
-	// Rollback means that a revision which missed its deadline gives way to an earlier
-	// one, and Late that the one in charge has missed it.
+	// Rollback means that a revision that missed its deadline gives way to an earlier one. Late
+	// means that the revision in charge has missed it.
 	Rollback, Late bool
 }
 
-// awaited reports whether the template alone brings no revision into charge.
+// awaited reports whether the template alone does not put a revision in charge.
 func (s *State) awaited() bool { return s.Manual || s.Rejected }
 
 // Decision is what to do with the revisions of a deployment.
@@ -103,21 +103,20 @@ type Decision struct {
 	Current int
 	// Create is the number of the revision to make, or 0.
 	Create int64
-	// Pause, Resume, Archive and Collect are indices into State.Revisions, in
-	// ascending order of revision. Archived ones own nothing any more; collected
-	// ones are deleted.
+	// Pause, Resume, Archive and Collect are indices into State.Revisions, in ascending order of
+	// revision. An archived revision no longer owns anything; a collected one is deleted.
 	Pause, Resume, Archive, Collect []int
-	// Abandon are superseded revisions whose objects are removed before a newer one has succeeded; then they are history.
+	// Abandon are superseded revisions whose objects are removed before a newer one has succeeded.
+	// Then they become history.
 	Abandon []int
-	// Activation is what becomes of requests to activate revisions, and Rollback of a
-	// deadline that was missed.
+	// Activation answers requests to activate revisions, and Rollback a missed deadline.
 	Activation
 	Rollback
 }
 
-// InCharge returns the index of the revision that is to be rolled out and kept up, or -1. It
-// is the newest one, if the template stands for it; where a user or a rollback decides, the
-// newest one that is neither history nor waiting.
+// InCharge returns the index of the revision to roll out and keep up, or -1. If the template
+// decides alone, this is the newest revision, provided that it matches the template. If a user or a
+// rollback decides, it is the newest revision that is neither in history nor waiting.
 func InCharge(s State) int {
 	for _, i := range slices.Backward(ascending(s.Revisions)) {
 		r := &s.Revisions[i]
@@ -131,13 +130,14 @@ func InCharge(s State) int {
 	return -1
 }
 
-// Wanted returns the index of the revision that the template stands for, or -1. Where the
-// template decides alone, going back to an older one makes a new revision; where a user does,
-// the older revision can be activated again, even if it is history.
+// Wanted returns the index of the revision that the template describes, or -1. If the template
+// decides alone, going back to an older revision makes a new one. If a user decides, the older
+// revision can be activated again, even if it is in history.
 func Wanted(s State) int {
 	if i := InCharge(s); i >= 0 && s.Revisions[i].Current {
 		return i
 	}
+
 	for _, i := range slices.Backward(ascending(s.Revisions)) {
 		r := &s.Revisions[i]
 		switch {
@@ -147,6 +147,7 @@ func Wanted(s State) int {
 			return -1
 		}
 	}
+
 	return -1
 }
 
@@ -168,12 +169,14 @@ func Decide(s State) Decision {
 			d.Resume = append(d.Resume, i)
 		}
 	}
+
 	if s.Paused {
 		return d
 	}
 	if wanted < 0 && !s.Empty && !s.Rejected {
 		d.Create = highest + 1
 	}
+
 	d.Activation = activation(s, order, wanted)
 	d.Rollback = rollback(s, order, d.Current)
 	d.Archive = archivable(s, order, d.Current)
@@ -182,17 +185,18 @@ func Decide(s State) Decision {
 	return d
 }
 
-// archivable returns the older revisions of which nothing is left to tear down: those
-// that a newer one has superseded, those that never opened a phase, and those that did
-// not succeed and of which the newest one has taken over everything. One that never
-// opened a phase may still have adopted the objects of a set that a user deleted; one of
-// an earlier engine may control objects, which would be deleted with it.
+// archivable returns the older revisions that have nothing left to tear down: those superseded by a
+// newer one, those that never opened a phase, and those that did not succeed before the newest one
+// took over everything. A revision that never opened a phase can still have adopted the objects of
+// a set that a user deleted. A revision of an earlier engine can control objects, which would be
+// deleted with it.
 func archivable(s State, order []int, current int) []int {
 	if current < 0 || !s.Torn {
 		return nil
 	}
+
 	var done []int
-	succeeded := false // a newer one has
+	succeeded := false // a newer one has succeeded
 	for _, i := range slices.Backward(order) {
 		r := &s.Revisions[i]
 		replaced := r.TakenOver && !r.Succeeded && !r.Former
@@ -201,12 +205,14 @@ func archivable(s State, order []int, current int) []int {
 		}
 		succeeded = succeeded || r.Live() && r.Succeeded
 	}
+
 	slices.Reverse(done)
 	return done
 }
 
-// abandonable returns the older revisions that were never available, and have nothing to hand over to the newest one: they serve
-// nobody. A revision of an earlier engine may control objects of others, and objects that are to be retained are retained after a success.
+// abandonable returns the older revisions that were never available and have nothing to hand over
+// to the newest one. Keeping them running serves no purpose. It skips revisions of an earlier
+// engine, which can control others' objects, and waits for a success if objects are to be retained.
 func abandonable(s State, order []int, current int) []int {
 	if current < 0 || s.Retains || s.Revisions[current].Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused {
 		return nil
@@ -222,13 +228,14 @@ func abandonable(s State, order []int, current int) []int {
 	return failed
 }
 
-// collectable returns the archived revisions beyond the limit, oldest first. Objects that
-// a set of an earlier engine still controls are deleted with it, so that it is kept until
-// the newest revision, which may contain them as well, has taken over all of them.
+// collectable returns the archived revisions beyond the limit, oldest first. Deleting a set of an
+// earlier engine also deletes the objects it still controls. Such a set is therefore kept until the
+// newest revision, which can contain the same objects, has taken over all of them.
 func collectable(s State, order []int) []int {
 	if s.HistoryLimit < 0 {
 		return nil
 	}
+
 	newest := len(order) - 1
 	succeeded := newest >= 0 && s.Revisions[order[newest]].Live() && s.Revisions[order[newest]].Succeeded
 	var archived []int
@@ -238,6 +245,7 @@ func collectable(s State, order []int) []int {
 			archived = append(archived, i)
 		}
 	}
+
 	return archived[:max(0, len(archived)-s.HistoryLimit)]
 }
 

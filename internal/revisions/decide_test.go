@@ -17,8 +17,7 @@ const (
 	archived = corev1alpha1.ObjectSetLifecycleStateArchived
 )
 
-// done is a revision that is history, old one that succeeded, next one that has
-// opened a phase.
+// done is a revision in history, old one that succeeded, and next one that has opened a phase.
 func done(number int64) revisions.Revision {
 	return revisions.Revision{Number: number, Lifecycle: archived, Archived: true, Succeeded: true, Opened: true}
 }
@@ -51,12 +50,15 @@ func TestDecide(t *testing.T) {
 	torn := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, HistoryLimit: 10, Torn: true}
 	}
+
 	limit := func(n int, r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, HistoryLimit: n, Torn: true}
 	}
+
 	halted := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, Paused: true, Torn: true}
 	}
+
 	for _, tc := range []struct {
 		name, reason string
 		given        revisions.State
@@ -254,9 +256,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDecideKeepsWhatIsInCharge holds for whatever is given: the current
-// revision is neither archived nor collected, a paused deployment only pauses,
-// and history is only collected once it is archived.
+// TestDecideKeepsWhatIsInCharge checks for any input that the current revision is neither archived
+// nor collected, that a paused deployment only pauses, and that history is collected only once it
+// is archived.
 func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 	t.Parallel()
 	revision := rapid.Custom(func(t *rapid.T) revisions.Revision {
@@ -271,6 +273,7 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 			Apart: flag("apart"), NeverAvailable: flag("never available"),
 		}
 	})
+
 	rapid.Check(t, func(t *rapid.T) {
 		s := revisions.State{
 			Revisions: rapid.SliceOfN(revision, 0, 6).Draw(t, "revisions"),
@@ -328,6 +331,7 @@ func TestActivation(t *testing.T) {
 	state := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, HistoryLimit: 10, Manual: true}
 	}
+
 	automatic := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, HistoryLimit: 10}
 	}
@@ -346,17 +350,21 @@ func TestActivation(t *testing.T) {
 			}
 		}
 	}
+
 	back := func(i int, reason string) revisions.Activation {
 		return revisions.Activation{Return: []revisions.Return{{Revision: i, Reason: reason}}}
 	}
+
 	torn := func(s revisions.State) revisions.State {
 		s.Torn = true
 		return s
 	}
+
 	halted := func(s revisions.State) revisions.State {
 		s.Paused = true
 		return s
 	}
+
 	for _, tc := range []struct {
 		name, reason string
 		given        revisions.State
@@ -471,6 +479,7 @@ func TestRollback(t *testing.T) {
 	late := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, Rollback: true, Late: true}
 	}
+
 	given := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, Rollback: true, Late: true, Rejected: true}
 	}
@@ -516,9 +525,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestActivationEnds holds for any requests and deadlines: carried out one write at a
-// time, the decisions come to an end, at which one revision is in charge that is not
-// history.
+// TestActivationEnds checks for any requests and deadlines that carrying out the decisions one
+// write at a time comes to an end. Then a revision is in charge that is not in history.
 func TestActivationEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

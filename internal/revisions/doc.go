@@ -1,4 +1,4 @@
-// Package revisions decides about the revisions of a deployment: which one is
-// current, whether a new one is due, which are archived, paused or collected,
-// and whether the deployment is available. All functions are pure.
+// Package revisions decides about the revisions of a deployment: which one is current, whether to
+// make a new one, which ones to archive, pause or collect, and whether the deployment is available.
+// All functions are pure.
 package revisions

@@ -25,9 +25,8 @@ func SpecDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error)
 	return drift.Digest(value), nil
 }
 
-// WellKnown returns the well-known labels that a new revision of a deployment gets:
-// those of the deployment, which follow each release, over those of the template,
-// which stay.
+// WellKnown returns the well-known labels of a deployment's new revision. The deployment's own
+// labels, which follow each release, take precedence over the template's, which stay the same.
 func WellKnown(dep corev1alpha1.GenericObjectDeployment) map[string]string {
 	labels := maps.Clone(dep.ObjectDeploymentSpec().Template.Metadata.Labels)
 	if labels == nil {
@@ -37,15 +36,15 @@ func WellKnown(dep corev1alpha1.GenericObjectDeployment) map[string]string {
 	return apinames.Default.Inherited(labels)
 }
 
-// TemplateHash returns the hash in the name of a revision, of the template's digest and
-// the well-known labels.
+// TemplateHash returns the hash in the name of a revision. It covers the template's digest and the
+// well-known labels.
 func TemplateHash(digest objects.Digest, wellKnown map[string]string) string {
 	return drift.Hash([]any{digest[:], wellKnown})
 }
 
-// Describes reports whether the status of a deployment reflects its template and
-// well-known labels: labels do not change the generation. Without a hash in
-// the status, the generation decides alone.
+// Describes reports whether the status of a deployment reflects its template and well-known labels.
+// Comparing generations is not enough because labels do not change the generation. If the status
+// has no hash, the generation decides alone.
 func Describes(dep corev1alpha1.GenericObjectDeployment) bool {
 	status := dep.ObjectDeploymentStatus()
 	if status.ObservedGeneration != dep.GetGeneration() {

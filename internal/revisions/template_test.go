@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestDescribes: a status reflects the template and labels of its hash, at its own
+// TestDescribes checks that a status reflects the template and labels of its hash, at its own
 // generation.
 func TestDescribes(t *testing.T) {
 	t.Parallel()
@@ -26,6 +26,7 @@ func TestDescribes(t *testing.T) {
 		change(dep)
 		return dep
 	}
+
 	for _, tc := range []struct {
 		name   string
 		change func(*corev1alpha1.ObjectDeployment)
@@ -48,7 +49,7 @@ func TestDescribes(t *testing.T) {
 	}
 }
 
-// TestSpecDigestOfLargeIntegers: integers beyond 2^53 are not rounded.
+// TestSpecDigestOfLargeIntegers checks that integers beyond 2^53 are not rounded.
 func TestSpecDigestOfLargeIntegers(t *testing.T) {
 	t.Parallel()
 	digest := func(number string) objects.Digest {
@@ -62,7 +63,8 @@ func TestSpecDigestOfLargeIntegers(t *testing.T) {
 	}
 }
 
-// TestTemplateHash: the hash depends on what the API server stores. Another one makes a new revision of every deployment.
+// TestTemplateHash pins the hash, which depends on the JSON that the API server stores. A different
+// hash makes a new revision of every deployment.
 func TestTemplateHash(t *testing.T) {
 	t.Parallel()
 	hash := func(object string) string {
@@ -80,6 +82,7 @@ func TestTemplateHash(t *testing.T) {
 		require.NoError(t, err)
 		return revisions.TemplateHash(digest, map[string]string{"app": "shop"})
 	}
+
 	const want = "lqfnvdhwht"
 	for reason, object := range map[string]string{
 		"as stored":             `{"apiVersion":"v1","data":{"a":"b"},"kind":"ConfigMap","metadata":{"name":"x"}}`,
@@ -89,6 +92,7 @@ func TestTemplateHash(t *testing.T) {
 			t.Errorf("%s: %s, want %s", reason, got, want)
 		}
 	}
+
 	if got := hash(`{"apiVersion":"v1","data":{"a":"c"},"kind":"ConfigMap","metadata":{"name":"x"}}`); got == want {
 		t.Error("another object has the same hash")
 	}
