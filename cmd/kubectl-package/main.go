@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	_ "golang.org/x/crypto/x509roots/fallback" // where there are none on disk, as in many images of CI
+	_ "golang.org/x/crypto/x509roots/fallback" // for machines without certificates, such as many CI images
 
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/ui"

@@ -6,5 +6,6 @@ import (
 	"lockstep.run/lockstep/test/rootcerts"
 )
 
-// Without certificates on disk, as in many images of CI, those in the binary verify public registries.
+// Many CI images have no certificates on disk. The ones in the binary then verify public
+// registries.
 func TestRootCertificates(t *testing.T) { rootcerts.Check(t) }

@@ -1,4 +1,4 @@
-// Command lockstep-manager runs the engine in or beside a cluster.
+// Command lockstep-manager runs the engine inside or outside a cluster.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
-	_ "golang.org/x/crypto/x509roots/fallback" // where there are none on disk, as in the image
+	_ "golang.org/x/crypto/x509roots/fallback" // for the image, which has no certificates on disk
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"lockstep.run/lockstep/internal/manager"
@@ -25,6 +25,7 @@ func main() {
 		fmt.Println(manager.Version())
 		return
 	}
+
 	if err := manager.Run(ctrl.SetupSignalHandler(), config); err != nil {
 		fmt.Fprintln(os.Stderr, "lockstep-manager:", err)
 		os.Exit(1)

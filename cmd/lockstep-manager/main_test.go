@@ -6,5 +6,5 @@ import (
 	"lockstep.run/lockstep/test/rootcerts"
 )
 
-// Without certificates on disk, as in the image, those in the binary verify public registries.
+// The image has no certificates on disk. The ones in the binary then verify public registries.
 func TestRootCertificates(t *testing.T) { rootcerts.Check(t) }
