@@ -96,7 +96,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Owners: &foreign.Owners{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: o.Queues.Enqueue, Now: time.Now},
 	}, o.Here, o.Queues.Enqueue)
 	r.written, r.Queues, r.quota, r.Targets = o.Slices, o.Queues, o.Memory, o.Targets
-	r.lanes = lanes.New(r.reconcileRemote, r.enqueue)
+	r.lanes = lanes.New(r.reconcileRemote, func(key objects.OwnerKey, after time.Duration) { o.Queues.of(key).EnqueueAfter(key, after) })
 	if err := mgr.Add(r.lanes); err != nil {
 		return nil, fmt.Errorf("add the lanes of other clusters: %w", err)
 	}

@@ -3,6 +3,7 @@ package queueing
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 )
@@ -22,9 +23,12 @@ func (q *Queue[K]) Start(_ context.Context, queue workqueue.TypedRateLimitingInt
 
 // Enqueue adds a request. Before the start it does nothing: a controller begins with all
 // objects.
-func (q *Queue[K]) Enqueue(request K) {
+func (q *Queue[K]) Enqueue(request K) { q.EnqueueAfter(request, 0) }
+
+// EnqueueAfter is Enqueue after a pause.
+func (q *Queue[K]) EnqueueAfter(request K, pause time.Duration) {
 	if queue := q.queue.Load(); queue != nil {
-		(*queue).Add(request)
+		(*queue).AddAfter(request, pause)
 	}
 }
 

@@ -25,27 +25,22 @@ const (
 // that is slow or hangs delays its own owners alone. It is safe for concurrent use.
 type Lanes struct {
 	reconcile func(context.Context, objects.OwnerKey) (reconcile.Result, error)
-	enqueue   func(objects.OwnerKey)
+	enqueue   func(key objects.OwnerKey, after time.Duration)
 
 	run     queueing.Keyed
 	limiter workqueue.TypedRateLimiter[objects.OwnerKey]
 
-	mu     sync.Mutex
-	queued map[objects.OwnerKey]*queued
+	mu sync.Mutex
+	// changed has the owners that wait or are reconciled: whether they were added again since that began.
+	changed map[objects.OwnerKey]bool
 }
 
-// queued is an owner that waits, is reconciled, or is due later.
-type queued struct {
-	waits, runs bool
-	due         *time.Timer
-}
-
-// New returns lanes that reconcile owners by do. enqueue is called with those that are due later.
-func New(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *Lanes {
+// New returns lanes that reconcile owners by do. enqueue is called with those that are due again.
+func New(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey, time.Duration)) *Lanes {
 	return &Lanes{
 		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: workers, Share: workers},
 		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](backoffMin, backoffMax),
-		queued:  map[objects.OwnerKey]*queued{},
+		changed: map[objects.OwnerKey]bool{},
 	}
 }
 
@@ -61,62 +56,45 @@ func (l *Lanes) Start(ctx context.Context) error {
 func (l *Lanes) Add(ctx context.Context, lane string, key objects.OwnerKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	q := l.queued[key]
-	if q == nil {
-		q = &queued{}
-		l.queued[key] = q
-	}
-	if q.waits {
+	if _, has := l.changed[key]; has {
+		l.changed[key] = true
 		return
 	}
-	q.waits = true
-	if !q.runs {
-		l.run.Run(lane, key.Namespace, func() { l.work(ctx, lane, key, q) })
-	}
+	l.changed[key] = false
+	l.run.Run(lane, key.Namespace, func() { l.work(ctx, key) })
 }
 
-func (l *Lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *queued) {
+func (l *Lanes) work(ctx context.Context, key objects.OwnerKey) {
 	l.mu.Lock()
-	q.waits, q.runs = false, true
-	if q.due != nil {
-		q.due.Stop()
-		q.due = nil
-	}
+	l.changed[key] = false
 	l.mu.Unlock()
-	after := l.once(ctx, key)
+	after, due := l.once(ctx, key)
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	q.runs = false
+	changed := l.changed[key]
+	delete(l.changed, key)
+	l.mu.Unlock()
 	switch {
-	case ctx.Err() != nil:
-		delete(l.queued, key)
-	case q.waits:
-		l.run.Run(lane, key.Namespace, func() { l.work(ctx, lane, key, q) })
-	case after > 0:
-		q.due = panics.After(after, "enqueueing an owner", func() { l.enqueue(key) })
-	default:
-		delete(l.queued, key)
+	case changed:
+		l.enqueue(key, 0)
+	case due:
+		l.enqueue(key, after)
 	}
 }
 
-// once reconciles an owner, and returns when to do so again; zero for never.
-func (l *Lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Duration) {
+// once reconciles an owner, and returns whether and when to do so again.
+func (l *Lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Duration, due bool) {
 	if ctx.Err() != nil {
-		return 0
+		return 0, false
 	}
-	result, err := l.recovered(ctx, key)
-	if err != nil {
-		log.FromContext(ctx).V(1).Info("an owner of another cluster is reconciled again", "owner", key.String(), "error", err.Error())
-		return l.limiter.When(key)
-	}
-	l.limiter.Forget(key)
-	return result.RequeueAfter
-}
-
-func (l *Lanes) recovered(ctx context.Context, key objects.OwnerKey) (result reconcile.Result, err error) {
-	err = panics.Guard(ctx, "reconciling "+key.String(), func() error {
+	var result reconcile.Result
+	err := panics.Guard(ctx, "reconciling "+key.String(), func() (err error) {
 		result, err = l.reconcile(ctx, key)
 		return err
 	})
-	return result, err
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("an owner of another cluster is reconciled again", "owner", key.String(), "error", err.Error())
+		return l.limiter.When(key), true
+	}
+	l.limiter.Forget(key)
+	return result.RequeueAfter, result.RequeueAfter > 0
 }

@@ -43,7 +43,13 @@ func TestLanes(t *testing.T) {
 				err = nil
 			}
 			return reconcile.Result{}, err
-		}, func(key objects.OwnerKey) { l.Add(t.Context(), "fast", key) })
+		}, func(key objects.OwnerKey, after time.Duration) {
+			lane := "fast"
+			if key.Name[0] == 'h' {
+				lane = "slow"
+			}
+			time.AfterFunc(after, func() { l.Add(t.Context(), lane, key) })
+		})
 		ran := func() (all []string) {
 			synctest.Wait()
 			mu.Lock()
@@ -80,8 +86,8 @@ func TestLanes(t *testing.T) {
 		}
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if len(l.queued) > 0 {
-			t.Errorf("%d owners are kept", len(l.queued))
+		if len(l.changed) > 0 {
+			t.Errorf("%d owners are kept", len(l.changed))
 		}
 	})
 }
@@ -96,7 +102,7 @@ func TestLanesStop(t *testing.T) {
 			<-answer
 			handled.Add(1)
 			return reconcile.Result{}, nil
-		}, func(objects.OwnerKey) {})
+		}, func(objects.OwnerKey, time.Duration) {})
 		ctx, stop := context.WithCancel(t.Context())
 		stopped := make(chan error, 1)
 		go func() { stopped <- l.Start(ctx) }()
