@@ -229,12 +229,11 @@ func (s *reconciliation) awaitsActivation() bool {
 // after a rollback. It returns the progress that is reported then.
 func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, reason, message string) (bool, string, string) {
 	generation := s.deployment.GetGeneration()
-	for _, typ := range []string{corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack} {
-		kept := slices.Clone(*conds)
-		if typ == corev1alpha1.ConditionAwaitingActivation && !s.awaitsActivation() || typ == corev1alpha1.ConditionRolledBack && s.rollbackHeld == "" && !s.rolledBack() {
-			conditions.Remove(&kept, typ)
-		}
-		*conds = kept
+	if !s.awaitsActivation() {
+		conditions.Remove(conds, corev1alpha1.ConditionAwaitingActivation)
+	}
+	if s.rollbackHeld == "" && !s.rolledBack() {
+		conditions.Remove(conds, corev1alpha1.ConditionRolledBack)
 	}
 	idle := reason == corev1alpha1.ReasonIdle
 	switch {

@@ -2,21 +2,16 @@ package objectdeployments
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -124,44 +119,10 @@ func (s *reconciliation) dropStored(
 	for i := range list.Items {
 		if slice := &list.Items[i]; obsolete(slice) {
 			slice.SetGroupVersionKind(kind) // items of a list may come without
-			group.Go(func() error { return s.dropSlice(ctx, slice) })
+			group.Go(func() error { return s.drop(ctx, slice) })
 		}
 	}
 	return group.Wait()
-}
-
-// dropSlice deletes a slice. The garbage collector removes references to deleted sets
-// from it at the same time, so the guard is on its finalizers.
-func (s *reconciliation) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
-	err := s.retryOnConflict(ctx, slice, func() error {
-		if finalized(slice) {
-			return nil
-		}
-		patch, err := json.Marshal([]map[string]any{
-			{"op": "test", "path": "/metadata/uid", "value": slice.UID},
-			{"op": "test", "path": "/metadata/finalizers", "value": slice.Finalizers},
-			{"op": "replace", "path": "/metadata/finalizers", "value": objectsets.ForeignFinalizers(slice)},
-		})
-		if err != nil {
-			return err
-		}
-		err = s.Client.Patch(ctx, slice, client.RawPatch(types.JSONPatchType, patch))
-		if apierrors.IsInvalid(err) { // a test failed
-			err = apierrors.NewConflict(corev1alpha1.Resource("objectslices"), slice.Name, err)
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("cannot take the finalizers off slice %s: %w", slice.Name, err)
-	}
-	if slice.DeletionTimestamp != nil {
-		return nil
-	}
-	err = s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
-	if err != nil && !apply.IsAbsent(err) {
-		return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
-	}
-	return nil
 }
 
 // mine reports whether a slice belongs to this very deployment.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -60,15 +59,12 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 // presentUID asks the API server for the UID of the deployment of this name; it is
 // empty where there is none, also because their CRD was deleted.
 func (s *reconciliation) presentUID(ctx context.Context) (types.UID, error) {
-	m := &metav1.PartialObjectMetadata{}
-	kind := corev1alpha1.GroupVersion.WithKind(s.key.Kind)
-	m.SetGroupVersionKind(kind)
-	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
-	if apply.IsAbsent(err) || err != nil && s.Here.Cluster.State(kind.GroupKind()).Unserved() {
+	m, err := s.readMetadata(ctx, s.key.Kind, s.key.Name)
+	if err != nil && s.Here.Cluster.State(corev1alpha1.GroupVersion.WithKind(s.key.Kind).GroupKind()).Unserved() {
 		return "", nil
 	}
-	if err != nil {
-		return "", fmt.Errorf("cannot look for %s: %w", s.key, err)
+	if m == nil || err != nil {
+		return "", err
 	}
 	return m.UID, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -90,15 +89,7 @@ func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Cond
 }
 
 func (s *reconciliation) setOrphaned(ctx context.Context, obj corev1alpha1.Conditioned, value string) error {
-	return s.patch(ctx, obj, func() {
-		annotations := maps.Clone(obj.GetAnnotations())
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[corev1alpha1.OrphanedAnnotation] = value
-		maps.DeleteFunc(annotations, func(key, value string) bool { return key == corev1alpha1.OrphanedAnnotation && value == "" })
-		obj.SetAnnotations(annotations)
-	})
+	return s.annotate(ctx, obj, corev1alpha1.OrphanedAnnotation, value)
 }
 
 // endTakeBack takes the mark off.

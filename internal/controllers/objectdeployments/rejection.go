@@ -48,7 +48,7 @@ func (s *reconciliation) takeRejection(ctx context.Context, set corev1alpha1.Gen
 	if c := activation.OfSet(set); c.Hash != "" && !s.rejected(c) {
 		return s.reject(ctx, set, corev1alpha1.ReasonUser)
 	}
-	return s.patch(ctx, set, func() { activation.SetAnnotation(set, corev1alpha1.RejectedAnnotation, "") })
+	return s.annotate(ctx, set, corev1alpha1.RejectedAnnotation, "")
 }
 
 // leaveStateful marks the objects with data of revisions that a rollback left: they stay, without a controller, where no

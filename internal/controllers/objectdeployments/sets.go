@@ -218,16 +218,11 @@ func (s *reconciliation) setAt(index int) corev1alpha1.GenericObjectSet {
 func (s *reconciliation) setLifecycle(ctx context.Context, set corev1alpha1.GenericObjectSet, state corev1alpha1.ObjectSetLifecycleState) error {
 	return s.patch(ctx, set, func() {
 		set.ObjectSetSpec().LifecycleState = state
-		annotations := set.GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
+		paused := ""
 		if state == corev1alpha1.ObjectSetLifecycleStatePaused {
-			annotations[corev1alpha1.PausedByParentAnnotation] = "true"
-		} else {
-			delete(annotations, corev1alpha1.PausedByParentAnnotation)
+			paused = "true"
 		}
-		set.SetAnnotations(annotations)
+		activation.SetAnnotation(set, corev1alpha1.PausedByParentAnnotation, paused)
 	})
 }
 

@@ -20,68 +20,61 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// readSlices reads the ObjectSlices of a set and returns those that are missing. Invalid
-// names count as missing.
+// readSlices reads the ObjectSlices of a set and returns those that are missing.
 func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
-	for _, name := range objectsets.SlicesOf(set) {
-		if len(missing) >= limits.SlicesMissing {
-			break // each of the others would cost a request
-		}
-		if _, known := s.stored.Slices[name]; known {
-			continue // a slice never changes, and revisions share them
-		}
-		if !objectsets.Stores(name) {
-			missing = append(missing, name)
-			continue
-		}
-		if slice, listed := s.prefetched[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}]; listed {
-			s.store(slice)
-			continue
-		}
-		slice := s.scope.NewObjectSlice()
-		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, slice.(client.Object))
-		if apply.IsAbsent(err) {
-			missing = append(missing, name)
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
+	return readStored(s.stored.Slices, objectsets.SlicesOf(set), func(name string) (string, error) {
+		key := types.NamespacedName{Namespace: set.GetNamespace(), Name: name}
+		slice, listed := s.prefetched[key]
+		if !listed {
+			slice = s.scope.NewObjectSlice()
+			if err := s.Reader.Get(ctx, key, slice.(client.Object)); err != nil {
+				return name, fmt.Errorf("cannot read slice %s of %s: %w", name, set.GetName(), err)
+			}
 		}
 		s.store(slice)
-	}
-	return missing, nil
+		return "", nil
+	})
 }
 
 // readSecrets reads the Secrets of a set and returns those that are missing. A user who
 // may write Secrets may not therefore write packages: a Secret with other content than it
 // is named after counts as missing.
 func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
-	for _, name := range objectsets.SecretsOf(set) {
-		if len(missing) >= limits.SlicesMissing {
-			break
-		}
-		if _, known := s.stored.Secrets[name]; known {
-			continue
-		}
-		if !objectsets.Stores(name) {
-			missing = append(missing, name)
-			continue
-		}
+	return readStored(s.stored.Secrets, objectsets.SecretsOf(set), func(name string) (string, error) {
 		secret := &corev1.Secret{}
-		err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.secretNamespace(), Name: name}, secret)
-		if apply.IsAbsent(err) {
-			missing = append(missing, name)
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot read Secret %s of %s: %w", name, set.GetName(), err)
+		if err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.secretNamespace(), Name: name}, secret); err != nil {
+			return name, fmt.Errorf("cannot read Secret %s of %s: %w", name, set.GetName(), err)
 		}
 		objects, err := objectslices.Open(secret)
 		if err != nil {
-			missing = append(missing, fmt.Sprintf("%s (%v)", name, err))
-			continue
+			return fmt.Sprintf("%s (%v)", name, err), nil
 		}
 		s.stored.Secrets[name] = objects
+		return "", nil
+	})
+}
+
+// readStored reads the objects of these names that are not known yet, and returns those that are missing: read returns how such a
+// one is named. Stored objects never change, and revisions share them. Invalid names count as missing.
+func readStored(
+	known map[string][]corev1alpha1.ObjectSetObject, names []string, read func(name string) (missing string, err error),
+) (missing []string, err error) {
+	for _, name := range names {
+		if len(missing) >= limits.SlicesMissing {
+			break // each of the others would cost a request
+		}
+		if _, has := known[name]; has {
+			continue
+		}
+		lacks := name
+		if objectsets.Stores(name) {
+			if lacks, err = read(name); err != nil && !apply.IsAbsent(err) {
+				return nil, err
+			}
+		}
+		if lacks != "" {
+			missing = append(missing, lacks)
+		}
 	}
 	return missing, nil
 }

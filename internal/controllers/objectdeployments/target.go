@@ -104,14 +104,7 @@ func (s *reconciliation) recordCluster(ctx context.Context) error {
 	if s.ref == nil || s.recordedCluster() != "" {
 		return nil
 	}
-	return s.patch(ctx, s.top(), func() {
-		annotations := s.top().GetAnnotations()
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[corev1alpha1.TargetClusterAnnotation] = string(s.Target.ID)
-		s.top().SetAnnotations(annotations)
-	})
+	return s.annotate(ctx, s.top(), corev1alpha1.TargetClusterAnnotation, string(s.Target.ID))
 }
 
 // abandoned reports whether the owner is being deleted and leaves its objects in the target: what

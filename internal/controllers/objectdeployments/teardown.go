@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -114,11 +113,7 @@ func (s *reconciliation) forgetCluster(ctx context.Context) error {
 	if s.deployment == nil || s.recordedCluster() == "" {
 		return nil
 	}
-	return s.patch(ctx, s.deployment, func() {
-		annotations := maps.Clone(s.deployment.GetAnnotations())
-		delete(annotations, corev1alpha1.TargetClusterAnnotation)
-		s.deployment.SetAnnotations(annotations)
-	})
+	return s.annotate(ctx, s.deployment, corev1alpha1.TargetClusterAnnotation, "")
 }
 
 // hasUnknownSets reports whether the API server has sets of the deployment that the cache does not show yet.
@@ -181,9 +176,8 @@ func (s *reconciliation) letGo(ctx context.Context) error {
 }
 
 func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error {
-	namespace, phase := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	phase.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
 	if err := s.Reader.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
@@ -191,9 +185,9 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 		s.Requeue(namespaceLook)
 		return nil
 	}
-	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, phase)
-	if err != nil || phase.DeletionTimestamp == nil || finalized(phase) {
-		return client.IgnoreNotFound(err)
+	phase, err := s.readMetadata(ctx, key.Kind, key.Name)
+	if err != nil || phase == nil || phase.DeletionTimestamp == nil || finalized(phase) {
+		return err
 	}
 	if rest := phase.DeletionTimestamp.Add(agentPatience).Sub(s.Now()); rest > 0 {
 		s.Requeue(rest)

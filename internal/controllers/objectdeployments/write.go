@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments/activation"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -28,6 +29,11 @@ func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned
 		return fmt.Errorf("cannot change %s: %w", obj.GetName(), err)
 	}
 	return nil
+}
+
+// annotate sets an annotation of an object of ours; an empty value removes it.
+func (s *reconciliation) annotate(ctx context.Context, obj corev1alpha1.Conditioned, key, value string) error {
+	return s.patch(ctx, obj, func() { activation.SetAnnotation(obj, key, value) })
 }
 
 func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {

@@ -83,10 +83,10 @@ func RolledBackFrom(set corev1alpha1.GenericObjectSet, sets []corev1alpha1.Gener
 	})
 }
 
-// SetAnnotation sets an annotation of a set; empty removes it.
-func SetAnnotation(set corev1alpha1.GenericObjectSet, key, value string) {
+// SetAnnotation sets an annotation of an object; empty removes it.
+func SetAnnotation(obj metav1.Object, key, value string) {
 	annotations := map[string]string{}
-	for k, v := range set.GetAnnotations() {
+	for k, v := range obj.GetAnnotations() {
 		if k != key {
 			annotations[k] = v
 		}
@@ -94,5 +94,5 @@ func SetAnnotation(set corev1alpha1.GenericObjectSet, key, value string) {
 	if value != "" {
 		annotations[key] = value
 	}
-	set.SetAnnotations(annotations)
+	obj.SetAnnotations(annotations)
 }
