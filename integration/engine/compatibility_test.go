@@ -112,37 +112,3 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), nginx))
 	env.WaitGone(t, patience, nginx)
 }
-
-// Probes name the object and what it lacks in the words of Package Operator. Unknown
-// probes come before false ones.
-func TestMessagesOfProbes(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		reason string
-		probes []corev1alpha1.Probe
-		want   string
-	}{
-		{"false ones are listed", []corev1alpha1.Probe{
-			{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".data.value", FieldB: ".data.other"}},
-			{CEL: &corev1alpha1.ProbeCELSpec{Rule: "false", Message: "never true"}},
-		}, `".data.other" missing, never true`},
-		{"unknown ones come first", []corev1alpha1.Probe{
-			{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Ready", Status: "True"}},
-			{CEL: &corev1alpha1.ProbeCELSpec{Rule: "false", Message: "never true"}},
-		}, "missing .status.conditions"},
-	} {
-		t.Run(row.reason, func(t *testing.T) {
-			t.Parallel()
-			ns := env.TestNamespace(t)
-			alone := set(ns, "alone", 1, phase("deploy", configMap("object", "v1")))
-			alone.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
-				Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}, Probes: row.probes,
-			}}
-			env.Create(t, alone)
-			await(t, alone, "to name the missing part", func(s *corev1alpha1.ObjectSet) error {
-				return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
-					`Phase "deploy" failed: ConfigMap `+ns+"/object: "+row.want)
-			})
-		})
-	}
-}

@@ -34,26 +34,6 @@ func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 	})
 }
 
-// A corrected object is not unavailable because the watch has not shown the correction
-// yet: no status says so.
-func TestCorrectionIsNotAnOutage(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := gated(ns, phase("one", configMap("object", "v1")))
-	env.Create(t, dep)
-	awaitValue(t, ns, "object", "v1")
-	edit(t, ns, "object", makeReady)
-	awaitRollout(t, dep)
-	env.Settle(t, ns)
-	j := env.Journal(t)
-	edit(t, ns, "object", `{"data":{"value":"drifted"}}`)
-	awaitValue(t, ns, "object", "v1")
-	j.Rest(t, ns)
-	if requests := j.Requests(t, ns); len(requests) != 1 {
-		t.Errorf("the correction took %d requests, want 1:%s", len(requests), harness.Lines(requests))
-	}
-}
-
 // What others add to an object is theirs: no drift, no request.
 func TestForeignFieldsAreNoDrift(t *testing.T) {
 	t.Parallel()

@@ -374,70 +374,6 @@ func TestOvertakenRevisionIsArchived(t *testing.T) {
 	absent(t, ns, "more")
 }
 
-// A revision that was never available, and of which the newest one has no object, is archived at once; one that was available
-// may be what serves, also if its success delay has not passed. The deployment stays available, also while an object is not gone.
-func TestFailedRevisionIsArchivedAtOnce(t *testing.T) {
-	t.Parallel()
-	const active, archived = corev1alpha1.ObjectSetLifecycleStateActive, corev1alpha1.ObjectSetLifecycleStateArchived
-	for name, ready := range map[string]bool{"failed": false, "waits for its success delay": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := env.TestNamespace(t)
-			dep := gated(ns, phase("one", configMap("serves", "v1")))
-			env.Create(t, dep)
-			awaitValue(t, ns, "serves", "v1")
-			edit(t, ns, "serves", makeReady)
-			awaitRollout(t, dep)
-			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-				d.Spec.Template.Spec.SuccessDelaySeconds = 3600
-				d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("second", "v2"))}
-			})
-			awaitValue(t, ns, "second", "v2")
-			sets := setsOf(t, ns)
-			second := &sets[slices.IndexFunc(sets, func(s corev1alpha1.ObjectSet) bool { return s.Spec.Revision == 2 })]
-			if ready {
-				edit(t, ns, "second", makeReady)
-				await(t, second, "to be available", func(s *corev1alpha1.ObjectSet) error {
-					return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
-				})
-			} else {
-				edit(t, ns, "second", `{"metadata":{"finalizers":["example.com/hold"]}}`)
-			}
-			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-				d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("third", "v3"))}
-			})
-			awaitValue(t, ns, "third", "v3")
-			env.Journal(t).Rest(t, ns)
-			want := map[int64]corev1alpha1.ObjectSetLifecycleState{1: active, 2: archived, 3: active}
-			if ready {
-				want[2] = active
-				awaitValue(t, ns, "second", "v2")
-			} else if get(t, ns, "second").DeletionTimestamp == nil {
-				t.Error("the object of the failed revision is not deleted")
-			}
-			got := map[int64]corev1alpha1.ObjectSetLifecycleState{}
-			for _, s := range setsOf(t, ns) {
-				got[s.Spec.Revision] = s.Spec.LifecycleState
-			}
-			if !maps.Equal(got, want) {
-				t.Errorf("the revisions are %v, want %v", got, want)
-			}
-			awaitValue(t, ns, "serves", "v1")
-			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
-			if err := harness.HasCondition(dep, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable); err != nil {
-				t.Error(err)
-			}
-			if !ready {
-				edit(t, ns, "second", `{"metadata":{"finalizers":null}}`)
-				await(t, second, "to be archived", func(s *corev1alpha1.ObjectSet) error {
-					return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
-				})
-				absent(t, ns, "second")
-			}
-		})
-	}
-}
-
 // A revision is archived when no object is left that only it had: an object that a
 // foreign finalizer holds is not gone, and neither may objects of phases before it be
 // (invariant 6).
@@ -520,31 +456,6 @@ func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Obje
 	require.NoError(t, err)
 	secret.Namespace = ns
 	return secret
-}
-
-// TestNewProbesAwaitWhatTheyRead: records keep what probes read, and those of an earlier
-// revision's read nothing of what the next one's ask. A field that the records lack is
-// not one that the object lacks: the gate waits until they have it (invariant 1).
-func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := gated(ns, phase("one", configMap("one", "v1")))
-	env.Create(t, dep)
-	awaitValue(t, ns, "one", "v1")
-	edit(t, ns, "one", `{"data":{"ready":"true","broken":"yes"}}`)
-	awaitRollout(t, dep)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		probe := d.Spec.Template.Spec.AvailabilityProbes[0]
-		probe.Probes = []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "!has(self.data.broken)", Message: "broken"}}}
-		d.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{probe}
-		d.Spec.Template.Spec.Phases = append(d.Spec.Template.Spec.Phases, phase("two", configMap("two", "v1")))
-	})
-	await(t, dep, "to wait for the object", func(d *corev1alpha1.ObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "broken")
-	})
-	absent(t, ns, "two")
-	edit(t, ns, "one", `{"data":{"broken":null}}`)
-	awaitRollout(t, dep)
 }
 
 // Probes that take minutes delay neither the deletion of their package nor another

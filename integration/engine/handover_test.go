@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,46 +73,6 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}
 	}
-}
-
-// A lone set reports promptly which of its objects a successor has taken over.
-func TestLoneSetReportsWhatItHandedOver(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	var late []corev1alpha1.ObjectSetObject
-	var names []string
-	for i := range 10 {
-		names = append(names, fmt.Sprintf("late-%d", i))
-		late = append(late, configMap(names[i], "v1"))
-	}
-	first := set(ns, "shop-1", 1, phase("one", configMap("early", "v1")), phase("two", late...))
-	env.Create(t, first)
-	await(t, first, "to be available", available)
-	second := set(ns, "shop-2", 2, phase("one", configMap("early", "v1"), configMap("gate", "v1")), phase("two", late...))
-	second.Spec.Previous = []corev1alpha1.PreviousRevisionReference{{Name: first.Name}}
-	second.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
-	env.Create(t, second)
-	controls := func(names ...string) func(*corev1alpha1.ObjectSet) error {
-		return func(s *corev1alpha1.ObjectSet) error {
-			var got []string
-			for _, ref := range s.Status.ControllerOf {
-				got = append(got, ref.Name)
-			}
-			if !slices.Equal(got, names) {
-				return fmt.Errorf("it controls %v", got)
-			}
-			return harness.HasCondition(s, corev1alpha1.ConditionInTransition, metav1.ConditionTrue, corev1alpha1.ReasonInTransition)
-		}
-	}
-	await(t, first, "to have handed over early", controls(names...))
-	env.Settle(t, ns) // no other event reconciles the first set
-	for _, name := range []string{"early", "gate"} {
-		cm := get(t, ns, name)
-		before := cm.DeepCopy()
-		cm.Data["ready"] = "true"
-		patch(t, before, cm)
-	}
-	await(t, first, "to have handed over everything", controls())
 }
 
 // Deleting the successor does not take from a living predecessor what that one

@@ -147,40 +147,6 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	absent(t, ns, "kept")
 }
 
-// An install as an account takes the requests of one without, a look at the account, and one question about its rights.
-func TestRequestsOfAnInstallAsAnAccount(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	account(t, ns, "deployer", allVerbs...)
-	start := env.Journal(t)
-	count := func(name, by string) (counts map[string]int) {
-		j := env.Journal(t)
-		dep := deployment(ns, phase("one", configMap(name+"-a", "v1"), configMap(name+"-b", "v1")), phase("two", configMap(name+"-c", "v1")))
-		dep.Name = name
-		install(t, as(dep, by))
-		env.Settle(t, ns)
-		counts = map[string]int{}
-		for _, e := range j.Requests(t, ns, sandbox.Not(sandbox.ByResource("events.events.k8s.io", "objectsets.package-operator.run", "objectdeployments.package-operator.run"))) {
-			counts[e.Verb+" "+e.Object.Resource]++
-		}
-		return counts
-	}
-	without, with := count("without", ""), count("with", "deployer")
-	if with["get serviceaccounts"] != 1 {
-		t.Errorf("the account was looked for %d times", with["get serviceaccounts"])
-	}
-	delete(with, "get serviceaccounts")
-	asked, err := start.Since(t.Context(), start.From, sandbox.ByResource("selfsubjectrulesreviews.authorization.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io"),
-		func(e sandbox.Entry) bool { return e.ImpersonatedUser == user(ns, "deployer") })
-	require.NoError(t, err)
-	if len(asked) != 1 {
-		t.Errorf("not one question about rights:%s", harness.Lines(asked))
-	}
-	if fmt.Sprint(with) != fmt.Sprint(without) {
-		t.Errorf("an install as an account takes %v, without %v", with, without)
-	}
-}
-
 // The account does not exist, though rights are bound to its name: nothing is written, the
 // status names it, and the rollout goes on by itself once it is there.
 func TestMissingAccount(t *testing.T) {

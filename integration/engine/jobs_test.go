@@ -3,12 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
-	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -100,28 +98,6 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 	awaitJob(t, ns, "migrate", migrate.UID)
 }
 
-// A completed Job that was deleted is reported while another object blocks.
-func TestDeletedJobIsReportedWhileBlocked(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := deployment(ns, phase("one", job(ns, "migrate", "a"), configMap("slow", "v1")))
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe, readyProbe}
-	env.Create(t, dep)
-	migrate := awaitJob(t, ns, "migrate", "")
-	finish(t, migrate, batchv1.JobComplete)
-	remove(t, migrate)
-	await(t, dep, "to report the Job", func(d *corev1alpha1.ObjectDeployment) error {
-		c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionProgressing)
-		switch {
-		case c == nil || !strings.Contains(c.Message, "slow: not ready yet") || !strings.Contains(c.Message, "Completed earlier: batch Job "+ns+"/migrate"):
-			return fmt.Errorf("it says %+v", c)
-		case len(d.Status.Phases) != 1 || d.Status.Phases[0].Ready != 1 || len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "slow":
-			return fmt.Errorf("its phases are %+v, blocking is %+v", d.Status.Phases, d.Status.Blocking)
-		}
-		return nil
-	})
-}
-
 // A completed Job runs again in a recreated namespace, also one that is not part of the
 // package.
 func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
@@ -154,17 +130,4 @@ func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
 	env.WaitGone(t, patience, was)
 	require.NoError(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	awaitJob(t, ns, "migrate", migrate.UID)
-}
-
-// A set that stands alone has nowhere to record Jobs: one that is gone is made
-// again, as any other object.
-func TestLoneSetRunsJobsAgain(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	alone := set(ns, "alone", 1, phase("one", job(ns, "migrate", "a")))
-	env.Create(t, alone)
-	first := awaitJob(t, ns, "migrate", "")
-	finish(t, first, batchv1.JobComplete)
-	remove(t, first)
-	awaitJob(t, ns, "migrate", first.UID)
 }

@@ -50,22 +50,3 @@ func TestPauseStopsWrites(t *testing.T) {
 		t.Error("the resumed deployment still reports Paused")
 	}
 }
-
-// A single revision is paused by its lifecycle state.
-func TestPausedSetWritesNothing(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	alone := set(ns, "alone", 1, phase("one", configMap("object", "v1")))
-	alone.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused
-	j := env.Journal(t)
-	env.Create(t, alone)
-	await(t, alone, "to be paused", func(s *corev1alpha1.ObjectSet) error {
-		return harness.HasCondition(s, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
-	})
-	j.Rest(t, ns)
-	absent(t, ns, "object")
-	before := alone.DeepCopy()
-	alone.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive
-	patch(t, before, alone)
-	awaitValue(t, ns, "object", "v1")
-}

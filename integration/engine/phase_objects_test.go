@@ -209,29 +209,6 @@ func TestPhaseObjectProblems(t *testing.T) {
 	}
 }
 
-// An ObjectSetPhase of a class that no manager here runs is left alone.
-func TestPhaseObjectOfAnotherClass(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	j := env.Journal(t)
-	for name, labels := range map[string]map[string]string{"none": nil, "other": {corev1alpha1.PhaseClassLabel: "hosted-cluster"}} {
-		p := phaseObject(ns, name, 1, configMap(name, "v1"))
-		p.Labels = labels
-		env.Create(t, p)
-	}
-	mine := phaseObject(ns, "mine", 1, configMap("mine", "v1"))
-	env.Create(t, mine)
-	await(t, mine, "to be available", phaseAvailable)
-	j.Rest(t, ns)
-	absent(t, ns, "none")
-	absent(t, ns, "other")
-	for _, name := range []string{"none", "other"} {
-		if about := j.Requests(t, ns, named(name)); len(about) > 0 {
-			t.Errorf("%s:%s", name, harness.Lines(about))
-		}
-	}
-}
-
 // A ClusterObjectSetPhase has objects of any scope and namespace. One without objects is
 // available.
 func TestClusterPhaseObject(t *testing.T) {

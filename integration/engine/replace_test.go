@@ -8,10 +8,8 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -25,8 +23,6 @@ func leaving(o *corev1alpha1.ObjectSetObject) {
 }
 
 func TestFieldsOfAnEarlierEngineLeave(t *testing.T) { adoptedFieldsLeave(t, "package-operator") }
-
-func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) { adoptedFieldsLeave(t, "kubectl-create") }
 
 // adoptedFieldsLeave checks that an adopted object loses the fields of its former manager
 // that the template lacks, at once or when a later one drops them; fields of others stay.
@@ -93,30 +89,6 @@ func TestFieldsLeaveUnderAPolicy(t *testing.T) {
 	awaitRollout(t, dep)
 	if is := get(t, ns, "object"); is.Data["value"] != "v2" || is.Data["leaves"] != "" {
 		t.Errorf("after a field left the template the object has %v", is.Data)
-	}
-}
-
-// A field that admission sets at a creation only belongs to no manager, and stays when other fields change.
-func TestFieldsOfAdmissionStay(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	class := &networkingv1.IngressClass{
-		ObjectMeta: metav1.ObjectMeta{Name: ns, Annotations: map[string]string{networkingv1.AnnotationIsDefaultIngressClass: "true"}},
-		Spec:       networkingv1.IngressClassSpec{Controller: "example.com/controller"},
-	}
-	env.Create(t, class)
-	ingress := func(backend, more string) corev1alpha1.ObjectSetObject {
-		return raw(fmt.Sprintf(`{"apiVersion":"networking.k8s.io/v1","kind":"Ingress","metadata":{"name":"web"},"spec":{"defaultBackend":{"service":{"name":%q,"port":{"number":80}}}%s}}`, backend, more))
-	}
-	dep := install(t, deployment(ns, phase("one", ingress("a", ""))))
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases[0].Objects[0] = ingress("b", `,"tls":[{"hosts":["a.example.com"]}]`)
-	})
-	awaitRollout(t, dep)
-	is := &networkingv1.Ingress{}
-	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "web"}, is))
-	if len(is.Spec.TLS) != 1 || is.Spec.DefaultBackend.Service.Name != "b" || ptr.Deref(is.Spec.IngressClassName, "") != ns {
-		t.Errorf("the Ingress has %+v", is.Spec)
 	}
 }
 
