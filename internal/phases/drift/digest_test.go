@@ -3,7 +3,6 @@ package drift
 import (
 	"encoding/hex"
 	"math"
-	"strings"
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -62,27 +61,6 @@ func TestDigestTypes(t *testing.T) {
 			t.Errorf("%#v and %#v have the same digest", value, other)
 		}
 		seen[digest] = value
-	}
-}
-
-func TestDigestPanicsWithoutJSON(t *testing.T) {
-	t.Parallel()
-	defer func() {
-		if recover() == nil {
-			t.Error("a channel has a digest")
-		}
-	}()
-	Digest(make(chan int))
-}
-
-func TestHash(t *testing.T) {
-	t.Parallel()
-	hash := Hash(map[string]any{"a": "b"})
-	if len(hash) != 10 || strings.Trim(hash, "bcdfghjklmnpqrstvwxz2456789") != "" {
-		t.Errorf("Hash = %q, want 10 characters of the safe alphabet", hash)
-	}
-	if hash == Hash(map[string]any{"a": "c"}) {
-		t.Error("different values have the same hash")
 	}
 }
 

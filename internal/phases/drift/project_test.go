@@ -197,30 +197,6 @@ func TestProjectDeployment(t *testing.T) {
 	}
 }
 
-func TestProjectService(t *testing.T) {
-	t.Parallel()
-	c := newCluster(t, "api__v1.json", schema.GroupVersionKind{Version: "v1", Kind: "Service"})
-	const service = `{metadata: {name: a}, spec: {selector: {app: web}, ports: [{port: 80, targetPort: http}, {port: 80, protocol: UDP, targetPort: dns}]}}`
-	template := c.object(service).Object
-	c.apply("package-operator", service)
-	c.update("apiserver", func(obj map[string]any) {
-		fieldsAt(t, obj, "spec", "ports", 0)["protocol"] = "TCP"
-		fieldsAt(t, obj, "spec")["clusterIP"] = "10.0.0.1"
-	})
-	before := Project(apinames.Default, template, c.live().Object, c.known())
-	if !Matches(apinames.Default, template, c.live().Object, c.known()) {
-		t.Error("the content just applied does not match")
-	}
-	c.update("cloud", func(obj map[string]any) { fieldsAt(t, obj, "spec", "ports", 1)["nodePort"] = int64(30000) })
-	if Project(apinames.Default, template, c.live().Object, c.known()) != before {
-		t.Error("a node port is drift")
-	}
-	c.update("other", func(obj map[string]any) { fieldsAt(t, obj, "spec", "selector")["extra"] = "x" })
-	if Project(apinames.Default, template, c.live().Object, c.known()) == before || Matches(apinames.Default, template, c.live().Object, c.known()) {
-		t.Error("a key added to the selector is no drift")
-	}
-}
-
 // TestProjectWithoutListTypes is about objects whose managedFields were taken off.
 func TestProjectWithoutListTypes(t *testing.T) {
 	t.Parallel()
