@@ -10,7 +10,7 @@ import (
 // admit reports whether the Package is admitted by a queue; if so, end has to be called. Else it is reconciled again once it is.
 func (s *reconciliation) admit(to *queueing.Requests[types.NamespacedName]) (end func(), ok bool) {
 	key := keyOf(s.pkg)
-	if end, ok = to.Begin(key.Namespace, key); !ok {
+	if end, ok = to.Start(key.Namespace, key); !ok {
 		s.waits = to
 	}
 	return end, ok

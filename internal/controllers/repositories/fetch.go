@@ -39,7 +39,7 @@ func (s *reconciliation) startFetch(v *view) {
 		}
 	}
 	st.began = s.now
-	s.queueFetch(s.memory.Begin(s.life, &st.attempt, a), j, st, a)
+	s.queueFetch(s.memory.Start(s.life, &st.attempt, a), j, st, a)
 }
 
 // knownOf returns the validator of the known content. Where the condition Verified is not True, the image is verified again, though it

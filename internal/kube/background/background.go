@@ -17,12 +17,11 @@ import (
 
 // Attempt is work for one owner.
 type Attempt[In, Out any] struct {
-	// In identifies the input of the attempt, and RetryValue is that of the owner at the start.
+	// In identifies the input of the attempt. RetryValue is the owner's retry annotation at the start.
 	In         In
 	RetryValue string
 	Started    time.Time
-	// Done means that it has ended, with Err or without. Out is its outcome as far as it
-	// is known.
+	// Done means that it has ended, with or without Err. Out is its outcome so far.
 	Done bool
 	Out  Out
 	Err  error
@@ -47,10 +46,11 @@ func (a *Attempt[In, Out]) RetryAfter(now time.Time, least, most time.Duration) 
 
 const longestBusy = time.Hour // for which a server can keep requests away
 
-// Attempts keeps the attempts of all owners, of which each has a pointer that the lock guards. The zero value is ready.
+// Attempts keeps the attempts of all owners. Each owner has a pointer to its attempt, guarded by the lock. The zero value is
+// ready to use.
 type Attempts[In, Out any] struct {
 	sync.Mutex
-	// Changed is called with the lock where an attempt takes the place of another; both may be nil, and so may Changed.
+	// Changed is called under the lock if an attempt replaces another. Both attempts can be nil, as can Changed.
 	Changed func(before, after *Attempt[In, Out])
 }
 
@@ -61,15 +61,15 @@ func (b *Attempts[In, Out]) Of(at **Attempt[In, Out]) *Attempt[In, Out] {
 	return *at
 }
 
-// Begin cancels the attempt of an owner, puts another one in its place, and returns the context of that.
-func (b *Attempts[In, Out]) Begin(life context.Context, at **Attempt[In, Out], a *Attempt[In, Out]) context.Context {
+// Start replaces the attempt of an owner, cancels the old one, and returns the context of the new one.
+func (b *Attempts[In, Out]) Start(life context.Context, at **Attempt[In, Out], a *Attempt[In, Out]) context.Context {
 	ctx, cancel := context.WithCancel(life)
 	a.cancel = cancel
 	b.Set(at, a)
 	return ctx
 }
 
-// Set cancels the attempt of an owner, and puts another one in its place, or none.
+// Set cancels the attempt of an owner and replaces it; a nil attempt removes it.
 func (b *Attempts[In, Out]) Set(at **Attempt[In, Out], a *Attempt[In, Out]) {
 	b.Lock()
 	defer b.Unlock()
@@ -107,13 +107,13 @@ type Job struct {
 	Owner client.Object
 	// Host names the queue: jobs of one host wait for each other.
 	Host string
-	// Doing is what goes on, for errors.
+	// Doing describes the work in errors.
 	Doing string
-	// Await returns when the work may begin, and false where it is not needed any more; it may be nil.
+	// Await blocks until the work can start, and returns false if it is no longer needed. It can be nil.
 	Await func(context.Context) bool
 }
 
-// Run does work when the queue of its host has capacity, and calls end with what it returned. Neither is done where ctx has
+// Run does the work once the queue of its host has capacity, and calls end with the result. It does neither if ctx has
 // ended by then.
 func Run[Out any](ctx context.Context, hosts *queueing.Keyed, j Job, work func(context.Context) (Out, error), end func(Out, error)) {
 	hosts.Run(j.Host, j.Owner.GetNamespace(), func() {

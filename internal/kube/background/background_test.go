@@ -57,8 +57,8 @@ func TestAttempts(t *testing.T) {
 	}
 	all := &Attempts[string, int]{Changed: func(before, after *attempt) { changes = append(changes, name(before)+" to "+name(after)) }}
 	first, second := &attempt{In: "first"}, &attempt{In: "second"}
-	one := all.Begin(t.Context(), &at, first)
-	two := all.Begin(t.Context(), &at, second)
+	one := all.Start(t.Context(), &at, first)
+	two := all.Start(t.Context(), &at, second)
 	if one.Err() == nil || two.Err() != nil || all.Of(&at) != second {
 		t.Errorf("the first one: %v, the second one: %v, of the owner: %+v", one.Err(), two.Err(), all.Of(&at))
 	}

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits of metav1.Condition, which conditions of other kinds may exceed. The API server
-// rejects a whole status for one invalid condition.
+// Limits of metav1.Condition. Conditions of other kinds can exceed them, and the API server rejects a whole status for one
+// invalid condition.
 const (
 	maxReason = 1024
 	maxType   = 316
@@ -24,7 +24,7 @@ var (
 // empty text Unknown.
 func Reason(text string) string {
 	if text == "" {
-		return "Unknown" // the schema asks for one
+		return "Unknown" // the schema requires a reason
 	}
 	text = noReason.ReplaceAllString(text[:min(len(text), 4*maxReason)], "_")
 	if first := text[0]; first < 'A' || first > 'Z' && first < 'a' || first > 'z' {
@@ -43,7 +43,7 @@ func Foreign(typ, status, reason, message string) metav1.Condition {
 	case strings.EqualFold(status, string(metav1.ConditionFalse)):
 		c.Status = metav1.ConditionFalse
 	case !strings.EqualFold(status, string(metav1.ConditionUnknown)):
-		c.Message = strings.TrimSpace(fmt.Sprintf("The object says %.64q, which is neither True nor False. %s", status, message))
+		c.Message = strings.TrimSpace(fmt.Sprintf("The object has the status %.64q, which is neither True nor False. %s", status, message))
 	}
 	c.Message = Message(c.Message)
 	return c

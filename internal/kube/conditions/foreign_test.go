@@ -47,8 +47,8 @@ func TestForeign(t *testing.T) {
 		says   string
 	}{
 		"True": {"True", "well"}, "true": {"True", "well"}, "FALSE": {"False", "well"}, "Unknown": {"Unknown", "well"},
-		"yes": {"Unknown", `The object says "yes", which is neither True nor False. well`},
-		"":    {"Unknown", `The object says "", which is neither True nor False. well`},
+		"yes": {"Unknown", `The object has the status "yes", which is neither True nor False. well`},
+		"":    {"Unknown", `The object has the status "", which is neither True nor False. well`},
 	} {
 		got := conditions.Foreign("example.com/Ready", given, "Fine", "well")
 		if got.Status != want.status || got.Message != want.says || got.Reason != "Fine" {

@@ -12,7 +12,7 @@ import (
 // ellipsis ends a message that was cut.
 const ellipsis = " … (cut)"
 
-// Message returns text as a condition may carry it: valid UTF-8 of at most
+// Message returns text in a form that a condition can carry: valid UTF-8 of at most
 // limits.MessageBytes, with every character escaped that could move a terminal's
 // cursor or turn its text around. Line breaks and tabs stay.
 func Message(text string) string {
@@ -39,7 +39,7 @@ func escape(text string) string {
 	for i, r := range text {
 		switch {
 		case r == utf8.RuneError:
-			// Either a replacement character or a byte that is no UTF-8.
+			// Either a replacement character or an invalid byte of UTF-8.
 			if _, size := utf8.DecodeRuneInString(text[i:]); size == 1 {
 				fmt.Fprintf(&out, `\x%02x`, text[i])
 				continue

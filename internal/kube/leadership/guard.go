@@ -11,15 +11,14 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ErrNotLeading is the cause of the error of a request that a Guard refused.
-// Nothing was sent.
+// ErrNotLeading is the cause of the error if a Guard refused a request. The request was not sent.
 var ErrNotLeading = errors.New("not sent: this manager does not hold the leader lease, or could not renew it in time")
 
-// ErrRestored is why a process has to end whose cluster went back to an earlier
-// state: what its caches hold may never have happened.
+// ErrRestored ends the process if the cluster went back to an earlier state: its caches can hold states that never
+// happened.
 var ErrRestored = errors.New("the leader lease holds an earlier state than before: the cluster was restored from a backup, and everything has to be read again")
 
-// Guard reports whether this process may write.
+// Guard reports whether this process is allowed to write.
 type Guard struct {
 	clock  clock.PassiveClock
 	always bool
@@ -72,7 +71,7 @@ type transport struct {
 	next  http.RoundTripper
 }
 
-// RoundTrip sends the request where that is allowed.
+// RoundTrip sends the request if it is allowed.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if reads(req.Method) || t.guard.Valid() {
 		return t.next.RoundTrip(req)

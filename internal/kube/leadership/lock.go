@@ -20,8 +20,8 @@ import (
 // guard informed. It is meant for controller-runtime's
 // LeaderElectionResourceLockInterface, with the times of package limits and
 // LeaderElectionReleaseOnCancel. The configuration must not be wrapped by the
-// guard. restored is called with ErrRestored, at most once, where the Lease shows
-// that the cluster went back to an earlier state: the process has to end.
+// guard. restored is called with ErrRestored, at most once, if the Lease shows
+// that the cluster went back to an earlier state. The process then has to end.
 func NewLock(config *rest.Config, namespace, name string, guard *Guard, restored func(error)) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -49,7 +49,7 @@ type lock struct {
 	resourcelock.Interface
 	guard    *Guard
 	restored func(error)
-	// known is what the Lease held last, nil before the first answer.
+	// known is the last record of the Lease, nil before the first answer.
 	known *resourcelock.LeaderElectionRecord
 	// lost is set once the Lease went back.
 	lost bool
@@ -89,9 +89,8 @@ func (l *lock) announce(ctx context.Context, holder string) {
 	}
 }
 
-// wentBack reports whether a Lease holds what it held before the known state. A
-// holder renews to later times only, by its own clock, and each change of the
-// holder is counted.
+// wentBack reports whether a Lease has a record from before the known one. A holder only
+// ever renews to a later time of its own clock, and the Lease counts changes of the holder.
 func wentBack(known, now *resourcelock.LeaderElectionRecord) bool {
 	// The API keeps microseconds.
 	renewed := known.RenewTime.Truncate(time.Microsecond)
@@ -118,14 +117,14 @@ func (l *lock) write(
 	}
 	ours := record.HolderIdentity == l.Identity()
 	if !ours {
-		// Released: nothing may be written from before the request leaves.
+		// Released: no write is allowed once the request is on its way.
 		l.guard.drop()
 	}
 	// Others count the lease from when the server has it, which is later.
 	sent := l.guard.clock.Now()
 	if err := send(ctx, record); err != nil {
-		// Nothing is written until a renewal succeeds: after an outage, the first
-		// thing to know is whether the cluster is still the one that the caches show.
+		// No write is allowed until a renewal succeeds: after an outage, the process
+		// has to learn first whether the caches still show this cluster.
 		l.guard.drop()
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	testclock "k8s.io/utils/clock/testing"
 )
 
-// stored is a Lease of which the test says what it holds.
+// stored is a Lease whose record the test sets.
 type stored struct {
 	lease
 	record resourcelock.LeaderElectionRecord
@@ -38,8 +38,8 @@ func TestRestored(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		// before is what the Lease held, ours by a renewal, another's by a read; now
-		// is what it holds then.
+		// before is the earlier record, known by a renewal of ours or by a read of
+		// another's; now is the later one.
 		before, now resourcelock.LeaderElectionRecord
 		want        bool
 	}{

@@ -20,8 +20,8 @@ func namesOf(labels []label) []string {
 	return names
 }
 
-// combinations calls f with each combination of values. The series are there from the start: of one that comes with its first
-// value Prometheus sees no increase.
+// combinations calls f with each combination of values. All series exist from the start, because Prometheus sees no increase
+// in a series that appears with its first value.
 func combinations(labels []label, f func(values ...string)) {
 	if len(labels) == 0 {
 		f()
@@ -48,7 +48,7 @@ func newCounters(name, help string, labels ...label) Counters {
 	return c
 }
 
-// Add counts one event. The values of labels are among those of the table.
+// Add counts one event. The table lists the valid values of labels.
 func (c Counters) Add(labels ...string) { c.vec.WithLabelValues(labels...).Inc() }
 
 // Histogram counts durations.

@@ -11,13 +11,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Stability says what may become of a metric.
+// Stability is the promise about later versions of a metric.
 type Stability string
 
 const (
-	// Stable is a name that goes after two minor versions of notice.
+	// Stable metrics are removed only after two minor versions of notice.
 	Stable Stability = "stable"
-	// Alpha is a name or a label that may change in any minor version.
+	// Alpha metrics can change name and labels in any minor version.
 	Alpha Stability = "alpha"
 )
 
@@ -25,7 +25,7 @@ const (
 type Metric struct {
 	Name, Help string
 	Type       prometheus.ValueType
-	// Histogram means that it is one, whatever Type says.
+	// Histogram makes it a histogram and overrides Type.
 	Histogram bool
 	Labels    []string
 	Stability Stability

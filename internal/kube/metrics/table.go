@@ -5,7 +5,7 @@ const (
 	labelNamespace = "pko_namespace"
 )
 
-// Of each package, collected from the cache of Packages.
+// Metrics per package, collected from the cache of Packages.
 var (
 	PackageAvailability = gauge("package_operator_package_availability",
 		"Whether the package is available: 0 no, 1 yes, 2 not known.", labelName, labelNamespace, "image")
@@ -18,17 +18,17 @@ var (
 	PackageLoads = counter("lockstep_package_loads_total",
 		"How often this process pulled and rendered the package.", labelName, labelNamespace)
 	PackageSummary = gauge("lockstep_package_summary",
-		"1 for the present state of the package, in the word that `kubectl package status -o json` has as summary; version is that of the revision in charge.",
+		"1 for the present state of the package, which is the summary of `kubectl package status -o json`; version belongs to the revision in charge.",
 		labelName, labelNamespace, "summary", "version")
 	PackageBlockedSince = gauge("lockstep_package_blocked_since_seconds",
-		"Since when the package is not as its spec demands, in seconds since 1970, while something blocks it: phase is that of the first object that does, reason that of the condition that says why.",
+		"Since when the package is not as its spec demands, in seconds since 1970, while something blocks it: phase is the phase of the first blocking object, reason the reason of the condition that explains it.",
 		labelName, labelNamespace, "phase", "reason")
 	PackageDeletingSince = gauge("lockstep_package_deleting_since_seconds",
-		"Since when the package is being deleted, in seconds since 1970; phase is that of the first object that is waited for, reason says what the deletion waits for.",
+		"Since when the package is being deleted, in seconds since 1970; phase is the phase of the first object that the deletion waits for, reason explains the wait.",
 		labelName, labelNamespace, "phase", "reason")
 )
 
-// Of all packages.
+// Metrics of all packages together.
 var (
 	Packages = gauge("lockstep_packages",
 		"Number of packages in each state, in the words of lockstep_package_summary.", "summary")
@@ -38,7 +38,7 @@ var (
 		"Number of dependencies of packages that are satisfied, are waited for, and are not satisfied.", "state").alpha()
 )
 
-// Of the eleven latest revisions of a package, and of sets that stand alone.
+// Metrics of the eleven latest revisions of a package, and of sets without a package.
 var (
 	SetCreated = gauge("package_operator_object_set_created_timestamp_seconds",
 		"When the revision was created, in seconds since 1970: of the eleven latest of each package, history included.", labelName, labelNamespace, "pko_package_instance")
@@ -46,15 +46,15 @@ var (
 		"When the revision was rolled out, in seconds since 1970.", labelName, labelNamespace, "pko_package_instance", "image")
 )
 
-// Of the watches of managed objects.
+// Metrics of the watches of managed objects.
 var (
 	CacheInformers = gauge("package_operator_managed_cache_informers_total",
-		"Number of kinds of managed objects that are watched. The watches are those of all owners, so that owner is empty.", "owner")
+		"Number of kinds of managed objects that are watched. All owners share the watches, so owner is empty.", "owner")
 	CacheObjects = gauge("package_operator_managed_cache_objects_total",
-		"Number of managed objects of a kind that are remembered. The records are those of all owners, so that owner is empty.", "owner", "gvk")
+		"Number of managed objects of a kind that are remembered. All owners share the records, so owner is empty.", "owner", "gvk")
 )
 
-// Of templates and repositories.
+// Metrics of templates and repositories.
 var (
 	TemplateRenders = counter("lockstep_objecttemplate_renders_total",
 		"How often this process rendered the template.", labelName, labelNamespace)
@@ -67,21 +67,21 @@ var (
 	RepositoryFetches = counter("lockstep_repository_fetches_total",
 		"How often this process fetched the repository: with new content (modified), unmodified, or failed.", "repository", "repository_namespace", "outcome")
 	Repositories = gauge("lockstep_repositories",
-		"Number of repositories that are ready, that failed, and of which neither is known.", "state")
+		"Number of repositories that are ready, that failed, and whose state is not known.", "state")
 )
 
-// Of the process.
+// Metrics of the process.
 var (
 	BuildInfo = gauge("lockstep_build_info", "The version of the manager, and of Go; always 1.", "version", "go_version")
 	Leader    = gauge("lockstep_leader", "Whether this process leads: 1 yes, 0 no.")
 	Policy    = gauge("lockstep_deletion_policy_present",
-		"Whether deletion in the foreground is refused, as the order of teardown needs: 1 yes, 0 no. The leader alone looks.")
+		"Whether deletion in the foreground is refused, as the order of teardown needs: 1 yes, 0 no. Only the leader checks.")
 )
 
-// Counted where it happens, since this process started.
+// Events since the start of this process.
 var (
 	Writes = newCounters("lockstep_writes_total",
-		"Writes to managed objects that were performed or failed, by what they were for; a correction puts back what others changed.",
+		"Writes to managed objects that were performed or failed, by their purpose; a correction reverts a change by another writer.",
 		label{"action", []string{"create", "change", "adopt", "correct", "relabel", "recreate", "delete", "release", "retain"}},
 		label{"outcome", []string{"performed", "failed"}})
 	Fights = newCounters("lockstep_fights_total",

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// TrimFields drops the managed fields of an object. Of a Package the entry stays that wrote the spec last, without its fields: it says
-// by what and when.
+// TrimFields drops the managed fields of an object. A Package keeps the entry of the last writer of the spec, without its
+// fields: it shows who wrote the spec and when.
 func TrimFields(object metav1.Object) {
 	entries := object.GetManagedFields()
 	if len(entries) == 0 {

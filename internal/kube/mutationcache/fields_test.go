@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Of a Package it stays known what wrote the spec last, also where it is trimmed again.
+// A Package keeps the last writer of its spec, also if it is trimmed again.
 func TestTrimFields(t *testing.T) {
 	t.Parallel()
 	at := func(second int64) *metav1.Time { return &metav1.Time{Time: time.Unix(second, 0)} }

@@ -16,7 +16,7 @@ import (
 // reducedAnnotation is on reduced objects, in the caches alone.
 const reducedAnnotation = "lockstep.run/reduced"
 
-// Reduced reports whether an object has lost what Reduce drops: it is read from the API server by whoever needs that.
+// Reduced reports whether Reduce dropped fields of an object. A caller that needs them reads the object from the API server.
 func Reduced(object metav1.Object) bool { return object.GetAnnotations()[reducedAnnotation] != "" }
 
 // Bulk returns how many bytes of an object Reduce drops.
@@ -49,7 +49,7 @@ func Bulk(object metav1.Object) (bytes int64) {
 	return bytes
 }
 
-// keptAnnotations is how many bytes the annotations of the engine have at most that a reduced object keeps.
+// keptAnnotations bounds the bytes of the engine's annotations that a reduced object keeps.
 const keptAnnotations = 8 << 10
 
 // Reduce drops texts of any length that users write into Packages and repositories, and that no decision about others reads. The

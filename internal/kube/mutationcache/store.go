@@ -25,13 +25,13 @@ import (
 // limits.FreshRemembered. The zero Store is empty and ready for use. It is safe for
 // concurrent use.
 type Store struct {
-	// Now is the clock; time.Now where it is nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
 	swept   time.Time
-	// orphaned are the objects of which a state was observed that is Orphaned.
+	// orphaned are the objects that were observed in a state that is Orphaned.
 	orphaned sets.Set[types.UID]
 }
 
@@ -49,7 +49,7 @@ func NewStore() *Store { return &Store{} }
 // Put keeps the response to an update or patch.
 func (s *Store) Put(object client.Object) { s.put(object, "") }
 
-// Patch sends what differs from before in one merge patch with an optimistic lock, and keeps the response.
+// Patch sends the difference to before in one merge patch with an optimistic lock, and keeps the response.
 func (s *Store) Patch(ctx context.Context, c client.Client, before, object client.Object) error {
 	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
@@ -96,9 +96,9 @@ func (s *Store) set(uid types.UID, e *entry) {
 	s.entries[uid] = e
 }
 
-// Latest returns the newer one of a cached object and the response to a write of it, or
-// nil where the object was deleted: check that before a type assertion. The result may
-// be changed if cached may.
+// Latest returns a cached object or the response to a write of it, whichever is newer. It
+// returns nil if the object was deleted: check that before a type assertion. Callers can
+// change the result if they can change cached.
 func (s *Store) Latest(cached client.Object) client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +114,7 @@ func (s *Store) Latest(cached client.Object) client.Object {
 	return cached
 }
 
-// overtakes reports whether an entry is newer than the cached object, and drops it where
+// overtakes reports whether an entry is newer than the cached object, and drops the entry if
 // it is not. s.mu is held.
 func (s *Store) overtakes(e *entry, cached client.Object) bool {
 	if newer(e.object, cached) {
@@ -126,8 +126,8 @@ func (s *Store) overtakes(e *entry, cached client.Object) bool {
 }
 
 // Contains reports whether the response to a write of an object is in this state or a
-// later one. It may be false for a write of this process too: an event may overtake the
-// response, and a response may be lost.
+// later one. It can be false for a write of this process too: an event can overtake the
+// response, and a response can be lost.
 func (s *Store) Contains(observed client.Object) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *Store) Created(owner string) []client.Object {
 	return objects
 }
 
-// Forget drops the objects that were created for an owner that does not exist any more.
+// Forget drops the objects that were created for an owner that no longer exists.
 func (s *Store) Forget(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,8 +211,8 @@ func (s *Store) has(uid types.UID) bool {
 	return s.entries[uid] != nil
 }
 
-// Observed drops what the cache has, after limits.FreshShown: a reconcile may have read
-// the cache just before.
+// Observed drops an entry that the cache has, after limits.FreshShown: a reconcile might have
+// read the cache just before.
 func (s *Store) Observed(object client.Object) {
 	s.noteOrphaned(object)
 	panics.After(limits.FreshShown, "dropping what the cache has", func() {
@@ -237,9 +237,9 @@ func (s *Store) drop(object any) {
 	}
 }
 
-// Orphaned reports whether an object was observed that was being deleted with its dependents
-// orphaned: a cache may show only the state after the garbage collector was done with that,
-// and it may have missed a dependent.
+// Orphaned reports whether an object was ever observed while it was being deleted with its
+// dependents orphaned. A cache might show only the state after the garbage collector was done,
+// and the collector might have missed a dependent.
 func (s *Store) Orphaned(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,8 +279,7 @@ func (s *Store) now() time.Time {
 	return time.Now()
 }
 
-// newer reports whether a's state is later than b's; false where they cannot be
-// compared.
+// newer reports whether a's state is later than b's; false if they cannot be compared.
 func newer(a, b client.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
 	return err == nil && order > 0

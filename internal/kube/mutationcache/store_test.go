@@ -22,7 +22,7 @@ func object(uid, version string) client.Object {
 	return set
 }
 
-// describe names objects as uid@version; a nil one is gone.
+// describe names objects as uid@version; a nil one was deleted.
 func describe(objects ...client.Object) []string {
 	var names []string
 	for _, o := range objects {
@@ -214,7 +214,7 @@ func TestContains(t *testing.T) {
 	}
 }
 
-// TestObserved: a reader of the cache has time to call Latest, and nothing is kept after that.
+// TestObserved: a reader of the cache has time to call Latest; after that the store is empty.
 func TestObserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,8 +236,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestOrphaned: an observed orphaning deletion is known after the garbage collector has
-// finished it, and until the object is gone.
+// TestOrphaned: an observed orphaning deletion stays known after the garbage collector has
+// finished it, until the object is deleted.
 func TestOrphaned(t *testing.T) {
 	t.Parallel()
 	set := func(deleted bool, finalizers ...string) client.Object {

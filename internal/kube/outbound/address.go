@@ -8,7 +8,7 @@ import (
 // Address is an IP address that is about to be dialled, after the resolution of names.
 type Address struct{ netip.Addr }
 
-// ParseAddrPort reads an address with a port. IPv4 addresses in the forms of IPv6 are those that they lead to.
+// ParseAddrPort reads an address with a port. IPv4 addresses in IPv6 form become IPv4 addresses.
 func ParseAddrPort(hostport string) (Address, error) {
 	at, err := netip.ParseAddrPort(hostport)
 	if err != nil {
@@ -17,7 +17,7 @@ func ParseAddrPort(hostport string) (Address, error) {
 	return Of(at.Addr()), nil
 }
 
-// Of returns the address that packets to ip reach, where one form of ip means one address.
+// Of returns the address that packets to ip reach if ip has one meaning.
 func Of(ip netip.Addr) Address {
 	ip = ip.WithZone("").Unmap()
 	switch {
@@ -30,7 +30,7 @@ func Of(ip netip.Addr) Address {
 }
 
 var (
-	// nat64 translates IPv4 addresses (RFC 6052), and localNAT64 those of a site, with prefixes of any length (RFC 8215).
+	// nat64 translates IPv4 addresses (RFC 6052); localNAT64 translates a site's, with prefixes of any length (RFC 8215).
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 	// sixToFour tunnels to IPv4 addresses (RFC 3056).
@@ -40,7 +40,7 @@ var (
 	// thisNetwork is the host itself on Linux (RFC 1122).
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.MustParseAddr("255.255.255.255")
-	// private are networks beside those of RFC 1918 that are not routed on the internet, and that clouds use for pods.
+	// private are networks in addition to RFC 1918 that are not routed on the internet, and that clouds use for pods.
 	private = []netip.Prefix{
 		netip.MustParsePrefix("100.64.0.0/10"),   // of providers (RFC 6598)
 		netip.MustParsePrefix("192.0.0.0/24"),    // of protocols (RFC 6890)
@@ -73,8 +73,8 @@ func embedded(ip netip.Addr, at ...int) netip.Addr {
 	return netip.AddrFrom4(found)
 }
 
-// meanings returns what the address may lead to. Of a prefix of local NAT64 the length is not known: each that makes
-// sense counts.
+// meanings returns the addresses that the address can lead to. The length of a prefix of local NAT64 is not known, so every
+// valid length counts.
 func (a Address) meanings() []netip.Addr {
 	if !localNAT64.Contains(a.Addr) {
 		return []netip.Addr{a.Addr}
@@ -91,8 +91,8 @@ func (a Address) meanings() []netip.Addr {
 	return found
 }
 
-// IsServer reports whether a server elsewhere may be at the address, or on loopback: it is not link-local, unspecified,
-// multicast or that of a metadata service.
+// IsServer reports whether the address can belong to a server, elsewhere or on loopback: it is not link-local, unspecified,
+// multicast or the address of a metadata service.
 func (a Address) IsServer() bool {
 	return !slices.ContainsFunc(a.meanings(), func(ip netip.Addr) bool {
 		return ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || thisNetwork.Contains(ip) || ip == broadcast || slices.Contains(metadata, ip)

@@ -14,7 +14,7 @@ import (
 type Bounds struct {
 	Bytes   int64
 	TooLong error
-	// Stall is the time in which the body has to grow by limits.StallBytes.
+	// Stall is the time limit for each limits.StallBytes of the body.
 	Stall   time.Duration
 	Stalled error
 }

@@ -14,18 +14,18 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const proxyLookupTimeout = 2 * time.Second // of a name before a proxy is asked: the DNS of a network with a proxy may answer no others than its own
+const proxyLookupTimeout = 2 * time.Second // for a name before the proxy is asked: the DNS of a network with a proxy might only know its own names
 
 // Dialer connects to servers and to proxies. It is safe for concurrent use.
 type Dialer struct {
 	// Timeout is limits.ConnectTimeout by default.
 	Timeout time.Duration
-	// Check refuses the address that a host with its port was resolved to. Where a proxy connects, it may resolve the
-	// host to another one: the check before cannot replace rules of the proxy.
+	// Check refuses the address that a host with its port was resolved to. A proxy might resolve the
+	// host to another address, so the check cannot replace rules of the proxy.
 	Check func(hostport string, a Address, proxied bool) error
 	// ProxyOf returns the proxy of a request; nil for none.
 	ProxyOf func(*http.Request) (*url.URL, error)
-	// Lookup is that of net.DefaultResolver by default.
+	// Lookup is net.DefaultResolver's by default.
 	Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 	mu sync.Mutex
@@ -66,7 +66,7 @@ func (d *Dialer) Proxy(r *http.Request) (*url.URL, error) {
 	return proxy, nil
 }
 
-// resolve returns the addresses of a host, none where only the proxy may know them.
+// resolve returns the addresses of a host; none if only the proxy might know them.
 func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	known, err := addressesOf(host)
 	if err != nil || known != nil {
@@ -82,7 +82,7 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	}
 	found, err := lookup(ctx, host)
 	if err != nil {
-		return nil, nil // Where a proxy is needed, other names than those of the cluster may not be known.
+		return nil, nil // a network with a proxy might only know the names of the cluster
 	}
 	addresses := make([]Address, len(found))
 	for i, ip := range found {
@@ -91,8 +91,8 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	return addresses, nil
 }
 
-// Dial connects to a proxy, or where the check permits it. The check is made on the address that was resolved, so that
-// another answer of the DNS changes nothing.
+// Dial connects to a proxy, or to a host that the check permits. It checks the resolved address and connects to the same
+// one, so a second answer of the DNS has no effect.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Timeout: cmp.Or(d.Timeout, limits.ConnectTimeout), KeepAlive: 30 * time.Second}
 	d.mu.Lock()

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// names stand for the DNS of the manager's pod.
+// names replaces the DNS of the manager's pod.
 func names(_ context.Context, host string) ([]netip.Addr, error) {
 	known := map[string]string{
 		"public.example": "93.184.216.34", "private.example": "10.0.0.1", "rebound.example": "169.254.169.254",
@@ -39,7 +39,7 @@ func strict(_ string, a Address, _ bool) error {
 	return nil
 }
 
-// What a proxy is asked for is resolved and checked before.
+// A host is resolved and checked before a proxy is asked.
 func TestHostsBeforeAProxy(t *testing.T) {
 	t.Parallel()
 	proxy := &url.URL{Scheme: "http", Host: "proxy.example:3128"}

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// metadataNames are those of the services that metadata lists, and of link-local ones, which resolve within clouds alone.
+// metadataNames are the names of the services in metadata and of link-local ones. They resolve only within clouds.
 var metadataNames = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 
-// linkLocal stands for what metadataNames resolve to.
+// linkLocal is the address that metadataNames resolve to.
 var linkLocal = netip.MustParseAddr("169.254.169.254")
 
-// addressesOf returns the addresses that a host of a URL stands for without the DNS, nil for none: literal ones, those of
-// the forms that inet_aton(3) reads, and of names that are fixed (RFC 6761).
+// addressesOf returns the addresses that the host of a URL means without the DNS, or nil: literal addresses, the forms that
+// inet_aton(3) reads, and fixed names (RFC 6761).
 func addressesOf(host string) ([]Address, error) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, fmt.Errorf("the host %.100q is not ASCII: write it as DNS has it (xn--…)", host)
@@ -49,8 +49,8 @@ func isNumeric(host string) bool {
 	return ok && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// parseNumbers reads one to four numbers, each decimal, octal with a leading 0 or hexadecimal with 0x. The last one stands
-// for all bytes that are left.
+// parseNumbers reads one to four numbers, each decimal, octal with a leading 0 or hexadecimal with 0x. The last one
+// fills all remaining bytes.
 func parseNumbers(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

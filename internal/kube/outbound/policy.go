@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Policy says which addresses are reached. The zero value permits private ones to
-// cluster-scoped objects, and those of the internet alone to namespaced ones.
+// Policy decides which addresses an object can reach. The zero value permits public and
+// private addresses to cluster-scoped objects, and only public ones to namespaced objects.
 type Policy struct {
 	// Local permits loopback, link-local and metadata addresses.
 	Local bool
-	// Private are the private networks that namespaced objects may lead to.
+	// Private are the private networks that namespaced objects can reach.
 	Private Networks
 }
 
-// Refusal is why an address is not reached; empty where it is.
+// Refusal is the reason why an address is refused; empty if it is permitted.
 type Refusal string
 
 // Refusals, in words for messages.
@@ -25,7 +25,7 @@ const (
 	RefusedPrivate Refusal = "private"
 )
 
-// At says for messages where a host is that resolves to an address, which may be written as the host.
+// At describes for messages the place of a host that resolves to an address. The host can be the address itself.
 func (r Refusal) At(host string, a Address) string {
 	if host == a.String() {
 		return fmt.Sprintf("%s is a %s address", host, r)
@@ -36,7 +36,7 @@ func (r Refusal) At(host string, a Address) string {
 // PrivateRemedy is the remedy for RefusedPrivate.
 const PrivateRemedy = "If that is intended, start the manager with --allow-private-sources and its network; cluster-scoped kinds need no permission."
 
-// Refuses returns why the address is not reached for an object that is in a namespace, or not.
+// Refuses returns why an object, namespaced or not, cannot reach the address.
 func (p Policy) Refuses(a Address, namespaced bool) Refusal {
 	switch {
 	case !a.IsServer() || a.IsLoopback():
@@ -53,7 +53,7 @@ func (p Policy) Refuses(a Address, namespaced bool) Refusal {
 // Networks are private networks.
 type Networks []netip.Prefix
 
-// AllNetworks stands for all networks in flags.
+// AllNetworks means all networks in flags.
 const AllNetworks = "all"
 
 // ParseNetworks reads networks or addresses separated by commas, or "all".

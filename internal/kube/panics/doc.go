@@ -1,9 +1,9 @@
-// Package panics makes errors of panics: the content of a package, or a response, must
-// not end the process, which would meet it again after a restart. No goroutine is
-// covered by the recover of the one that started it: [Guard], [Go], [After] and [Group] start those
-// of what others wrote, and a test looks for others.
+// Package panics turns panics into errors: the content of a package, or a response, must
+// not end the process, which would meet it again after a restart. A recover does not cover
+// the goroutines that a function starts, so [Guard], [Go], [After] and [Group] start them,
+// and a test finds any others.
 //
-// A panic may quote the content that was worked on, so its text is left out of errors and
-// logs (invariant 8), except for that of the Go runtime, which names types and numbers;
-// the stack has no text of values.
+// A panic can quote the content that caused it, so errors and logs leave its text out
+// (invariant 8). The Go runtime's own texts stay, as they name types and numbers only. The
+// stack has no text of values.
 package panics

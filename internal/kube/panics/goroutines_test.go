@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every goroutine of the manager begins with a recover: it is started by this package, or its function calls Guard first.
+// Every goroutine of the manager starts with a recover: it is started by this package, or its function calls Guard first.
 // So do functions that a controller calls on a goroutine of an informer.
 func TestGoroutinesAreGuarded(t *testing.T) {
 	t.Parallel()
@@ -115,7 +115,7 @@ func named(expression ast.Expr, name string) bool {
 	return ok && ident.Name == name
 }
 
-// guards reports whether the function of a call begins with panics.Guard.
+// guards reports whether the function of a call starts with panics.Guard.
 func guards(call *ast.CallExpr) bool {
 	if len(call.Args) != 1 {
 		return false

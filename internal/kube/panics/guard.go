@@ -19,7 +19,7 @@ func Guard(ctx context.Context, doing string, f func() error) (err error) {
 	return f()
 }
 
-// logger returns that of the context, or else that of client-go, which is the manager's.
+// logger returns the context's logger, or else client-go's, which is the manager's.
 func logger(ctx context.Context) logr.Logger {
 	if log, err := logr.FromContext(ctx); err == nil {
 		return log
@@ -37,9 +37,9 @@ func After(d time.Duration, doing string, f func()) *time.Timer {
 	return time.AfterFunc(d, func() { _ = Guard(context.Background(), doing, func() error { f(); return nil }) })
 }
 
-// Group is an errgroup.Group that has a panic of a function for its error.
+// Group is an errgroup.Group that returns the panic of a function as its error.
 type Group struct {
-	ctx   context.Context // that of the functions
+	ctx   context.Context // of the functions
 	doing string
 	group *errgroup.Group
 }

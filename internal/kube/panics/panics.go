@@ -29,7 +29,7 @@ func Of(cause any, doing string) *Error {
 	case runtime.Error:
 		return &Error{doing: doing, said: cause.Error(), stack: debug.Stack()}
 	}
-	return &Error{doing: doing, said: "what it said is left out, it may hold a sensitive value", stack: debug.Stack()}
+	return &Error{doing: doing, said: "its text is left out, because it can hold a sensitive value", stack: debug.Stack()}
 }
 
 // Recovered is Of for a panic that is not raised again: it logs the error with its stack.

@@ -12,12 +12,11 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// An error and its log name the task and where it failed, and nothing of its content
-// (invariant 8).
+// An error and its log name the task and the place, but not the content (invariant 8).
 func TestRecovered(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
-	const leftOut = "what it said is left out, it may hold a sensitive value"
+	const leftOut = "its text is left out, because it can hold a sensitive value"
 	for name, tc := range map[string]struct {
 		reason string
 		raise  func()

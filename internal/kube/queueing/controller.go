@@ -15,18 +15,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Settings are those of a controller.
+// Settings configure a controller.
 type Settings[K comparable] struct {
 	Name string
-	// Workers is how many requests are reconciled at a time, and Share how many of these may be of one namespace; zero is all.
+	// Workers is the number of concurrent reconciles, and Share the number that one namespace can have; zero means all.
 	Workers, Share int
 	// BackoffMin and BackoffMax bound the pause after an error.
 	BackoffMin, BackoffMax time.Duration
 	// NamespaceOf returns the namespace of a request. Each has its turn; with nil there is one order of all.
 	NamespaceOf func(K) string
-	// Metrics read caches, which a standby does not have: they are collected once the controller has started. It may be nil.
+	// Metrics read caches, which a standby does not have: they are collected once the controller has started. It can be nil.
 	Metrics prometheus.Collector
-	// Started is called when this process leads, before the first reconcile; it may enqueue requests, and may be nil.
+	// Started is called when this process leads, before the first reconcile; it can enqueue requests, and can be nil.
 	Started func(context.Context)
 }
 

@@ -7,9 +7,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Fair returns the constructor of a controller's queue (controller.Options.NewQueue) in which each namespace has its turn, so that
-// many requests of one delay another one by at most one of each. share is how many of one namespace are reconciled at a time; zero
-// means all. With namespaceOf nil there is one order of all.
+// Fair returns the constructor of a controller's queue (controller.Options.NewQueue) that serves namespaces round robin. So
+// many requests of one namespace delay another namespace by at most one of each. share bounds the concurrent reconciles of one
+// namespace; zero means no bound. If namespaceOf is nil, all requests are in one order.
 func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 		if namespaceOf == nil {
@@ -26,8 +26,8 @@ func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, work
 	}
 }
 
-// fairQueue reports finished requests to its order. The worker that has ended a request asks
-// for the next one itself, so that no other has to be woken for the requests that this admits.
+// fairQueue reports finished requests to its order. A worker that ends a request takes the next one itself, so no other
+// worker has to be woken for the requests that this admits.
 type fairQueue[K comparable] struct {
 	workqueue.TypedInterface[K]
 	order *fairOrder[K]
@@ -60,7 +60,7 @@ func (o *fairOrder[K]) Push(item K) {
 	o.waiting.push(o.namespaceOf(item), item)
 }
 
-// Len implements workqueue.Queue: workers wait while it is zero, also where all that waits is of namespaces with their whole share.
+// Len implements workqueue.Queue: workers wait while it is zero, also if all waiting requests belong to namespaces that use their whole share.
 func (o *fairOrder[K]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

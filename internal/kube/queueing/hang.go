@@ -16,7 +16,7 @@ import (
 
 type progressKey struct{}
 
-// WithProgress returns a context for the reconcile of a request, in which [Progress] is recorded.
+// WithProgress returns a context for the reconcile of a request. [Progress] records in it.
 func (q *Queue[K]) WithProgress(ctx context.Context, request K) context.Context {
 	return context.WithValue(ctx, progressKey{}, func() {
 		if order := q.order.Load(); order != nil {
@@ -25,17 +25,17 @@ func (q *Queue[K]) WithProgress(ctx context.Context, request K) context.Context 
 	})
 }
 
-// Progress records that a part of the reconcile of ctx has ended. Many parts that are slow each, such as writes through a
-// webhook that does not answer, are no worker that hangs: a new process would only begin them again.
+// Progress records that a part of the reconcile of ctx has ended. Many slow parts, such as writes through a webhook
+// that does not answer, do not make a worker hang: a new process would only start them again.
 func Progress(ctx context.Context) {
 	if progress, ok := ctx.Value(progressKey{}).(func()); ok {
 		progress()
 	}
 }
 
-// hang is the check of liveness of a controller: none of its workers may have had a request without progress for longer than
-// limits.WorkerHung. What takes long has limits of its own, or is done in the background, so that such a worker is stuck, and only a
-// new process helps.
+// hang is the liveness check of a controller. It fails if a worker had a request for longer than limits.WorkerHung without
+// progress. Long work has limits of its own or runs in the background, so such a worker is stuck, and only a new process
+// helps.
 type hang[K comparable] struct {
 	queue *Queue[K]
 	name  string
@@ -43,7 +43,7 @@ type hang[K comparable] struct {
 	now   func() time.Time
 
 	mu     sync.Mutex
-	logged time.Time // since when the request is worked on whose stacks were logged
+	logged time.Time // the start of the request whose stacks were logged
 }
 
 // Check returns the check of liveness of the controller that takes its requests from the queue.

@@ -30,12 +30,12 @@ func (o *Outcome) Requeue(d time.Duration) {
 	}
 }
 
-// ErrEnd is returned by a step where there is nothing to do for those after it. It is no failure.
+// ErrEnd is returned by a step to skip the steps after it. It is not a failure.
 var ErrEnd = errors.New("the reconcile has ended")
 
 // Run takes a reconcile through its steps, up to the first that fails, and then through report with the error of that one.
-// A panic is an error. A write that raced is not reported: the reconcile is repeated. After any other failure it is repeated with
-// backoff, also where the write of the report raced.
+// A panic is an error. A write that raced is not reported: the reconcile is repeated. After any other failure it is repeated
+// with backoff, also if the write of the report raced.
 func (o *Outcome) Run(
 	ctx context.Context, report func(ctx context.Context, failed error) error, steps ...func(context.Context) error,
 ) (reconcile.Result, error) {
@@ -60,7 +60,7 @@ func (o *Outcome) Run(
 	return reconcile.Result{}, errors.Join(failed, reported)
 }
 
-// Result returns the result of a reconcile that ended with err. A write that raced is no error: the reconcile is repeated.
+// Result returns the result of a reconcile that ended with err. A write that raced is not an error: the reconcile is repeated.
 func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil:
@@ -76,8 +76,8 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 }
 
 // Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that. A field
-// of another manager is no race, nor is a denial by a webhook, whatever its code, nor that the quota which counts the object
-// was written concurrently: others write it again and again, so that is repeated after the backoff of errors.
+// of another manager is not a race. Neither is a denial by a webhook, whatever its code, nor a concurrent write of the quota
+// that counts the object: others write it again and again, so the reconcile is repeated after the backoff of errors.
 func Raced(err error) bool {
 	if errors.Is(err, leadership.ErrNotLeading) {
 		return true
@@ -95,11 +95,11 @@ func ofQuota(err error) bool {
 	return details != nil && details.Kind == "resourcequotas"
 }
 
-// Failures is since when each reconcile of an object has failed. The zero Failures is of one that did not.
+// Failures records since when each reconcile of an object has failed. The zero Failures means that the last one did not.
 type Failures struct{ since time.Time }
 
-// Note notes how a reconcile ended, and reports whether the status should have its error: at once where only a user can
-// mend it, else once it lasts for limits.ErrorsUnreported.
+// Note notes how a reconcile ended, and reports whether the status should have its error: at once if only a user can
+// fix it, else once it has lasted for limits.ErrorsUnreported.
 func (f *Failures) Note(now time.Time, failed error, blocked bool) bool {
 	switch {
 	case failed == nil:

@@ -53,7 +53,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// The report has the error of the step that failed, also where that is a panic, unless a write raced.
+// The report has the error of the step that failed, also if it panicked, unless a write raced.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -65,7 +65,7 @@ func TestRun(t *testing.T) {
 		"all succeed":    {func(context.Context) error { return nil }, "reported <nil>, last step true", false},
 		"one is refused": {func(context.Context) error { return refused }, "reported refused, last step false", true},
 		"one panics": {func(context.Context) error { panic("of a secret") },
-			"reported a reconcile failed by a defect of this engine, please report it: what it said is left out, it may hold a sensitive value, last step false", true},
+			"reported a reconcile failed by a defect of this engine, please report it: its text is left out, because it can hold a sensitive value, last step false", true},
 		"one ends it": {func(context.Context) error { return fmt.Errorf("enough: %w", ErrEnd) }, "reported <nil>, last step false", false},
 		"one raced":   {func(context.Context) error { return apierrors.NewConflict(schema.GroupResource{}, "a", nil) }, "", false},
 	} {
@@ -81,7 +81,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What a step failed by decides the result, also where the write of the report raced.
+// The failure of a step decides the result, also if the write of the report raced.
 func TestRunWhereTheReportRaces(t *testing.T) {
 	t.Parallel()
 	refused, conflict := errors.New("refused"), apierrors.NewConflict(schema.GroupResource{}, "a", nil)

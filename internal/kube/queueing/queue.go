@@ -21,8 +21,8 @@ func (q *Queue[K]) Start(_ context.Context, queue workqueue.TypedRateLimitingInt
 	return nil
 }
 
-// Enqueue adds a request. Before the start it does nothing: a controller begins with all
-// objects.
+// Enqueue adds a request. It does nothing before the start, because a controller starts with
+// all objects.
 func (q *Queue[K]) Enqueue(request K) { q.EnqueueAfter(request, 0) }
 
 // EnqueueAfter is Enqueue after a pause.

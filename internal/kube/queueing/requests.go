@@ -22,7 +22,7 @@ type request struct {
 	admitted atomic.Pointer[func()]
 }
 
-// NewRequests returns Requests of which so many are admitted at a time.
+// NewRequests returns Requests that admit at most so many at a time.
 func NewRequests[R comparable](most int64, enqueue func(R)) *Requests[R] {
 	return &Requests[R]{namespaces: NewSemaphore(most, 1), cluster: NewSemaphore(1, 1), enqueue: enqueue, waiting: map[R]*request{}}
 }
@@ -34,8 +34,8 @@ func (s *Requests[R]) of(namespace string) *Semaphore {
 	return s.namespaces
 }
 
-// Begin reports whether a request is admitted. If so, end has to be called.
-func (s *Requests[R]) Begin(namespace string, r R) (end func(), ok bool) {
+// Start reports whether a request is admitted. If it is, the caller has to call end.
+func (s *Requests[R]) Start(namespace string, r R) (end func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	waits := s.waiting[r]

@@ -13,7 +13,7 @@ func TestRequests(t *testing.T) {
 	var woken []string
 	s := NewRequests(2, func(r string) { woken = append(woken, r) })
 	begin := func(key, request string) func() {
-		end, _ := s.Begin(key, request)
+		end, _ := s.Start(key, request)
 		return end
 	}
 	expect := func(reason string, want ...string) {
@@ -54,7 +54,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Whatever requests begin and end, the limits hold, all that wait are admitted in the
+// Whatever requests start and end, the limits hold, all that wait are admitted in the
 // end, and nothing is left behind.
 func TestRequestsProperties(t *testing.T) {
 	t.Parallel()
@@ -69,7 +69,7 @@ func TestRequestsProperties(t *testing.T) {
 				s.Leave(key, request)
 				return
 			}
-			if end, ok := s.Begin(key, request); ok {
+			if end, ok := s.Start(key, request); ok {
 				delete(wanted, request)
 				if running[key] != nil || len(running) == most {
 					t.Fatalf("%s begins beside %d others", request, len(running))

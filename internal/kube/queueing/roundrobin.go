@@ -2,8 +2,8 @@ package queueing
 
 import "slices"
 
-// roundRobin holds waiting items, of which it returns one of each namespace after the other, and those of one namespace in the order in
-// which they came. The zero value is empty.
+// roundRobin holds waiting items. It returns one item of each namespace after the other, and the items of one namespace in the
+// order of their arrival. The zero value is empty.
 type roundRobin[T any] struct {
 	// order of the namespaces with items; the next one is the first.
 	order   []string
@@ -11,7 +11,7 @@ type roundRobin[T any] struct {
 	count   int
 }
 
-// push appends an item to those of its namespace.
+// push appends an item to its namespace's.
 func (r *roundRobin[T]) push(namespace string, item T) {
 	if r.waiting == nil {
 		r.waiting = map[string][]T{}

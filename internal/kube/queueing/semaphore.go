@@ -28,15 +28,15 @@ type waiter struct {
 	start func(release func())
 }
 
-// NewSemaphore returns a semaphore of a capacity, of which one namespace has at most a share. Cluster-scoped owners, which have no
-// namespace, can have all of it.
+// NewSemaphore returns a semaphore of a capacity. One namespace can have at most a share of it. Cluster-scoped owners, which
+// have no namespace, can have all of it.
 func NewSemaphore(capacity, share int64) *Semaphore {
 	capacity = max(capacity, 1)
 	return &Semaphore{capacity: capacity, share: min(max(share, 1), capacity), of: map[string]int64{}}
 }
 
-// Acquire acquires a weight, up to the whole share, and waits until it is free. Free capacity is reserved for the first in the order, so
-// that large weights never starve. The result releases it, once.
+// Acquire waits until a weight, up to the whole share, is free, and acquires it. Free capacity is reserved for the first in the
+// order, so large weights never starve. The result releases it, once.
 func (s *Semaphore) Acquire(ctx context.Context, namespace string, weight int64) (release func(), err error) {
 	ready := make(chan func(), 1)
 	w := &waiter{weight: s.bounded(namespace, weight), times: 1, start: func(release func()) { ready <- release }}

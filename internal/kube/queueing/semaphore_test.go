@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// acquired records who acquired in which order.
+// acquired records the order of acquisitions.
 type acquired struct {
 	t      *testing.T
 	shares *Semaphore
@@ -24,7 +24,7 @@ func (a *acquired) begin(ctx context.Context, namespace, name string, n int64) {
 		if err != nil {
 			return
 		}
-		a.names = append(a.names, name) // one at a time: each begin and release is awaited
+		a.names = append(a.names, name) // one at a time: each start and release is awaited
 		a.holds[name] = release
 	}()
 	synctest.Wait()

@@ -1,17 +1,17 @@
-// Package quota has the account of the bytes that the manager may hold for what others give it: one for loading packages, reading
-// repositories and git, and what stays: revisions, what repositories offer, and the content of sources of templates.
+// Package quota accounts for the memory of the manager by namespace: for loading packages, reading repositories and git, and
+// for the content that stays: revisions, the offers of repositories, and the sources of templates.
 //
 //	GOMEMLIMIT ─┬─ a quarter: work, one large piece at a time, in turn by namespace      Memory.Acquire
-//	            ├─ three eighths: what stays, by namespace                               Memory.Hold
+//	            ├─ three eighths: content that stays, by namespace                               Memory.Hold
 //	            └─ the rest: the engine itself, small pieces of work, and garbage
 //
 // Weights are of live memory, estimated; garbage comes on top of it, which GOMEMLIMIT
 // bounds. Memory that stays is shared by dynamic thresholds (Choudhury, Hahne: Dynamic
-// Queue Length Thresholds in a Shared-Memory ATM Switch): a namespace may hold twice the
-// memory that is left for all. So it has two thirds where it is alone, and later ones
+// Queue Length Thresholds in a Shared-Memory ATM Switch): a namespace can hold twice the
+// memory that is left for all. So it has two thirds if it is alone, and later ones
 // find room. A quarter is left for cluster-scoped owners. Little is always allowed.
 //
-// Invariants: the memory that stays exceeds its budget by the small allowances of
-// namespaces alone, and by objects that were there before this process; a namespace is
-// refused for what it holds itself, before any that holds less.
+// Invariants: the memory that stays exceeds its budget only by the small allowances of
+// namespaces, and by objects that existed before this process; a namespace is refused
+// because of its own content, before any namespace that holds less.
 package quota

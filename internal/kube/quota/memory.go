@@ -24,8 +24,8 @@ type Memory struct {
 	tenants int64
 }
 
-// Key identifies a holder of memory. Cluster-scoped ones have no namespace. ID
-// distinguishes those of one name.
+// Key identifies a holder of memory. Cluster-scoped holders have no namespace. ID
+// distinguishes holders with one name.
 type Key struct{ Namespace, Name, ID string }
 
 // New returns an account of a limit in bytes; without one, of the limit that config sets.
@@ -74,7 +74,7 @@ func AtRest(bytes, objects, fields int64) int64 {
 	return bytes + limits.MemoryPerObject*objects + limits.MemoryPerField*fields
 }
 
-// Exceeded is why a namespace may not hold more. Its text does not depend on what others hold at the moment.
+// Exceeded is the error if a namespace would exceed its share. Its text does not depend on the momentary use by others.
 type Exceeded struct {
 	Key
 	Wants, Budget, Limit int64
@@ -82,19 +82,19 @@ type Exceeded struct {
 
 // Error names the excess, and the remedy.
 func (e *Exceeded) Error() string {
-	whose := "the namespace " + e.Namespace + " has"
-	if e.Namespace == "" {
-		whose = "is left"
+	where := ""
+	if e.Namespace != "" {
+		where = " from the namespace " + e.Namespace
 	}
 	return fmt.Sprintf("%s would take %s of the manager's memory, more than its share: packages, repositories and sources of templates of all namespaces "+
-		"have %s together, and a namespace twice what is left of that at most. Remove what %s there, or raise GOMEMLIMIT (%s) and the memory limit of the manager",
-		e.Name, mebibytes(e.Wants), mebibytes(e.Budget), whose, mebibytes(e.Limit))
+		"have %s together, and one namespace at most twice the rest of it. Remove some of them%s, or raise GOMEMLIMIT (%s) and the memory limit of the manager",
+		e.Name, mebibytes(e.Wants), mebibytes(e.Budget), where, mebibytes(e.Limit))
 }
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
-// Hold makes n bytes what a key holds, in place of what it held before. Where that is more than before, and more than the namespace
-// may hold, nothing changes, and the error is *Exceeded. Zero bytes end it.
+// Hold sets the bytes of a key to n. If that is an increase beyond the share of the namespace, the old number stays and the error
+// is *Exceeded. Zero bytes remove the key.
 func (a *Memory) Hold(key Key, n int64) error {
 	if a == nil {
 		return nil

@@ -14,15 +14,16 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Fit truncates a status that is larger than limits.StatusBytes: images of a package
-// first, which it counts in the status itself, then the timeline, which is a record that no other part
-// depends on, then messages, status.controllerOf, mapped
-// conditions, messages again, and blocking objects. Phases, Jobs and dependencies are
-// kept: they are records, and have limits of their own.
+// Fit truncates a status that is larger than limits.StatusBytes. It removes images of a
+// package first, and counts them in the status itself. Then follow the timeline, which no
+// other part depends on, messages, status.controllerOf, mapped conditions, messages again,
+// and blocking objects. Phases, Jobs and dependencies stay: they are records, and have limits
+// of their own.
 //
-// The condition Truncated names the parts that are left out, including more, which the
-// caller left out already, and without the timeline, whose lack alone is no reason to write. Where there are none, it is copied from below, the conditions
-// that the status mirrors, or removed.
+// The condition Truncated names the removed parts, including more, the parts that the caller
+// removed already. It leaves out the timeline, because its lack alone does not justify a
+// write. If no part was removed, the condition is copied from below, the conditions that the
+// status mirrors, or removed.
 func Fit(status any, generation int64, below []metav1.Condition, more ...string) {
 	s := partsOf(status)
 	if s == nil {
@@ -89,7 +90,7 @@ func partsOf(status any) *parts {
 // small reports whether the status certainly fits, without encoding it: a byte of text
 // takes six at most. Nearly all statuses are small.
 func (s *parts) small() bool {
-	const escaped, entry, names = 6, 256, 1024 // names are those of one object
+	const escaped, entry, names = 6, 256, 1024 // names of one object
 	size := entry*(len(s.phases)+len(*s.conditions)) + (entry+names)*(len(*s.blocking)+len(*s.controlled)+s.jobs)
 	for _, ph := range s.phases {
 		size += escaped * len(ph.Name)
@@ -130,7 +131,7 @@ func (s *parts) fits() bool {
 func sizeOf(v any) int {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return 0 // the client cannot send it either, and says so
+		return 0 // the client cannot send it either, and reports that
 	}
 	return len(text)
 }
@@ -160,7 +161,7 @@ func (s *parts) shorten(most int) string {
 			c.Message = conditions.Cut(c.Message, most)
 		}
 	}
-	return fmt.Sprintf("of messages what is behind %d bytes", most)
+	return fmt.Sprintf("the ends of messages longer than %d bytes", most)
 }
 
 // forgetImages comes first: its result stays, so that the next status fits without another cut.

@@ -51,10 +51,10 @@ func large(t *rapid.T) *corev1alpha1.ObjectDeploymentStatus {
 	return status
 }
 
-// timeless: a second may begin between two copies of a condition.
+// timeless: a second can start between two copies of a condition.
 var timeless = cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")
 
-// TestFit: a status stays within its limit, names what it leaves out, keeps its records,
+// TestFit: a status stays within its limit, names the parts that it leaves out, keeps its records,
 // and is stable when it is computed again from itself.
 func TestFit(t *testing.T) {
 	t.Parallel()
@@ -109,8 +109,8 @@ func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
 	}
 }
 
-// TestFitAtTheLimit: what just fits beside the condition Truncated still fits when the
-// status is fitted again.
+// TestFitAtTheLimit: a status that just fits with the condition Truncated still fits
+// when it is fitted again.
 func TestFitAtTheLimit(t *testing.T) {
 	t.Parallel()
 	for pad := range 500 {

@@ -12,7 +12,7 @@ import (
 )
 
 // Write sends the status that obj has, and makes obj what the API server answers.
-// Where it fails, obj stays as it is.
+// If it fails, obj stays as it is.
 func Write(ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditioned) error {
 	sent := bare(obj)
 	bound(sent, obj.GetGeneration())

@@ -9,14 +9,14 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Facts are what the conditions of a package say of its present generation.
+// Facts are the conditions of a package that describe its present generation.
 type Facts struct {
 	// Deleting: it has a deletion timestamp. Observed: a manager has reported on the generation.
 	Deleting, Observed bool
 	// Available: this revision or the one before works. RolledOut: this revision was complete once.
 	Available, RolledOut, Ready bool
 	Paused, Stalled, Invalid    bool
-	// Unpacked: the image was pulled. PullError: it cannot be; where that is so because it is not trusted, NotVerified.
+	// Unpacked: the image was pulled. PullError: it cannot be pulled. NotVerified: it cannot, because it is not trusted.
 	Unpacked, PullError, NotVerified bool
 	// Away: the cluster of targetRef cannot be used. Unresolved: packageRef leads to no version.
 	Away, Unresolved bool
@@ -35,7 +35,7 @@ func Current(pkg corev1alpha1.GenericPackage, typ string) metav1.Condition {
 	return *c
 }
 
-// types are those of the conditions that are looked at.
+// types are the types of the conditions that count.
 var types = []string{
 	corev1alpha1.ConditionAvailable, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionDeletionHeld, corev1alpha1.ConditionDependenciesReady,
 	corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused, corev1alpha1.ConditionProgressing, corev1alpha1.ConditionReady, corev1alpha1.ConditionReconciling,
@@ -77,8 +77,8 @@ func FactsOf(pkg corev1alpha1.GenericPackage) Facts {
 	return f
 }
 
-// Message returns what a condition of the present generation says where it has a status, or else its reason; empty where it
-// has another one.
+// Message returns the message, or else the reason, of a condition of the present generation. It is empty if the condition
+// has another status.
 func Message(pkg corev1alpha1.GenericPackage, typ string, status metav1.ConditionStatus) string {
 	c := Current(pkg, typ)
 	if c.Status != status {

@@ -14,7 +14,7 @@ func condition(typ, status, reason string) metav1.Condition {
 	return metav1.Condition{Type: typ, Status: metav1.ConditionStatus(status), Reason: reason, ObservedGeneration: 2}
 }
 
-// The word of a package, what it follows from, and that the command line has the same one.
+// The word of a package and its cause, and the command line shows the same word.
 func TestOf(t *testing.T) {
 	t.Parallel()
 	ready, unready := condition("Ready", "True", "Available"), condition("Ready", "False", "ProbeFailure")

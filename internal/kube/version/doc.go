@@ -1,2 +1,2 @@
-// Package version says which build of Lockstep is running.
+// Package version reports the running build of Lockstep.
 package version

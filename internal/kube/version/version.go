@@ -54,7 +54,7 @@ func fromBuildInfo(info *debug.BuildInfo) string {
 // git describe (v0.2.0-5-g0123abc) make it, or of one with local changes.
 var development = regexp.MustCompile(`(^|[.-])([0-9]{14}-[0-9a-f]{12}|[0-9]+-g[0-9a-f]+|dirty)$`)
 
-// Release returns a version that is that of a release or of a candidate of one, else "": a development build can have
+// Release returns version if it belongs to a release or a release candidate, else "": a development build can have
 // every feature of the release that follows.
 func Release(version string) string {
 	v, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))

@@ -1,2 +1,2 @@
-// Package webhooks distinguishes the answers of admission webhooks from those of the API server.
+// Package webhooks distinguishes the answers of admission webhooks from the API server's.
 package webhooks

@@ -249,7 +249,7 @@ func (l *Loads) Start(p *Package, in Request, a, last *Attempt, reuse Unpacked) 
 	p.loads++
 	a.Out.memory = quota.Key{Namespace: own.Namespace, Name: "the package " + own.Name, ID: strconv.Itoa(p.loads)}
 	l.attempts.Unlock()
-	l.queue(l.attempts.Begin(l.Life, &p.attempt, a), in, p, a)
+	l.queue(l.attempts.Start(l.Life, &p.attempt, a), in, p, a)
 }
 
 // queue loads when the queue of the registry, and of loads of the kind, has capacity.
