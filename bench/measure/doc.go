@@ -28,5 +28,5 @@
 //     waits for the effect, and says which audit entries are the cause and the effect;
 //   - tester.go lets a command use what the end-to-end tests share.
 //
-// docs/design/budget.md says what the figures mean.
+// docs/design/performance.md explains the figures.
 package measure
