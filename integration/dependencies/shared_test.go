@@ -6,10 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
@@ -102,35 +98,6 @@ func TestExcludingRange(t *testing.T) {
 	awaitVersion(t, ns, "shop", "1.1.0")
 	if got := packages(t, ns); !slices.Contains(got, "shop-db=2.0.0") {
 		t.Errorf("the lowest version that both accept: %v", got)
-	}
-}
-
-// Two dependencies on one package have two Packages. Both inherit the account and the pull secrets of the one that needs them.
-func TestInherited(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	account := metav1.ObjectMeta{Namespace: ns, Name: "deployer"}
-	env.Create(t, &corev1.ServiceAccount{ObjectMeta: account})
-	env.Create(t, &rbacv1.RoleBinding{
-		ObjectMeta: account, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "edit"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "deployer"}},
-	})
-	env.Create(t, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "pull"}, Type: corev1.SecretTypeDockerConfigJson,
-		StringData: map[string]string{corev1.DockerConfigJsonKey: `{"auths": {}}`},
-	})
-	offer(t, ns, "shop", of("1.0.0", on("current", "db", "^2"), on("former", "db", "^1")))
-	offer(t, ns, "db", of("1.0.0"), of("2.0.0"))
-	env.Create(t, wish(ns, "shop", "shop", "", func(s *corev1alpha1.PackageSpec) {
-		s.ServiceAccountName, s.ImagePullSecrets = "deployer", []corev1alpha1.LocalSecretReference{{Name: "pull"}}
-	}))
-	awaitVersion(t, ns, "shop", "1.0.0")
-	require.Equal(t, []string{"shop-current=2.0.0", "shop-former=1.0.0", "shop=1.0.0"}, packages(t, ns))
-	for _, name := range []string{"shop-current", "shop-former"} {
-		pkg := awaitVersion(t, ns, name, map[string]string{"shop-current": "2.0.0", "shop-former": "1.0.0"}[name])
-		if pkg.Spec.ServiceAccountName != "deployer" || len(pkg.Spec.ImagePullSecrets) != 1 || pkg.Spec.ImagePullSecrets[0].Name != "pull" {
-			t.Errorf("%s: account %q, pull secrets %v", name, pkg.Spec.ServiceAccountName, pkg.Spec.ImagePullSecrets)
-		}
 	}
 }
 

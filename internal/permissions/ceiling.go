@@ -1,6 +1,8 @@
 package permissions
 
 import (
+	"strings"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/component-helpers/auth/rbac/validation"
@@ -27,37 +29,13 @@ func (c *Ceiling) Above(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	}
 
 	grouped := newRights()
-	for _, rule := range above {
+	for _, rule := range above { // of one verb each, on one resource, and of one name at most
 		if len(rule.NonResourceURLs) > 0 {
 			grouped.granted = append(grouped.granted, rule)
+			continue
 		}
-		for _, right := range rightsOf([]rbacv1.PolicyRule{rule}) {
-			grouped.add(schema.GroupResource{Group: right.Group, Resource: right.Resource}, right.Name, right.Verb)
-		}
+		grouped.add(schema.GroupResource{Group: rule.APIGroups[0], Resource: rule.Resources[0]}, strings.Join(rule.ResourceNames, ""), rule.Verbs...)
 	}
 
 	return grouped.rules(nil)
-}
-
-// rightsOf splits rules into single rights on resources.
-func rightsOf(rules []rbacv1.PolicyRule) []Right {
-	var out []Right
-	for i := range rules {
-		rule := &rules[i]
-		names := rule.ResourceNames
-		if len(names) == 0 {
-			names = []string{""}
-		}
-		for _, verb := range rule.Verbs {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					for _, name := range names {
-						out = append(out, Right{Verb: verb, Group: group, Resource: resource, Name: name})
-					}
-				}
-			}
-		}
-	}
-
-	return out
 }

@@ -2,11 +2,13 @@ package permissions
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
 	"pgregory.net/rapid"
 )
 
@@ -112,4 +114,16 @@ func TestNeededMeetsDemands(t *testing.T) {
 			}
 		}
 	})
+}
+
+// rightsOf returns the single rights on resources in rules.
+func rightsOf(rules []rbacv1.PolicyRule) (all []Right) {
+	for _, rule := range rules {
+		for _, r := range validation.BreakdownRule(rule) {
+			if len(r.NonResourceURLs) == 0 {
+				all = append(all, Right{Verb: r.Verbs[0], Group: r.APIGroups[0], Resource: r.Resources[0], Name: strings.Join(r.ResourceNames, "")})
+			}
+		}
+	}
+	return all
 }

