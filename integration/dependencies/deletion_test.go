@@ -17,7 +17,7 @@ func deleting(s *corev1alpha1.PackageSpec) {
 	s.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
 }
 
-// A package that others need is held until they are gone, and is then deleted.
+// A package that others need is held until they no longer exist, and is then deleted.
 func TestDeletionIsHeld(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -54,7 +54,7 @@ func TestCollision(t *testing.T) {
 	awaitValue(t, ns, "out", "ours")
 	awaitReady(t, tmpl)
 
-	// Of two templates, the first one has the object, until it is gone.
+	// Of two templates, the first one has the object, until it no longer exists.
 	first := template(t, ns, "first", rendering("both", `"first"`))
 	awaitReady(t, first)
 	second := template(t, ns, "second", rendering("both", `"second"`))

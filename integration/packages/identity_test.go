@@ -33,7 +33,7 @@ func account(t *testing.T, ns, name string) {
 }
 
 // A Package is installed and upgraded as its account. Another account alone loads nothing and
-// rewrites no object. Without rights the teardown says what it lacks, until the objects are
+// rewrites no object. Without rights the teardown describes what it lacks, until the objects are
 // to be left.
 func TestPackageServiceAccount(t *testing.T) {
 	t.Parallel()

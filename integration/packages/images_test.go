@@ -32,7 +32,7 @@ func TestMissingImage(t *testing.T) {
 			lacks(p, corev1alpha1.ConditionInvalid), lacks(p, corev1alpha1.ConditionAvailable))
 	})
 	counts := harness.Tally(from.Rest(t, ns))
-	// A pull that takes longer than limits.PackageStatusInterval is reported to have begun.
+	// A pull that takes longer than limits.PackageStatusInterval is reported to have started.
 	if writes := counts["update packages/status"]; writes == 0 || writes > 2 || counts["create objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
@@ -67,7 +67,7 @@ func TestWrongPackage(t *testing.T) {
 			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""),
 			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
-	// A pull that takes longer than limits.PackageStatusInterval is reported to have begun.
+	// A pull that takes longer than limits.PackageStatusInterval is reported to have started.
 	counts := harness.Tally(from.Rest(t, ns))
 	if writes := counts["update packages/status"]; writes == 0 || writes > 2 || counts["patch objectdeployments"] != 0 {
 		t.Errorf("%v", counts)

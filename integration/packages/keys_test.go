@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// A key that changes has each package verified again: the image that they share once, and no object is written. Where nothing is
+// A key that changes has each package verified again: the image that they share once, and no object is written. If nothing is
 // signed by the new key, all are refused, and the installed objects stay.
 func TestKeyOfManyPackages(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,5 @@
 // Package packages_test checks the controller of Packages against an API server
-// and its garbage collector: what it writes and what it asks for, images that
+// and its garbage collector: what it writes and what it requires, images that
 // cannot be had, adoption, orphaning, pausing, slices. The manager runs as a
 // process under the service account and the RBAC of config. Every test works in
 // a namespace of its own.

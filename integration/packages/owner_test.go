@@ -17,7 +17,7 @@ import (
 )
 
 // A deployment of the name that is not a package's is left alone, and the Package
-// goes on by itself when it is gone.
+// goes on by itself when it no longer exists.
 func TestForeignDeployment(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// private is a registry that asks for a password, one for each repository: its
+// private is a registry that requires a password, one for each repository: its
 // name.
 var private = sync.OnceValue(func() string {
 	inner := counting().next

@@ -86,7 +86,7 @@ func awaitVersion(t *testing.T, ns, want string) *corev1alpha1.Package {
 	})
 }
 
-// awaitRefusal waits until a Package says why no version is chosen.
+// awaitRefusal waits until a Package explains why no version is chosen.
 func awaitRefusal(t *testing.T, ns, reason string, texts ...string) *corev1alpha1.Package {
 	t.Helper()
 	return await(t, named(ns), "is refused", func(pkg *corev1alpha1.Package) error {
@@ -198,7 +198,7 @@ func TestReferenceRefusals(t *testing.T) {
 	harness.Edit(t, env, named(ns), constrain(""))
 	awaitVersion(t, ns, "2.0.0")
 
-	// Prereleases take part where they are asked for: those of two identifiers, and then any.
+	// Prereleases take part if they are asked for: those of two identifiers, and then any.
 	prereleases := func(identifiers ...string) func(*corev1alpha1.Package) {
 		return func(pkg *corev1alpha1.Package) {
 			pkg.Spec.PackageRef.Prereleases = &corev1alpha1.Prereleases{Identifiers: identifiers}

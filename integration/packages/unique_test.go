@@ -18,7 +18,7 @@ import (
 )
 
 // Of several Packages of one package that are created at the same time, by image and by packageRef, exactly one is installed in
-// each namespace, also where the package says that it is unique in the cluster; when it is gone, exactly one other.
+// each namespace, also where the package states that it is unique in the cluster; when it no longer exists, exactly one other.
 func TestUniqueAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

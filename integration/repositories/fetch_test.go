@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The source of a repository is fetched again in its interval. Where it has nothing new, the manager sends the API server
+// The source of a repository is fetched again in its interval. If it has nothing new, the manager sends the API server
 // no request at all, not even for a status.
 func TestInterval(t *testing.T) {
 	t.Parallel()
@@ -47,7 +47,7 @@ func TestInterval(t *testing.T) {
 	awaitOffers(t, ns, "shop@2.0.0=web")
 }
 
-// The content fetched last stays offered when the source is gone or turns bad, and the
+// The content fetched last stays offered when the source no longer exists or turns bad, and the
 // status says so.
 func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	t.Parallel()

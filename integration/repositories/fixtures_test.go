@@ -227,7 +227,7 @@ func events(t *testing.T, ns string) []string {
 }
 
 // tally counts requests about a repository whose fetch began after a time, without the status that it is under way, which is
-// written where it takes longer than limits.RepositoryStatusDelay.
+// written if it takes longer than limits.RepositoryStatusDelay.
 func tally(began time.Time, entries []sandbox.Entry) map[string]int {
 	const status = "update packagerepositories/status"
 	counts := harness.Tally(entries)

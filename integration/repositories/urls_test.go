@@ -37,7 +37,7 @@ func TestLocalAddresses(t *testing.T) {
 		manager = env.StartManager(suite, extraFlags()...)
 	})
 	reached := newServer(t, document("shop@1.0.0"))
-	// The proxy stands for servers elsewhere.
+	// The proxy represents servers elsewhere.
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		http.Redirect(w, req, reached.URL+"/?token=geheim", http.StatusFound)
 	}))

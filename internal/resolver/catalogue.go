@@ -14,7 +14,7 @@ import (
 // value is a version that a slot may have.
 type value struct {
 	version string
-	parsed  *semver.Version // nil for text that is no version
+	parsed  *semver.Version // nil for text that is not a version
 	offer   *Offer          // nil for an installed version
 }
 

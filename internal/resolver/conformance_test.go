@@ -99,7 +99,7 @@ func steps(plan resolver.Plan, create bool) (of []string) {
 }
 
 // graphed: missing packages are those to be created for a package that depends on all
-// nodes, where these are installed. Where they are not, the plan has the order, and a
+// nodes, where these are installed. If they are not, the plan has the order, and a
 // cycle is found.
 func graphed(_ *testing.T, in struct {
 	Nodes []struct {
@@ -297,7 +297,7 @@ func updated(_ *testing.T, in struct {
 
 var version = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// digested: a digest is no range; of what else is required every version is there.
+// digested: a digest is not a range; of what else is required every version is there.
 func digested(_ *testing.T, in struct{ ParentConstraints []string }, want *expectation) {
 	all := slices.Concat([]string{"1.0.0"}, version.FindAllString(strings.Join(in.ParentConstraints, " "), -1))
 	slices.Sort(all)
@@ -371,7 +371,7 @@ func (d declared) dependency() corev1alpha1.Dependency {
 	return out
 }
 
-// override is what the user of a package changes of a dependency, by its constraint alone where there is one dependency.
+// override is what the user of a package changes of a dependency, by its constraint alone if there is one dependency.
 type override struct {
 	Name, RefName, Version, Constraints string
 	PackageRef                          *struct {

@@ -9,7 +9,7 @@ import (
 
 const resolutionMinimized = 64 // requirements of a conflict of which those that do not matter are left out, by a search for each
 
-// diagnose says why a root has no solution with those that were accepted, as the search for one ended: its requirements are
+// diagnose explains why a root has no solution with those that were accepted, as the search for one ended: its requirements are
 // taken away one by one, until the others have one. It may go on until the resolution has taken so many steps.
 func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state outcome, core []int32, until int) Result {
 	left := root
@@ -90,7 +90,7 @@ func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]st
 	return names, o
 }
 
-// ownConflict returns a conflict of what the root leads to alone, where there is one, in place of one with what other packages require.
+// ownConflict returns a conflict of what the root leads to alone, if there is one, in place of one with what other packages require.
 func (r *resolution) ownConflict(s *search, root *Root, core []int32, until int) (*search, []int32) {
 	if !slices.ContainsFunc(core, func(id int32) bool { return s.edges[id].kept }) {
 		return s, core

@@ -31,7 +31,7 @@
 // before it. So the plan depends on the input alone, and not on its order. Only packages
 // that a root leads to are changed.
 //
-// A tentative package, which was created for others and never available, is no part of the
+// A tentative package, which was created for others and never available, is not a part of the
 // input of these choices: the one to be created takes its place, in a lower version, too.
 //
 // A requirement of an API that is not served is one of the package that provides it: of
@@ -39,7 +39,7 @@
 // dependent is anyway. Of an installed package that stays, requirements count that are
 // satisfied and not optional: a broken one holds up nothing else.
 //
-// Roots fail one by one: where there is no solution for all of them, those whose
+// Roots fail one by one: if there is no solution for all of them, those whose
 // requirements are satisfied already are taken first, and then the others by namespace and
 // name, each if there is a solution with those before it, and with some of those behind it
 // or none; these stay as they are installed otherwise. Nothing is created for a root that

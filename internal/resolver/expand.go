@@ -277,7 +277,7 @@ func (s *search) enforce(id int32) {
 	s.add(id, append(unless, fitting...)...)
 }
 
-// explainNoFit says why no version satisfies a requirement, whatever others require.
+// explainNoFit explains why no version satisfies a requirement, whatever others require.
 func (s *search) explainNoFit(e *edge, usable []*Installed) {
 	of, want := &s.slots[e.slot], rangeOf(e.dependency)
 	if _, err := versions.ParseConstraint(want.Version); err != nil {
@@ -323,7 +323,7 @@ func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef."
 }
 
-// lowerByHand says how a user takes an installed package to a lower version.
+// lowerByHand describes how a user takes an installed package to a lower version.
 func lowerByHand(i *Installed, version string) string {
 	kind, flags := "package", i.Name+" -n "+i.Namespace
 	if i.Namespace == "" {
@@ -340,7 +340,7 @@ func lowerByHand(i *Installed, version string) string {
 	return fmt.Sprintf("make it your own (%s package-operator.run/adopt=true) and %s", own, text)
 }
 
-// clusterOnly says why the version of a ClusterPackage is not changed for Packages.
+// clusterOnly explains why the version of a ClusterPackage is not changed for Packages.
 const clusterOnly = "no Package of a namespace changes it. Change the range, or ask an administrator to change its version, or to set spec.upgradePolicy.dependents to All in it."
 
 // heeds reports whether an instance heeds all roots.

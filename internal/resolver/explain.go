@@ -16,7 +16,7 @@ const (
 	resolutionNearest  = 5  // versions that were refused, of one package in an explanation
 )
 
-// explain says why requirements exclude a solution.
+// explain explains why requirements exclude a solution.
 func (s *search) explain(core []int32) (reason, message string) {
 	core = s.sorted(core)
 	for _, id := range core {
@@ -160,7 +160,7 @@ func (s *search) conflict(t int32, needs []int32) string {
 	return text
 }
 
-// lower says how to take an installed package to a lower version that fits all needs, where there is one.
+// lower describes how to take an installed package to a lower version that fits all needs, if there is one.
 func (s *search) lower(i *Installed, needs []int32) string {
 	for _, v := range s.versions(place{i.Namespace, i.Package}) {
 		*s.steps += len(needs)
@@ -302,7 +302,7 @@ func (s *search) installedPath(i *Installed) []string {
 	return names
 }
 
-// PassedOver says why a root has a version that is not the one that it prefers; alone is the result of that one by itself.
+// PassedOver explains why a root has a version that is not the one that it prefers; alone is the result of that one by itself.
 func PassedOver(version, preferred string, alone Result) string {
 	why := "it does not go together with what other packages here depend on"
 	if alone.Failed() {

@@ -66,7 +66,7 @@ func (w *way) mandatory() (open *demand, ok bool) {
 	return nil, true
 }
 
-// meet goes on to what satisfies a demand, or returns it where that is to be created.
+// meet goes on to what satisfies a demand, or returns it if that is to be created.
 func (w *way) meet(d *demand) (open *demand, ok bool) {
 	if n := w.satisfier(d); n != nil {
 		return nil, w.add(n)
@@ -77,7 +77,7 @@ func (w *way) meet(d *demand) (open *demand, ok bool) {
 	return nil, false
 }
 
-// add reports false where there is no room for a new package beside new or changed ones.
+// add reports false if there is no room for a new package beside new or changed ones.
 func (w *way) add(n *node) bool {
 	if slices.Contains(w.order, n) {
 		return true

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// nameAll gives each new slot the name that its first dependent gives it, with a hash where that is taken.
+// nameAll gives each new slot the name that its first dependent gives it, with a hash if that is taken.
 func (s *search) nameAll() {
 	used := map[Instance]bool{}
 	for _, i := range s.walk.queue {
@@ -132,7 +132,7 @@ func (s *search) rootAbove(i int32) Instance {
 	return s.slots[i].instance
 }
 
-// explainStep says why a slot has its value: what requires it, and what keeps preferred ones from it.
+// explainStep explains why a slot has its value: what requires it, and what keeps preferred ones from it.
 func (s *search) explainStep(i, v int32, needs []int32) string {
 	of := &s.slots[i]
 	text := of.values[v].version + " is the highest version that fits "
@@ -158,7 +158,7 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 	return text
 }
 
-// result says what became of a root that has a solution.
+// result describes what became of a root that has a solution.
 func (s *search) result(root *Root) Result {
 	at := s.existing(s.world.at[root.Instance])
 	r := Result{Instance: root.Instance, Version: root.at(int(max(s.chosen(at), 0))).Version}
@@ -178,7 +178,7 @@ func (s *search) result(root *Root) Result {
 	return r
 }
 
-// outcome says how a requirement of a root is satisfied.
+// outcome describes how a requirement of a root is satisfied.
 func (s *search) outcome(root *Root, e *edge) Outcome {
 	o := Outcome{Dependency: *e.dependency}
 	if e.served {

@@ -21,7 +21,7 @@ const (
 // clause is a disjunction.
 type clause struct {
 	literals []literal
-	// edge is the requirement that it stands for, or structure.
+	// edge is the requirement that it represents, or structure.
 	edge int32
 	// from are the clauses that a learned one follows from, and as -1-v the variables that are assigned for good.
 	from []int32

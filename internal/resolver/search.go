@@ -52,7 +52,7 @@ type edge struct {
 	disabled bool
 	// problem is why nothing can satisfy it, beside versions.
 	reason, problem string
-	// cycle are the edges of a cycle, and clash the slots of which there may be one; both stand for no requirement.
+	// cycle are the edges of a cycle, and clash the slots of which there may be one; both represent no requirement.
 	cycle []int32
 	clash []int32
 }
@@ -304,7 +304,7 @@ func (s *search) possible(namespace string, w want) []string {
 // isSpent reports whether the search has taken all of its steps.
 func (s *search) isSpent() bool { return *s.steps > s.until }
 
-// keep makes installed dependents of a slot accept its values, where they accept the present one.
+// keep makes installed dependents of a slot accept its values, if they accept the present one.
 func (s *search) keep(i int32) {
 	if len(s.slots[i].values) < 2 {
 		return

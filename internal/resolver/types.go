@@ -45,7 +45,7 @@ type Installed struct {
 	Unloaded bool
 	// Generated means that it was created for others; Changeable that its version may be raised for those that it heeds.
 	Generated, Changeable bool
-	// API that the versions have to provide to which it may be changed; nil where it was not installed for one.
+	// API that the versions have to provide to which it may be changed; nil if it was not installed for one.
 	API *corev1alpha1.ProvidedAPI
 	// AllDependents means that a ClusterPackage heeds Packages of namespaces, too.
 	AllDependents bool
@@ -69,7 +69,7 @@ func (i *Installed) MayChange(dependent Instance) bool { return i.Changeable && 
 // Requirement is a recorded requirement.
 type Requirement struct {
 	corev1alpha1.Dependency
-	// Satisfier is nil where none is recorded.
+	// Satisfier is nil if none is recorded.
 	Satisfier *Instance
 }
 
@@ -103,7 +103,7 @@ type Root struct {
 	Unique       corev1alpha1.UniqueScope
 	// UserManaged means that nothing is installed or changed for it.
 	UserManaged bool
-	// Versions are those that it may have, the preferred one first, where that is to be resolved, too. They take the place of
+	// Versions are those that it may have, the preferred one first, if that is to be resolved, too. They take the place of
 	// Version, Dependencies and Unique.
 	Versions []RootVersion
 	// optional means that it may also stay as it is installed. Versions are there then.
@@ -144,7 +144,7 @@ type Input struct {
 	// Installed are all instances.
 	Installed []Installed
 	Catalogue Catalogue
-	// Served is nil where no API is served.
+	// Served is nil if no API is served.
 	Served   Served
 	Platform versions.Platform
 	// Steps bounds the work; 0 means the limit of the roots, see New.
@@ -162,7 +162,7 @@ type Step struct {
 	// Needs are the requirements that it satisfies. That of the dependent whose name it has
 	// comes first, and those of the plan before those of installed packages that stay.
 	Needs []Need
-	// Message says why it is this version.
+	// Message explains why it is this version.
 	Message string
 	// For is the root that leads to the created package, the first one in the walk.
 	For Instance

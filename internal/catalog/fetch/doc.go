@@ -3,7 +3,7 @@
 //
 //	Source ──► Fetch ──► Result: YAML and JSON files by path, and a digest of them
 //
-// A fetch with the Validator of an earlier Result is conditional: one small request where nothing changed.
+// A fetch with the Validator of an earlier Result is conditional: one small request if nothing changed.
 //
 // No source is trusted. Bytes, files, time and redirects are bounded (package limits), archives are unpacked without
 // links and without paths out of them, and every connection is checked by the address that is dialled: loopback,

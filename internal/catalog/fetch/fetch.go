@@ -41,7 +41,7 @@ type Source struct {
 	Admit func() error
 }
 
-// inRoom reads content with little room, and again with all that there may be where that does not suffice, which is archive.ErrRoom.
+// inRoom reads content with little room, and again with all that there may be if that does not suffice, which is archive.ErrRoom.
 func (s *Source) inRoom(read func(room int64) error) error {
 	err := read(limits.SmallPackageBytes)
 	if !errors.Is(err, archive.ErrRoom) {
@@ -69,7 +69,7 @@ type Result struct {
 	Revision string
 	// Validator makes the next fetch conditional.
 	Validator string
-	// Verification is the result of verifying the image; nil where no signature is needed, or the Validator passed in is of a verified image.
+	// Verification is the result of verifying the image; nil if no signature is needed, or the Validator passed in is of a verified image.
 	Verification *imagepolicy.Outcome
 	// NotModified is set if the content is that of the Validator passed in. Beside it only Validator and Verification are set then.
 	NotModified bool
@@ -79,7 +79,7 @@ type Result struct {
 type Options struct {
 	// Puller pulls images; nil refuses them.
 	Puller *registry.Puller
-	// Policy says which addresses are fetched from. Where it permits local ones, credentials are sent over plain HTTP, too.
+	// Policy states which addresses are fetched from. If it permits local ones, credentials are sent over plain HTTP, too.
 	Policy outbound.Policy
 	// Proxy is http.ProxyFromEnvironment by default.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -187,7 +187,7 @@ func (f *Fetcher) fetch(ctx context.Context, s Source, known string) (*Result, e
 	return nil, permanent("Set one of image, http, git and inline.", "the source is empty")
 }
 
-// Static reports whether a source stands for the same content for ever: an image by digest, a file with sha256, a commit,
+// Static reports whether a source represents the same content for ever: an image by digest, a file with sha256, a commit,
 // or inline content without filesFrom.
 func Static(s corev1alpha1.RepositorySource) bool {
 	switch {

@@ -231,7 +231,7 @@ func TestPacks(t *testing.T) {
 }
 
 // An object with more bytes than any file may have is not kept in memory, and refused
-// only where it is read.
+// only if it is read.
 func TestLargeObjectsOfPacks(t *testing.T) {
 	t.Parallel()
 	blob := packed{kind: plumbing.BlobObject, data: []byte("kind: x\n")}

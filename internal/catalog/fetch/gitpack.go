@@ -32,7 +32,7 @@ type gitObjects struct {
 	exceeded error
 }
 
-// gitObject is an object, without data where it has more than a file may have.
+// gitObject is an object, without data if it has more than a file may have.
 type gitObject struct {
 	kind  plumbing.ObjectType
 	data  []byte
@@ -46,7 +46,7 @@ type delta struct {
 }
 
 // readPack reads a pack. Every object is hashed, so that what a commit leads to is what it names.
-// It is read within room, or with up to limit bytes where that is zero.
+// It is read within room, or with up to limit bytes if that is zero.
 func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObjects, error) {
 	o := &gitObjects{objects: map[string]gitObject{}, offsets: map[int64]gitObject{}, waiting: map[any][]delta{}, limit: limit, exceeded: gitLimit(limit)}
 	if room > 0 {
@@ -318,7 +318,7 @@ func (c *checkout) problem(format, p string) {
 	}
 }
 
-// lfsPointer begins a file whose content is elsewhere (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+// lfsPointer starts a file whose content is elsewhere (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 var lfsPointer = []byte("version https://git-lfs.github.com/spec/")
 
 func (c *checkout) file(e treeEntry, p string) error {

@@ -236,7 +236,7 @@ func knownHosts(lines []byte) (*knownhosts.HostKeyDB, error) {
 	return knownhosts.NewDB(file.Name())
 }
 
-// sshError says why no session was begun.
+// sshError explains why no session was started.
 func sshError(host string, err error) error {
 	const verify = "If that is right, replace its lines in known_hosts."
 	switch {

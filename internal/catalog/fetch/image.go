@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// image resolves the reference as policies say, verifies that digest, and pulls it where it is not known. An image that
+// image resolves the reference as policies say, verifies that digest, and pulls it if it is not known. An image that
 // the same keys and roots verified is not verified again.
 func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, error) {
 	if f.opts.Puller == nil {

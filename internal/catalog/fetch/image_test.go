@@ -113,7 +113,7 @@ func fetched(t *testing.T, f *Fetcher, s Source, known string) *Result {
 	return r
 }
 
-// A tag costs one HEAD where nothing changed; a digest, nothing.
+// A tag costs one HEAD if nothing changed; a digest, nothing.
 func TestImageIsDownloadedOncePerDigest(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)

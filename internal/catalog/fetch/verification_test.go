@@ -92,7 +92,7 @@ func TestImageIsVerified(t *testing.T) {
 	}
 }
 
-// What a digest stands for is known; by which keys it was verified counts all the same.
+// What a digest means is known; by which keys it was verified counts all the same.
 func TestDigestIsVerified(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)

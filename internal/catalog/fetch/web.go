@@ -28,7 +28,7 @@ type webValidator struct {
 	SHA256 string `json:"sha256"`
 }
 
-// http downloads the file unless the server says that it is the known one.
+// http downloads the file unless the server states that it is the known one.
 func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, error) {
 	spec := s.Spec.HTTP
 	u, err := parseURL("http.url", spec.URL)
@@ -175,7 +175,7 @@ func (d *download) header(resp *http.Response, name string) string {
 	return v
 }
 
-// statusError says what a server answered.
+// statusError describes what a server answered.
 func statusError(resp *http.Response) *Error {
 	e := &Error{Details: fmt.Sprintf("the server %s answered %d %s", resp.Request.URL.Hostname(), resp.StatusCode, http.StatusText(resp.StatusCode)), Permanent: true}
 	switch code := resp.StatusCode; {
@@ -224,7 +224,7 @@ func (f *Fetcher) unpackWithin(ctx context.Context, namespace string, file io.Re
 	return choose(u.Files(), "http.subPath", folder)
 }
 
-// single reads a file that is no archive.
+// single reads a file that is not an archive.
 func single(r io.Reader, name, folder string, room, limit int64) (map[string][]byte, error) {
 	if folder != "" {
 		return nil, permanent("Leave it out, or serve a tar archive.", "http.subPath: the file is no tar archive")

@@ -4,6 +4,6 @@
 //	manifest ─► images, dependencies ─► registry, repositories ─► manifest.lock.yaml
 //
 // A lock is written where its content changes, without a time: equal input gives equal bytes. A dependency gets the
-// highest version in its range, among the images whose constraints on platforms cover those of the package. Dependencies
+// highest version in its range, among the images whose constraints on platforms cover the package's. Dependencies
 // of dependencies are not followed.
 package lockfile

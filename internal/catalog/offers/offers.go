@@ -27,7 +27,7 @@ type Offered struct {
 
 // Candidates returns the versions of the package name, each once: those of the namespace's own repositories, and those
 // of cluster repositories that are visible and that no own repository offers. local is empty for a ClusterPackage. The
-// specs may be in any order and of any packages; a nil visible stands for all. The order is that of the specs' parts.
+// specs may be in any order and of any packages; a nil visible represents all. The order is that of the specs' parts.
 func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) []Offered {
 	offered := []Offered{}
 	for o := range Each(name, local, cluster, visible) {

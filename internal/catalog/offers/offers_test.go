@@ -111,7 +111,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// What cannot be installed says why.
+// What cannot be installed explains why.
 func TestCandidate(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]corev1alpha1.AvailableVersion{

@@ -13,7 +13,7 @@ import (
 const providersNamed = 8 // of packages that provide an API: that are kept, and named in messages
 
 // NameOf returns the name of the package that packageRef leads to: the one that it names, or that was chosen last for its API. It is
-// empty where there is none.
+// empty if there is none.
 func NameOf(pkg corev1alpha1.GenericPackage) string {
 	ref, last := pkg.PackageSpec().PackageRef, pkg.PackageStatus().LastAttempted
 	switch {
@@ -50,7 +50,7 @@ func Provide(offered iter.Seq[Offered], api corev1alpha1.ProvidedAPI, scope core
 
 // Provider is the package that packageRef leads to, or why there is none.
 type Provider struct {
-	// Name of the package; empty where there is none.
+	// Name of the package; empty if there is none.
 	Name string
 	// API for which it was chosen; nil where packageRef names the package.
 	API *corev1alpha1.ProvidedAPI
@@ -90,7 +90,7 @@ func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Pr
 	return p
 }
 
-// Refusal is the reason of the condition Resolved where there is no package, and what it says; empty where there is one.
+// Refusal is the reason of the condition Resolved if there is no package, and what it says; empty if there is one.
 func (p Provider) Refusal() (reason, message string) {
 	switch {
 	case p.Name != "":
@@ -103,7 +103,7 @@ func (p Provider) Refusal() (reason, message string) {
 	return corev1alpha1.ReasonAmbiguousProvider, fmt.Sprintf("the packages %s provide %s: set packageRef.name to one of them, in the place of api", few(p.Others, p.More), p.API)
 }
 
-// NotFetched adds to a message the repositories that were never fetched; nothing where there are none.
+// NotFetched adds to a message the repositories that were never fetched; nothing if there are none.
 func NotFetched(pending []string) string {
 	if len(pending) == 0 {
 		return ""

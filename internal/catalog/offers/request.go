@@ -13,9 +13,9 @@ import (
 const resolutionVersions = 16 // of a package whose own version is resolved with its dependencies, the highest ones
 
 const (
-	// DowngradableAnnotation allows downgrades where it is present, as downgradePolicy does.
+	// DowngradableAnnotation allows downgrades if it is present, as downgradePolicy does.
 	DowngradableAnnotation = "packaging.carvel.dev/downgradable"
-	// ignoreKubernetesAnnotation ignores constraints of versions on that of Kubernetes where it is present.
+	// ignoreKubernetesAnnotation ignores constraints of versions on that of Kubernetes if it is present.
 	ignoreKubernetesAnnotation = "packaging.carvel.dev/ignore-kubernetes-version-selection"
 )
 
@@ -42,7 +42,7 @@ func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.P
 	return r
 }
 
-// Fitting returns the versions that a selection may take, the highest first: those that fit and are no downgrade, not all of them where
+// Fitting returns the versions that a selection may take, the highest first: those that fit and are not downgrades, not all of them where
 // there are many. Of a Package of which nothing was deployed a lower one than the one that was chosen before is none.
 func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versions.Choice, request versions.Request) []Offered {
 	installed := pkg.PackageStatus().Resolved
@@ -71,7 +71,7 @@ func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versio
 	return found
 }
 
-// LastAttempted returns the last attempted version of a package; nil where there is none.
+// LastAttempted returns the last attempted version of a package; nil if there is none.
 func LastAttempted(pkg corev1alpha1.GenericPackage, name string) *corev1alpha1.AttemptedVersion {
 	last, ref := pkg.PackageStatus().LastAttempted, pkg.PackageSpec().PackageRef
 	if last == nil || ref == nil || last.PackageName != "" && last.PackageName != name {

@@ -234,7 +234,7 @@ func TestHostilePaths(t *testing.T) {
 }
 
 // What ytt writes as the schema of values need not be one that Kubernetes has. Such a version is offered all the same, and
-// says why its values are not checked.
+// explains why its values are not checked.
 func TestForeignSchemasAreNotRequired(t *testing.T) {
 	t.Parallel()
 	const good, schema = "  version: 1.0.0\n", "  valuesSchema: {openAPIv3: %s}\n"

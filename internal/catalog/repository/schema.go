@@ -48,7 +48,7 @@ func (r *reader) schema(at string, raw *runtime.RawExtension) (*runtime.RawExten
 }
 
 // foreignSchema returns the schema of a format that does not ask for structural schemas, as those of Kubernetes are: one
-// that cannot be used is left out, and unchecked says why.
+// that cannot be used is left out, and unchecked explains why.
 func (r *reader) foreignSchema(raw *runtime.RawExtension) (schema *runtime.RawExtension, unchecked string) {
 	c := r.checked(raw)
 	switch {

@@ -41,7 +41,7 @@ type selection struct {
 	ExtraPredicate *struct{ Name, RejectIfContains string }
 }
 
-// choice has the candidates considered; the predicate stands for what makes a version not installable.
+// choice has the candidates considered; the predicate represents what makes a version not installable.
 func (in selection) choice() versions.Choice {
 	candidates := make([]versions.Candidate, len(in.Candidates))
 	for i, text := range in.Candidates {
@@ -133,7 +133,7 @@ func parsedConstraint(_ *testing.T, in struct{ Constraint string }, want *expect
 	}
 }
 
-// expanded: a wildcard and what it stands for accept the same versions.
+// expanded: a wildcard and what it means accept the same versions.
 func expanded(_ *testing.T, in struct{ Constraints []string }, want *expectation) {
 	conformance.Holds(want, "expansions", func(expansions [][]string) bool {
 		return slices.EqualFunc(in.Constraints, expansions, func(text string, comparators []string) bool {

@@ -24,7 +24,7 @@ type Constraint struct {
 type group struct {
 	ranges *semver.Constraints
 	terms  []string
-	exact  []string // versions with build metadata that stand for their whole text
+	exact  []string // versions with build metadata that mean their whole text
 }
 
 // ParseConstraint reads a constraint within limits.TemplatePatternBytes, ConstraintGroups
@@ -66,7 +66,7 @@ func ParseConstraint(text string) (*Constraint, error) {
 	return c, nil
 }
 
-// invalid returns the error of a text that is no constraint, with the first of its alternatives that is none.
+// invalid returns the error of a text that is not a constraint, with the first of its alternatives that is none.
 func invalid(text string) error {
 	part := ""
 	if alternatives := strings.Split(text, "||"); len(alternatives) > 1 {
@@ -94,7 +94,7 @@ func parseGroup(canonical string) (group, error) {
 	return g, nil
 }
 
-// exactly returns the version that a term stands for, if it is one.
+// exactly returns the version that a term means, if it is one.
 func exactly(term string) (*semver.Version, bool) {
 	v, err := Parse(strings.TrimPrefix(term, "="))
 	return v, err == nil
@@ -134,7 +134,7 @@ func (c *Constraint) names(v *semver.Version) bool {
 	return ok && want.Equal(v)
 }
 
-// admission says which prereleases take part; releases always do.
+// admission states which prereleases take part; releases always do.
 type admission struct {
 	all         bool
 	identifiers []string

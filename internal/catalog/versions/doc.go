@@ -7,7 +7,7 @@
 //
 //   - Whether a prerelease takes part is up to the selection's prereleases, not to the prereleases in a range. A constraint
 //     that is one prerelease, such as 1.2.0-rc.1, selects it in any case.
-//   - Build metadata is ignored by ranges. An exact version with build metadata stands for that text alone.
+//   - Build metadata is ignored by ranges. An exact version with build metadata means that text alone.
 //   - Versions of equal precedence are ordered by build metadata, so that the choice never depends on the order of the
 //     candidates.
 //   - The empty constraint is any release.

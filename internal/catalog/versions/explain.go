@@ -74,7 +74,7 @@ func (s *selection) explainDowngrade(i int) string {
 		version, s.last, fate) + s.stays()
 }
 
-// stays says what becomes of the version that is installed.
+// stays describes what becomes of the version that is installed.
 func (s *selection) stays() string {
 	if s.request.Installed == "" {
 		return ""

@@ -29,7 +29,7 @@ const (
 	FilterRetracted   Filter = "retracted"   // it is not retracted, or installed, or named by the constraint
 )
 
-// filter is one step; why returns why it rejects a candidate, "" where it does not.
+// filter is one step; why returns why it rejects a candidate, "" if it does not.
 type filter struct {
 	name      Filter
 	takesPart bool

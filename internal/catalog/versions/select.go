@@ -12,11 +12,11 @@ import (
 type Candidate struct {
 	// Version is a semantic version; one that is none is never chosen.
 	Version string
-	// Retracted says why the version is not for new installations; empty where it is.
+	// Retracted explains why the version is not for new installations; empty if it is.
 	Retracted string
 	// Constraints on the platform, all of which have to be met.
 	Constraints []corev1alpha1.AvailableConstraint
-	// NotInstallable says why the version cannot be installed at all, whole; empty where it can.
+	// NotInstallable explains why the version cannot be installed at all, whole; empty if it can.
 	NotInstallable string
 	// Provides are APIs that the version brings.
 	Provides []corev1alpha1.ProvidedAPI
@@ -35,11 +35,11 @@ type Platform struct {
 // Request is what a version is chosen for.
 type Request struct {
 	Selection corev1alpha1.VersionSelection
-	// API that the version has to provide; nil where none is asked for.
+	// API that the version has to provide; nil if none is asked for.
 	API *corev1alpha1.ProvidedAPI
 	// Installed and LastAttempted are the versions that are installed and that were chosen last; empty for none.
 	Installed, LastAttempted string
-	// AllowDowngrade allows versions below LastAttempted, or below Installed where that is empty.
+	// AllowDowngrade allows versions below LastAttempted, or below Installed if that is empty.
 	AllowDowngrade bool
 	Platform       Platform
 	// Ignored are FilterKubernetes, FilterOpenShift and FilterManager, where constraints on their versions do not count.
@@ -114,8 +114,8 @@ type selection struct {
 	constraint *Constraint
 	filters    []filter
 	candidates []Candidate
-	parsed     []*semver.Version // nil for text that is no version
-	stage      []int             // the filter that rejected the candidate; the number of filters where none did
+	parsed     []*semver.Version // nil for text that is not a version
+	stage      []int             // the filter that rejected the candidate; the number of filters if none did
 	considered []Considered
 	// last is the version below which lies a downgrade.
 	last       string
@@ -174,7 +174,7 @@ func (s *selection) highest() int {
 	return best
 }
 
-// compare orders candidates; those that are no versions are the lowest. Texts of one version, such as 1.0.0 and v1.0.0,
+// compare orders candidates; those that are not versions are the lowest. Texts of one version, such as 1.0.0 and v1.0.0,
 // are ordered too, so that the order of the candidates does not matter.
 func (s *selection) compare(i, j int) int {
 	a, b := s.parsed[i], s.parsed[j]

@@ -33,11 +33,11 @@ type target struct {
 	namespace string
 	// group is the number of its group in the order of groups.
 	group int
-	// uid is empty where there is no Package.
+	// uid is empty if there is no Package.
 	uid types.UID
 	// queued reports whether the Package is in the queue of updates.
 	queued bool
-	// updated reports whether the Package is as the template says.
+	// updated reports whether the Package is as the template states.
 	updated bool
 	// available, progressed and paused are as the Package reports of its present generation.
 	available, progressed, paused bool
@@ -48,7 +48,7 @@ type target struct {
 	failed bool
 	// foreign reports whether the Package is not ours, deleting whether it is being deleted.
 	foreign, deleting bool
-	// refused reports whether the API server refuses what the template says; retry, that it is not sent at the moment.
+	// refused reports whether the API server refuses what the template states; retry, that it is not sent at the moment.
 	refused, retry bool
 }
 
@@ -59,7 +59,7 @@ func (t *target) writable() bool {
 	return t.exists() && !t.foreign && !t.deleting && !t.refused && !t.retry
 }
 
-// outdated reports whether the Package is ours and not as the template says.
+// outdated reports whether the Package is ours and not as the template states.
 func (t *target) outdated() bool { return t.exists() && !t.foreign && !t.updated }
 
 // ready reports whether the Package can be relied on: one that is being updated may become unavailable at any time.
@@ -135,7 +135,7 @@ func (r *rollout) resume() {
 	}
 }
 
-// begin begins updates in a group: first of Packages that are not available, which have
+// begin starts updates in a group: first of Packages that are not available, which have
 // nothing to lose.
 func (r *rollout) begin(from, to int) {
 	for _, available := range []bool{false, true} {
@@ -184,7 +184,7 @@ func endOfGroup(targets []target, from int) int {
 }
 
 // ended reports whether all updates of a group have ended, and whether one succeeded
-// where there were any. Failed Packages, and those that the API server refuses, hold up
+// if there were any. Failed Packages, and those that the API server refuses, hold up
 // no other group.
 func ended(group []target, queued []bool) bool {
 	tried, succeeded := false, false

@@ -13,7 +13,7 @@
 //
 //   - At most maxUnavailable Packages are updated at a time, and none that is available while as many are not, for
 //     whatever reason. One that is not available yet, or again, keeps its place in the queue.
-//   - A group is begun when the updates of all groups before it have ended, and one of each has succeeded.
+//   - A group is started when the updates of all groups before it have ended, and one of each has succeeded.
 //   - While it is not known which hosted clusters there are, nothing is written. That their kind is not served says
 //     nothing of the Packages.
 //   - Only Packages that the HostedClusterPackage controls are changed or removed, and of these only fields that the

@@ -39,7 +39,7 @@ func (m *memory) forget(name string) {
 	delete(m.states, name)
 }
 
-// forgetOthers drops the memory of Packages that are gone.
+// forgetOthers drops the memory of Packages that no longer exist.
 func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets []target) {
 	wanted := map[string]bool{}
 	for i := range targets {
@@ -54,7 +54,7 @@ func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets 
 	maps.DeleteFunc(s.compared, func(uid types.UID, _ comparison) bool { return !exist[uid] })
 }
 
-// isUpdated reports whether a Package is as the template says, or as the API server made it of that.
+// isUpdated reports whether a Package is as the template states, or as the API server made it of that.
 func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
 	last, known := s.state.compared[pkg.UID]
 	if known && last.hash == s.template.hash && last.generation == pkg.Generation &&

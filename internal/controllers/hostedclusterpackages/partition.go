@@ -13,7 +13,7 @@ const others = "*"
 type groups struct {
 	// names are label values; that of hosted clusters without the label is empty. nil without a partition.
 	names []string
-	// static is the listed order, which others ends where it does not contain it.
+	// static is the listed order, which others ends if it does not contain it.
 	static []string
 	key    string
 }

@@ -26,7 +26,7 @@ func (s *reconciliation) reportFailure(ctx context.Context, failed error) error 
 	}.Report(ctx, s.Client, s.Fresh)
 }
 
-// report writes a changed status: at once where the queue or a condition changed, since no update may begin before it is in
+// report writes a changed status: at once where the queue or a condition changed, since no update may start before it is in
 // the queue on record, and else once in limits.PackageStatusInterval.
 func (s *reconciliation) report(ctx context.Context) error {
 	if errors.Is(s.unknown, environment.ErrUnknown) {

@@ -96,7 +96,7 @@ type state struct {
 	compared map[types.UID]comparison
 }
 
-// comparison is whether a Package is as a template says.
+// comparison is whether a Package is as a template states.
 type comparison struct {
 	hash                string
 	generation          int64

@@ -60,7 +60,7 @@ func anyMap(texts map[string]string) map[string]any {
 	return values
 }
 
-// matches reports whether a Package is as the template says. What others set beside it does not count. One without a
+// matches reports whether a Package is as the template states. What others set beside it does not count. One without a
 // hash was made by an earlier engine, and is compared by its values.
 func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 	if hash := pkg.Annotations[corev1alpha1.HashAnnotation]; hash != "" && hash != t.hash {

@@ -58,7 +58,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r.Sources.Enqueue = func(types.NamespacedName) { r.queue.Enqueue(request) }
 	controller, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "imageconfig", Workers: 1, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
-		Started: func(context.Context) { r.queue.Enqueue(request) }, // also where there is none
+		Started: func(context.Context) { r.queue.Enqueue(request) }, // also if there is none
 	})
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func hasStatus(gk schema.GroupKind) bool {
 	return gk != schema.GroupKind{Kind: "ConfigMap"} && gk != schema.GroupKind{Kind: "Secret"}
 }
 
-// controlled returns the object that a status names; empty where there is none.
+// controlled returns the object that a status names; empty if there is none.
 func controlled(tmpl corev1alpha1.GenericObjectTemplate) objects.Key {
 	ref := tmpl.ObjectTemplateStatus().ControllerOf
 	if ref == nil {
@@ -117,7 +117,7 @@ func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
 	return report, nil
 }
 
-// steps takes steps until nothing is left to do, or everything that was to be removed is gone.
+// steps takes steps until nothing is left to do, or everything that was to be removed no longer exists.
 func (s *reconciliation) steps(ctx context.Context, want engine.Want) (out engine.Outcome, err error) {
 	want.References = marks{s}
 	for range maxPasses {
@@ -257,7 +257,7 @@ func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone boo
 	return false, nil
 }
 
-// forgetFormer forgets objects that are gone.
+// forgetFormer forgets objects that no longer exist.
 func (s *reconciliation) forgetFormer(keys []objects.Key) {
 	s.Target.Drop(s.rollout, engine.RemovalOf(s.rollout.Owner))
 	for _, key := range keys {

@@ -38,7 +38,7 @@ type recordingPool func()
 
 func (p recordingPool) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
 
-// A template is marked while its reference is put on an object without it, and nothing is written where it is being deleted by
+// A template is marked while its reference is put on an object without it, and nothing is written if it is being deleted by
 // then: the garbage collector has passed the object by.
 func TestTakingBackIsMarked(t *testing.T) {
 	t.Parallel()

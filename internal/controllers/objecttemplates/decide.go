@@ -38,7 +38,7 @@ type sourceState struct {
 }
 
 type outcome struct {
-	// problem is why the object is not written; nil where it is.
+	// problem is why the object is not written; nil if it is.
 	problem *problem
 	// desired is the object that is rendered.
 	desired *objects.Desired
@@ -66,7 +66,7 @@ func invalid(reason, message string) *problem {
 }
 
 // readable decides whether the template can be rendered from its inputs as they are
-// known: ready is false where that is not known yet, or there is a problem.
+// known: ready is false if that is not known yet, or there is a problem.
 func readable(v view) (ready bool, p *problem) {
 	switch {
 	case v.forbidden != "":

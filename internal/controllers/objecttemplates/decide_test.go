@@ -265,7 +265,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// TestExplain leaves out what a function of a template says where that may quote a Secret.
+// TestExplain leaves out what a function of a template states where that may quote a Secret.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	err := &render.ObjectError{Line: 3, Details: `at <atoi .config.x>: error calling atoi: strconv.Atoi: parsing "hunter2": invalid syntax`}

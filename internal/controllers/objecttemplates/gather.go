@@ -20,7 +20,7 @@ import (
 
 const objectTemplateRetry = 5 * time.Second // before it is looked up again whether an unavailable API is served, without a request
 
-// gather reads a template in its latest known state; nil where there is none.
+// gather reads a template in its latest known state; nil if there is none.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
 	cached := corev1alpha1.ScopeOf(key.Namespace).NewObjectTemplate()
 	if err := r.Client.Get(ctx, key, cached); err != nil {
@@ -53,7 +53,7 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	return nil
 }
 
-// gatherInputs watches the sources, and reads their state and that of the environment.
+// gatherInputs watches the sources, and reads their state and the environment's.
 func (s *reconciliation) gatherInputs(context.Context) error {
 	if s.state.plan == nil || s.generation != s.tmpl.GetGeneration() {
 		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil

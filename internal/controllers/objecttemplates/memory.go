@@ -51,7 +51,7 @@ type state struct {
 
 	// ---- lock ----
 
-	// kind is that of the object, or the one that is waited for.
+	// kind is the object's, or the one that is waited for.
 	kind schema.GroupKind
 	// misplaced are the kinds of the sources, where the scope of one does not fit.
 	misplaced []schema.GroupKind
@@ -148,7 +148,7 @@ func (m *memory) countRender(st *state) {
 }
 
 // rivalChanged records the state of the rival, and reports whether it changed. The first one counts, too: an object that was deleted
-// before its watch began has no version in it.
+// before its watch started has no version in it.
 func (s *state) rivalChanged(observed sources.State) bool {
 	if !observed.Known || s.rivalVersion != nil && *s.rivalVersion == observed.Version {
 		return false

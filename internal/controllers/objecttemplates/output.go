@@ -46,7 +46,7 @@ func parse(text []byte, secret bool) (map[string]any, *problem) {
 	return content, nil
 }
 
-// kindOf returns the kind of an object; empty where it has none.
+// kindOf returns the kind of an object; empty if it has none.
 func kindOf(content map[string]any) schema.GroupVersionKind {
 	apiVersion, _ := content["apiVersion"].(string)
 	kind, _ := content["kind"].(string)

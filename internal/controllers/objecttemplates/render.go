@@ -23,7 +23,7 @@ import (
 type rendering struct {
 	versions    string
 	environment manifestsv1alpha1.PackageEnvironment
-	// values is the digest of the values that were read; zero where that failed.
+	// values is the digest of the values that were read; zero if that failed.
 	values  objects.Digest
 	secret  bool
 	content map[string]any
@@ -51,7 +51,7 @@ func (s *reconciliation) render(ctx context.Context) error {
 	return nil
 }
 
-// renderNew reads the values, and renders them where they have changed; nil where that has to wait.
+// renderNew reads the values, and renders them if they have changed; nil if that has to wait.
 func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rendering, error) {
 	next := &rendering{versions: versions, environment: s.environment}
 	timed, cancel := context.WithTimeout(ctx, limits.ObjectTemplateTime)

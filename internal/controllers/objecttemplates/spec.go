@@ -24,7 +24,7 @@ type plan struct {
 // plannedSource is a source of a plan.
 type plannedSource struct {
 	ref sources.Ref
-	// namespace is that of the spec, or of the template by default; the ref of a cluster-scoped kind has none.
+	// namespace is the spec's, or of the template by default; the ref of a cluster-scoped kind has none.
 	namespace string
 	optional  bool
 	items     []item

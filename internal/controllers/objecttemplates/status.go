@@ -94,7 +94,7 @@ func blocked(blocking []phases.Blocker) conditions.State {
 	return state
 }
 
-// teardownMessage says what a deletion waits for.
+// teardownMessage describes what a deletion waits for.
 func teardownMessage(keys []objects.Key, blocking []phases.Blocker) string {
 	if len(blocking) > 0 {
 		return blocked(blocking).Message
@@ -107,14 +107,14 @@ type reported struct {
 	// current means that the conditions describe the present state of the object; there may be none.
 	current    bool
 	conditions []metav1.Condition
-	// hasReady means that the object reports Ready; ready is nil where that is not about its present state.
+	// hasReady means that the object reports Ready; ready is nil if that is not about its present state.
 	hasReady bool
 	ready    *metav1.Condition
 	stalled  bool
 }
 
 // reportedBy reads the status of an object from its record. Conditions of an earlier
-// generation are left out, and so is anything that is no condition.
+// generation are left out, and so is anything that is not a condition.
 func reportedBy(live *objects.Observed) reported {
 	var object struct {
 		Status struct {
@@ -156,7 +156,7 @@ func reportedBy(live *objects.Observed) reported {
 	return r
 }
 
-// copyConditions makes the conditions of the object those of the template, and removes those that it does not report any
+// copyConditions makes the conditions of the object the template's, and removes those that it does not report any
 // more.
 func copyConditions(conds *[]metav1.Condition, generation int64, of []metav1.Condition) {
 	reports := map[string]bool{}

@@ -122,7 +122,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s: %s describes generation %d", tc.reason, c.Type, c.ObservedGeneration)
 			}
 		}
-		// Nothing is written where nothing changes.
+		// Nothing is written if nothing changes.
 		tc.view.tmpl.(*corev1alpha1.ObjectTemplate).Status = *status
 		if diff := cmp.Diff(status, statusOf(tc.view)); diff != "" {
 			t.Errorf("%s: again:\n%s", tc.reason, diff)

@@ -25,7 +25,7 @@ type key interface {
 	read(root map[string]any) (any, error)
 }
 
-// jqPrefix begins a key that is an expression of jq; any other is a JSONPath.
+// jqPrefix starts a key that is an expression of jq; any other is a JSONPath.
 const jqPrefix = "jq:"
 
 func compileKey(text string) (key, error) {

@@ -43,7 +43,7 @@ func (a Accounts) account(pkg corev1alpha1.GenericPackage) objects.Account {
 }
 
 // of returns the ServiceAccount of a Package, empty for the manager's own identity; false
-// where it lacks a required one.
+// if it lacks a required one.
 func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool) {
 	account := a.account(pkg)
 	allowed = !a.required(pkg) || account.Name != "" && account != a.Own
@@ -63,7 +63,7 @@ func (a Accounts) reader(pkg corev1alpha1.GenericPackage) objects.Account {
 	return a.account(pkg)
 }
 
-// refusal is why the manager does not install a Package as it is; empty where it does.
+// refusal is why the manager does not install a Package as it is; empty if it does.
 func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 	account := a.account(pkg)
 	switch _, allowed := a.of(pkg); {

@@ -395,7 +395,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// teardown ends that of a package whose own objects are gone.
+// teardown ends that of a package whose own objects no longer exist.
 func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 	c.t.Helper()
 	pkg := c.get(name)
@@ -404,7 +404,7 @@ func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 	c.must(err)
 }
 
-// requiredBy returns the names in the labels and in the annotation of a package, where both are the same.
+// requiredBy returns the names in the labels and in the annotation of a package, if both are the same.
 func requiredBy(pkg *corev1alpha1.Package) []string {
 	names := []string{}
 	for label := range pkg.Labels {

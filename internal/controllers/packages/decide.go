@@ -89,7 +89,7 @@ func mayRepair(v view) bool {
 }
 
 // refusedBefore reports whether the image was refused since it was unpacked. It is verified again, though the policies say again what
-// they said then: the condition Verified is that of the refusal.
+// they said then: the condition Verified is the refusal's.
 func refusedBefore(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(pkg.PackageStatus().Conditions, corev1alpha1.ConditionUnpacked)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == corev1alpha1.ReasonImageNotVerified

@@ -226,7 +226,7 @@ func (s *reconciliation) untilOthersAreKnown(ctx context.Context) time.Duration 
 	return min(left, s.since(s.pkg, long))
 }
 
-// since returns the rest of a time that began when this process saw a Package first.
+// since returns the rest of a time that started when this process saw a Package first.
 func (r *Reconciler) since(pkg corev1alpha1.GenericPackage, d time.Duration) time.Duration {
 	r.memory.Lock()
 	defer r.memory.Unlock()

@@ -88,7 +88,7 @@ func (s *reconciliation) slices() deployment.Slices {
 	return deployment.Slices{Client: s.Client, Reader: s.Reader, Written: s.Slices, Namespace: s.Namespace}
 }
 
-// install creates the deployment: without a template where there are slices, which need it as their owner.
+// install creates the deployment: without a template if there are slices, which need it as their owner.
 func (s *reconciliation) install(
 	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
@@ -159,7 +159,7 @@ func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.O
 	return nil
 }
 
-// upgrade changes an existing deployment where it differs, after the slices that it lacks.
+// upgrade changes an existing deployment if it differs, after the slices that it lacks.
 func (s *reconciliation) upgrade(
 	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {

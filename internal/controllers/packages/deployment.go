@@ -36,7 +36,7 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.
 	}
 }
 
-// readOwn reads the deployment from the API server, and returns a conflict where it may not be written any more.
+// readOwn reads the deployment from the API server, and returns a conflict if it may not be written any more.
 func (s *reconciliation) readOwn(ctx context.Context) error {
 	if err := s.readDeployment(ctx); err != nil {
 		return err

@@ -20,9 +20,9 @@
 //
 // An image is pulled and rendered when its fingerprint changed (spec, versions of Secrets and ConfigMaps, environment)
 // or the tag moved. status.unpackedHash records the fingerprint, so that a restart pulls nothing. The end of a load
-// enqueues the Package. One that cannot be loaded changes only its own status. A large load is recorded in the status before it begins
+// enqueues the Package. One that cannot be loaded changes only its own status. A large load is recorded in the status before it starts
 // (record.go): a later process that finds the record of another one waits.
 //
-// Requests of one install: the finalizer, the deployment, a status, an event; one status and one event more where it takes longer; with slices each slice and a patch of
+// Requests of one install: the finalizer, the deployment, a status, an event; one status and one event more if it takes longer; with slices each slice and a patch of
 // the template. A deletion deletes the deployment and removes the finalizer. At rest there are none.
 package packages

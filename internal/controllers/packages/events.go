@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Reasons of events that are no reasons of conditions.
+// Reasons of events that are not reasons of conditions.
 const (
 	eventUnpacked    = "Unpacked"
 	eventUnavailable = "Unavailable"

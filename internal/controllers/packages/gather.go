@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
-// gather reads a Package and its deployment in their latest known states; nil where there is no such Package.
+// gather reads a Package and its deployment in their latest known states; nil if there is no such Package.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
 	cached := corev1alpha1.ScopeOf(key.Namespace).NewPackage()
 	if err := r.Client.Get(ctx, key, cached); err != nil {
@@ -52,7 +52,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	return s, nil
 }
 
-// readPackage reads a Package from the API server; nil where it was deleted.
+// readPackage reads a Package from the API server; nil if it was deleted.
 func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.GenericPackage) (corev1alpha1.GenericPackage, error) {
 	pkg := corev1alpha1.ScopeOf(known.GetNamespace()).NewPackage()
 	err := r.Reader.Get(ctx, keyOf(known), pkg)

@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// hold determines which packages depend on one that is being deleted. It is torn down after them, unless an annotation says
-// otherwise, or its teardown has begun. What others are about to record counts; it waits for none of their resolutions.
+// hold determines which packages depend on one that is being deleted. It is torn down after them, unless an annotation states
+// otherwise, or its teardown has started. What others are about to record counts; it waits for none of their resolutions.
 func (s *reconciliation) hold(ctx context.Context) error {
 	if s.pkg.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true" || s.controls() && s.dep.GetDeletionTimestamp() != nil {
 		return nil

@@ -29,7 +29,7 @@ func secretServer(t *testing.T) client.WithWatch {
 }
 
 // TestKeyStaysTheSame: one key for each Package over restarts, lost answers and
-// Packages of the same name in the other scope; another one where it was lost.
+// Packages of the same name in the other scope; another one if it was lost.
 func TestKeyStaysTheSame(t *testing.T) {
 	t.Parallel()
 	server := secretServer(t)

@@ -16,7 +16,7 @@ func (s *reconciliation) newAttempt() *load.Attempt {
 	}
 }
 
-// startLoad starts a load where that was decided and need not wait, and cancels any other. Its end enqueues the Package.
+// startLoad starts a load if that was decided and need not wait, and cancels any other. Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 	switch s.step {
 	case stepLoad, stepGather, stepPaused: // a change of the spec waits

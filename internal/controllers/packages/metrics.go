@@ -138,7 +138,7 @@ func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage,
 	out <- metric.Value(float64(since.Unix()), name, namespace, phase, reason)
 }
 
-// blockedSince returns since when something blocks a package, and what; zero where nothing does.
+// blockedSince returns since when something blocks a package, and what; zero if nothing does.
 func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since time.Time, reason string) {
 	cause := summary.Cause(pkg, word)
 	switch word {

@@ -109,7 +109,7 @@ func (s *reconciliation) create(ctx context.Context, step resolver.Step, parent 
 	return nil
 }
 
-// change patches a package where that changes it.
+// change patches a package if that changes it.
 func (s *reconciliation) change(ctx context.Context, known corev1alpha1.GenericPackage, change func(corev1alpha1.GenericPackage)) error {
 	pkg := copyOf(known)
 	change(pkg)

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// permit compares the rights that a loaded package asks for with the ceiling. Nothing of it is written where that lacks some, and
+// permit compares the rights that a loaded package requires with the ceiling. Nothing of it is written if that lacks some, and
 // nothing is installed for it.
 func (s *reconciliation) permit(context.Context) (step, string, error) {
 	if s.step != stepDeploy || !s.attempt.Out.Deployed.IsZero() || len(s.attempt.Out.Content.Rules) == 0 {

@@ -66,7 +66,7 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// What was granted before is so until other content is deployed; a version that asks for nothing has no such condition.
+// What was granted before is so until other content is deployed; a version that requires nothing has no such condition.
 func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	t.Parallel()
 	status := &corev1alpha1.PackageStatus{}

@@ -11,10 +11,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A load that takes much memory or time may end the manager. The status has a record of it before it begins, and loses it by the
+// A load that takes much memory or time may end the manager. The status has a record of it before it starts, and loses it by the
 // write that reports how it ended. What finds a record of another process waits, longer each time, while all others are reconciled.
 
-// beginRecorded begins a large load of which the status has a record.
+// beginRecorded starts a large load of which the status has a record.
 func (s *reconciliation) beginRecorded() {
 	a, record := s.attempt, s.pkg.PackageStatus().Load
 	if a == nil || a.Out.Begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.In.Fingerprint.Spec {
@@ -83,7 +83,7 @@ type interrupted struct {
 	limit  int64
 }
 
-// Error says what happened, what to do, and when the next attempt is.
+// Error describes what happened, what to do, and when the next attempt is.
 func (e *interrupted) Error() string {
 	times := "once"
 	if e.record.Interruptions > 1 {

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// recordFor returns a record of a load, which is due at start plus wait, where that is not zero.
+// recordFor returns a record of a load, which is due at start plus wait, if that is not zero.
 func recordFor(spec, holder string, interruptions int32, wait time.Duration) *corev1alpha1.LoadRecord {
 	record := &corev1alpha1.LoadRecord{SpecHash: spec, Holder: holder, Interruptions: interruptions}
 	if wait != 0 {
@@ -127,7 +127,7 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	}
 }
 
-// A process that finds the record of another one waits, and says why.
+// A process that finds the record of another one waits, and explains why.
 func TestInterruptedLoadWaits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

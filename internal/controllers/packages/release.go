@@ -30,7 +30,7 @@ func (s *reconciliation) drop(ctx context.Context) error {
 }
 
 // release takes the marks of the Package off a package that it depended on, and deletes
-// that where it was installed for this one, no other depends on it, and the policy is to
+// that if it was installed for this one, no other depends on it, and the policy is to
 // delete it, unless the installed objects of the Package continue without it. A package
 // of another scope is left alone.
 func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.DependencyStatus) error {
@@ -58,7 +58,7 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	return nil
 }
 
-// releaseAll releases what a deleted Package depended on, after its own objects are gone. It reports false where it is not its
+// releaseAll releases what a deleted Package depended on, after its own objects no longer exist. It reports false if it is not its
 // turn yet.
 func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	recorded := s.pkg.PackageStatus().Dependencies

@@ -61,7 +61,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	return s.writeErr
 }
 
-// delay returns how long a changed status is not written yet. What begins is often over in a moment.
+// delay returns how long a changed status is not written yet. What starts is often over in a moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
 	if s.attempt != nil && s.attempt.Out.Begin != nil {
 		return 0 // its load waits for that
@@ -77,7 +77,7 @@ func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.D
 	return limits.PackageStatusInterval - s.now.Sub(s.state.reported)
 }
 
-// beginning returns for how long it is not reported yet that something has begun.
+// beginning returns for how long it is not reported yet that something has started.
 func (s *reconciliation) beginning() time.Duration {
 	loading := s.loads.Loading()
 	switch deleted := s.pkg.GetDeletionTimestamp(); {

@@ -82,7 +82,7 @@ func stateOfAll(t *testing.T, server client.Client) map[string]string {
 
 // TestDeployAfterACrash: whichever write a process dies at, before or after it
 // took effect, the next one brings about the same, with and without slices and
-// Secrets (invariant 4). The deployment says at any time which of both it may have: a Package that is changed or deleted after a
+// Secrets (invariant 4). The deployment states at any time which of both it may have: a Package that is changed or deleted after a
 // crash would leave them behind, with their finalizers.
 func TestDeployAfterACrash(t *testing.T) {
 	t.Parallel()
@@ -184,7 +184,7 @@ func requireMarks(t *testing.T, server client.Client) {
 }
 
 // TestWhereSecretsGo: into the namespace of the Package or, for cluster kinds, into
-// that of the manager; nothing of the value is in the deployment.
+// the manager's; nothing of the value is in the deployment.
 func TestWhereSecretsGo(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

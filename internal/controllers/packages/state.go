@@ -80,9 +80,9 @@ type view struct {
 	pace     limits.Pace
 	// forbidden is why the manager does not install the package as it is; empty if it does.
 	forbidden string
-	// required is nil where there are no dependencies, or nothing is known of them.
+	// required is nil if there are no dependencies, or nothing is known of them.
 	required *dependencies.Plan
-	// refused is why rights that the package asks for are not granted; its zero value means that they are.
+	// refused is why rights that the package requires are not granted; its zero value means that they are.
 	refused conditions.State
 	// heldBy are the instances that the teardown of the Package waits for.
 	heldBy []resolver.Instance
@@ -111,7 +111,7 @@ const (
 	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
 	stepHold               // packageRef led to nothing that can be loaded; the installed content stays
-	stepPermit             // the loaded content asks for rights that are not granted
+	stepPermit             // the loaded content requires rights that are not granted
 	stepDepend             // the loaded content is not deployed before its dependencies are available
 	stepGather             // what the package is rendered from is not known yet
 )
@@ -124,7 +124,7 @@ type inputs struct {
 	inputError, inputReason string
 	// sourceVersions are those of the Secrets and ConfigMaps that the spec names.
 	sourceVersions map[string]string
-	// newDigest is what the tag stands for by now, if it moved; lookupError why that is not known.
+	// newDigest is what the tag means by now, if it moved; lookupError why that is not known.
 	newDigest, lookupError string
 	// dependencies are the pull secrets of a failed attempt; empty while they are not known.
 	dependencies string
@@ -133,7 +133,7 @@ type inputs struct {
 	// policies say which images are trusted, and from where they are pulled.
 	policies *imagepolicy.Set
 	// targetState is that of the target of a Package with a targetRef, else nil; target is
-	// nil where it is not connected.
+	// nil if it is not connected.
 	targetState *targets.State
 	target      *Target
 }
@@ -161,7 +161,7 @@ type Targets interface {
 	// environment changed, and must not block.
 	Use(user string, ref targets.Ref, wake func())
 	Release(user string)
-	// Find returns the session of a target, nil where there is none, and its state.
+	// Find returns the session of a target, nil if there is none, and its state.
 	Find(ref targets.Ref) (*Target, targets.State)
 }
 
@@ -169,10 +169,10 @@ type Targets interface {
 type Options struct {
 	Pipeline    *load.Pipeline
 	Environment Environment
-	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil where there are none.
+	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil if there are none.
 	Policies func() (*imagepolicy.Set, error)
 	Sources  *sources.Watches
-	// Targets are other clusters; nil where they are not served.
+	// Targets are other clusters; nil if they are not served.
 	Targets Targets
 	// Unserved reports whether a kind is certainly not served.
 	Unserved func(schema.GroupKind) bool
@@ -227,7 +227,7 @@ func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error
 	return r.Fresh.Patch(ctx, r.Client, before, obj)
 }
 
-// namespaceOf returns the namespace of what the spec names: for a ClusterPackage that of the manager.
+// namespaceOf returns the namespace of what the spec names: for a ClusterPackage the manager's.
 func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
 	if pkg.GetNamespace() == "" {
 		return r.Namespace

@@ -238,7 +238,7 @@ func mirrored(typ string) bool {
 }
 
 // atTimes reports whether a Package has conditions of a type only where its deployment has them, and, but for those of
-// alsoFalse, where they are True.
+// alsoFalse, if they are True.
 func atTimes(typ string) bool {
 	switch typ {
 	case corev1alpha1.ConditionPaused, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack, corev1alpha1.ConditionDrifted, corev1alpha1.ConditionObjectsKept, corev1alpha1.ConditionFieldsAdjusted,
@@ -248,7 +248,7 @@ func atTimes(typ string) bool {
 	return false
 }
 
-// alsoFalse reports whether a condition of such a type says something where it is False, too.
+// alsoFalse reports whether a condition of such a type says something if it is False, too.
 func alsoFalse(typ string) bool {
 	return typ == corev1alpha1.ConditionRolledBack || typ == corev1alpha1.ConditionAuthorized
 }
@@ -326,7 +326,7 @@ func kstatusOf(v view, observed bool) conditions.State {
 	return deploymentState(v.dep)
 }
 
-// failing reports whether the deployment says of its present spec that an error or another cluster holds it up, which comes before
+// failing reports whether the deployment states of its present spec that an error or another cluster holds it up, which comes before
 // the status that describes the template.
 func failing(dep corev1alpha1.GenericObjectDeployment) bool {
 	if dep == nil {

@@ -117,7 +117,7 @@ type world struct {
 	t      *testing.T
 	c      *choices
 	server *fakecluster.Server
-	// steps are those that others have left, and kills those of the manager.
+	// steps are those that others have left, and kills the manager's.
 	steps []string
 	kills int
 	// states are all that Package and deployment have had, nil for none; shown is which of them the caches show.
@@ -339,7 +339,7 @@ func (w *world) pass(ctx context.Context) error {
 }
 
 // converge lets others take their last steps, and the manager see them, until the Package
-// is gone. It returns the problem that is left then.
+// no longer exists. It returns the problem that is left then.
 func (w *world) converge(leaves bool) string {
 	w.kills = 0
 	for len(w.steps) > 0 {

@@ -74,7 +74,7 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	}
 }
 
-// checkTarget returns why the kubeconfig is not read for the Package, which is asked again later; empty where it is. Forbidden
+// checkTarget returns why the kubeconfig is not read for the Package, which is asked again later; empty if it is. Forbidden
 // means that a right is missing for it. One that is being deleted, whose objects are there already, is not asked.
 func (s *reconciliation) checkTarget(ctx context.Context) (problem string, forbidden bool) {
 	if problem := s.Accounts.refusal(s.pkg); problem != "" {

@@ -85,7 +85,7 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 }
 
 // copyOrphan makes the deployment release its remaining objects where deletionPolicy
-// became Orphan after the deletion began, and reports whether that changed it.
+// became Orphan after the deletion started, and reports whether that changed it.
 func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	if pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || dep.GetDeletionTimestamp() == nil ||
 		slices.Contains(dep.GetFinalizers(), metav1.FinalizerOrphanDependents) || dep.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {

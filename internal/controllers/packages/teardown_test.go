@@ -47,7 +47,7 @@ func TestDeploymentIsKnownThroughout(t *testing.T) {
 	}
 }
 
-// A Package is removed when its deployment is gone. Where its deletion was not observed,
+// A Package is removed when its deployment no longer exists. Where its deletion was not observed,
 // the cache that does not show it may be behind.
 func TestDeploymentThatTheCacheLacks(t *testing.T) {
 	t.Parallel()

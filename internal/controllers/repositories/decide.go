@@ -40,7 +40,7 @@ func decide(v view) (step, time.Duration) {
 	return stepFetch, 0
 }
 
-// due returns when the next fetch begins, zero for never, and the step until then.
+// due returns when the next fetch starts, zero for never, and the step until then.
 func due(v view) (time.Time, step) {
 	spec, a, last := v.repository.RepositorySpec(), v.attempt, v.last
 	retry := background.RetryValue(v.repository)

@@ -18,7 +18,7 @@ import (
 
 const repositoryBackoffMin = 10 * time.Second // after a fetch that failed; at most the interval
 
-// startFetches begins the fetches that were decided, whose ends enqueue the catalogue.
+// startFetches starts the fetches that were decided, whose ends enqueue the catalogue.
 func (s *reconciliation) startFetches() {
 	for _, v := range s.views {
 		if v.step == stepFetch {
@@ -73,7 +73,7 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 		},
 		func(got *result, err error) {
 			if ctx.Err() != nil {
-				return // another one has begun, or the repository is gone
+				return // another one has begun, or the repository no longer exists
 			}
 			if errors.Is(err, queueing.ErrLong) {
 				j.long = true

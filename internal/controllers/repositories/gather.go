@@ -159,7 +159,7 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 	}
 }
 
-// withdraw merges the packages of repositories that are gone without them, and forgets the repositories.
+// withdraw merges the packages of repositories that no longer exist without them, and forgets the repositories.
 func (s *reconciliation) withdraw() {
 	present := map[string]bool{}
 	for _, v := range s.views {
@@ -182,7 +182,7 @@ func (s *reconciliation) withdraw() {
 	}
 }
 
-// forget drops the memory of a repository that is gone.
+// forget drops the memory of a repository that no longer exists.
 func (s *reconciliation) forget(name string, st *state) {
 	s.memory.Set(&st.attempt, nil)
 	delete(s.states, name)
@@ -197,7 +197,7 @@ func (s *reconciliation) forget(name string, st *state) {
 	s.memory.Unlock()
 }
 
-// namespaceOf returns the namespace of what a source names: for a ClusterPackageRepository that of the manager.
+// namespaceOf returns the namespace of what a source names: for a ClusterPackageRepository the manager's.
 func (r *Reconciler) namespaceOf(repository corev1alpha1.GenericPackageRepository) string {
 	if repository.GetNamespace() == "" {
 		return r.Namespace

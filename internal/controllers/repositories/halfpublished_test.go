@@ -18,7 +18,7 @@ import (
 // A manager that is killed between the writes of a publication leaves a part of it. Whatever
 // the source has when the next one starts, all of that is published at the end, also where it
 // is the digest that the status still names, and each version is in the same number as before.
-// While the source is away, the status says that the offers may be of both.
+// While the source is away, the status states that the offers may be of both.
 func TestHalfPublished(t *testing.T) {
 	t.Parallel()
 	first, second := contentOf("a", "1.0.0"), contentOf("b", "1.0.0")

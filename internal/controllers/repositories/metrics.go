@@ -25,7 +25,7 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the repositories of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	var states [3]int
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		list := scope.NewPackageRepositoryList()
 		if err := m.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 			continue // the cache has stopped, and with it this process

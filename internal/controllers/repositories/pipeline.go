@@ -27,7 +27,7 @@ type Pipeline struct {
 	Namespace string
 	// Memory is what the content of repositories is counted in.
 	Memory *quota.Memory
-	// Guard says which Secrets are read for which accounts: for a PackageRepository Account, in its namespace, where that is
+	// Guard states which Secrets are read for which accounts: for a PackageRepository Account, in its namespace, if that is
 	// required, and else the manager's own.
 	Guard           *sources.Guard
 	Account         string
@@ -56,11 +56,11 @@ type result struct {
 	digest, revision, validator string
 	notModified                 bool
 	content                     *packed
-	// verification is the result of verifying the image; nil where no signature is needed, or it was verified before.
+	// verification is the result of verifying the image; nil if no signature is needed, or it was verified before.
 	verification *imagepolicy.Outcome
 }
 
-// contentError is why fetched content is no repository.
+// contentError is why fetched content is not a repository.
 type contentError struct {
 	err       error
 	validator string

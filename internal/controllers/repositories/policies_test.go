@@ -133,7 +133,7 @@ func TestKnownOf(t *testing.T) {
 	}
 }
 
-// What is published stays offered where a new image is refused, and is withdrawn where it is not verified as the policies require now,
+// What is published stays offered where a new image is refused, and is withdrawn if it is not verified as the policies require now,
 // also after a restart and while the repository is paused.
 func TestDistrustedIsWithdrawn(t *testing.T) {
 	t.Parallel()

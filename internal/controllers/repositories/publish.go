@@ -140,7 +140,7 @@ func (s *reconciliation) merge(ctx context.Context) error {
 }
 
 // firstErrors joins the first errors, in their order, so that a status has the same text at each try. Writes that raced are
-// repeated, and count only where there is nothing else.
+// repeated, and count only if there is nothing else.
 func firstErrors(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if slices.ContainsFunc(errs, func(err error) bool { return !queueing.Raced(err) }) {

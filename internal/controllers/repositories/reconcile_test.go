@@ -43,7 +43,7 @@ type world struct {
 	left  int
 	now   time.Time
 	woken chan string
-	// A fetch sends to fetches before it begins, so that none ends before the reconcile that starts it.
+	// A fetch sends to fetches before it starts, so that none ends before the reconcile that starts it.
 	fetches chan struct{}
 }
 

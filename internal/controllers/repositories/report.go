@@ -53,7 +53,7 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 	return nil
 }
 
-// beginning returns for how long it is not reported yet that a fetch has begun.
+// beginning returns for how long it is not reported yet that a fetch has started.
 func beginning(v view) time.Duration {
 	switch {
 	case !v.fetching():

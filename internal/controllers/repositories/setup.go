@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -42,7 +43,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, scope := range scopes {
+	for _, scope := range corev1alpha1.Scopes() {
 		catalogue := r.Fresh.EventHandler(func(obj client.Object) reconcile.Request { return requestFor(obj.GetNamespace()) })
 		build = build.Watches(scope.NewPackageRepository(), catalogue).Watches(scope.NewAvailablePackage(), catalogue)
 	}

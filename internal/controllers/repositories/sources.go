@@ -59,7 +59,7 @@ func sourceHash(source corev1alpha1.RepositorySource) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hostOf returns the host that a source is fetched from; empty where there is none, or it cannot be told.
+// hostOf returns the host that a source is fetched from; empty if there is none, or it cannot be told.
 func hostOf(source *corev1alpha1.RepositorySource, image imagepolicy.Decision) string {
 	switch {
 	case source.Image != nil:

@@ -26,7 +26,7 @@ type Options struct {
 	Sources *sources.Watches
 	// Fresh keeps the responses to writes of repositories and of AvailablePackages.
 	Fresh *mutationcache.Store
-	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil where there are none.
+	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil if there are none.
 	Policies func() (*imagepolicy.Set, error)
 	// Namespace of the manager has what ClusterPackageRepositories name.
 	Namespace string
@@ -70,7 +70,7 @@ type view struct {
 	input      input
 	// image is the decision of the policies about the image of the source.
 	image imagepolicy.Decision
-	// verification is that of the last success of this process; nil where there is none.
+	// verification is that of the last success of this process; nil if there is none.
 	verification *verification
 	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
 	// known for longer.
@@ -89,7 +89,7 @@ type outcome struct {
 	step step
 	// published is set where the content of the attempt was published by this reconcile.
 	published *result
-	// conflicts are the versions that are not published as the repository has them; nil where that is not known.
+	// conflicts are the versions that are not published as the repository has them; nil if that is not known.
 	conflicts []string
 	writeErr  error
 	// withheld: fetched content is not offered, since policies no longer trust it.
@@ -135,9 +135,9 @@ type published struct{ packageName, digest string }
 // state is the memory of one repository.
 type state struct {
 	uid types.UID
-	// last is the last success, also of an earlier process; nil where there is none.
+	// last is the last success, also of an earlier process; nil if there is none.
 	last *success
-	// content is what it offers; nil where no fetch of this process returned any.
+	// content is what it offers; nil if no fetch of this process returned any.
 	content  *packed
 	priority int32
 	limited  bool
@@ -147,7 +147,7 @@ type state struct {
 	began time.Time
 	// unreported is published, and no status has it yet.
 	unreported *result
-	// verification is that of the last success of this process; nil where there is none.
+	// verification is that of the last success of this process; nil if there is none.
 	verification *verification
 	// withheld: fetched content is not offered while policies do not trust it.
 	withheld bool
@@ -173,7 +173,7 @@ type success struct {
 // input identifies content to fetch: policy is everything that policies say about its image, and keys are those that verify it.
 type input struct{ source, versions, policy, keys string }
 
-// verification is the result of verifying an image, with the validator that stands for it.
+// verification is the result of verifying an image, with the validator that represents it.
 type verification struct {
 	outcome   *imagepolicy.Outcome
 	validator string
@@ -191,7 +191,5 @@ type download struct {
 
 // fetches counts the fetches of a repository by their outcome.
 type fetches struct{ modified, unmodified, failed int }
-
-var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -145,7 +145,7 @@ func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.St
 	return conditions.State{Stalled: permanent, Reason: corev1alpha1.ReasonFetchFailed, Message: withOffered(v, err.Error(), status)}
 }
 
-// offered says what a repository offers.
+// offered describes what a repository offers.
 func offered(status *corev1alpha1.PackageRepositoryStatus) string {
 	message := fmt.Sprintf("Offers %s in %s of %s.", plural(int(status.Packages), "package"), plural(int(status.Versions), "version"), revision(status))
 	if n := len(status.Problems); n > 0 {

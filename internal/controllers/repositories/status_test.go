@@ -167,7 +167,7 @@ func TestTransitionEvents(t *testing.T) {
 	}
 }
 
-// Work that has begun is often over in a moment, and is not reported before.
+// Work that has started is often over in a moment, and is not reported before.
 func TestBeginning(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s"}

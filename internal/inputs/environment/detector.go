@@ -44,7 +44,7 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
-	// unread is why the version cannot be read at the start; nil where it was, or is for the first time.
+	// unread is why the version cannot be read at the start; nil if it was, or is for the first time.
 	unread error
 	// complete means that it is known of every topic whether it is served.
 	complete bool
@@ -72,7 +72,7 @@ const (
 
 // table describes the topics.
 var table = [topics]struct {
-	// kind is served where there is such a part.
+	// kind is served if there is such a part.
 	kind schema.GroupKind
 	// selection are its objects, by default of kind.
 	selection livestate.Selection
@@ -204,7 +204,7 @@ func (d *Detector) refresh() (complete bool) {
 }
 
 // unavailable returns the watch of a topic whose group is served by an API server that
-// does not answer. It polls: no kind changes where that server turns out not to serve the
+// does not answer. It polls: no kind changes if that server turns out not to serve the
 // topic's. d.mu is held.
 func (d *Detector) unavailable(err error) *watch {
 	ctx, stop := context.WithCancel(d.ctx)
@@ -282,7 +282,7 @@ func (l *listener) Changed(obj metav1.Object) {
 	l.d.change(func() { l.watch.found[keyOf(obj)] = table[l.topic].read(obj) })
 }
 
-// Deleted receives an object that is gone.
+// Deleted receives an object that no longer exists.
 func (l *listener) Deleted(obj metav1.Object) {
 	l.d.change(func() { delete(l.watch.found, keyOf(obj)) })
 }
@@ -302,7 +302,7 @@ func text(err error) string {
 // ErrUnknown means that the environment is not known yet.
 var ErrUnknown = errors.New("the cluster is being looked at")
 
-// unknown returns why the environment is not known, nil where it is; d.mu is held.
+// unknown returns why the environment is not known, nil if it is; d.mu is held.
 func (d *Detector) unknown() error {
 	if d.unread != nil {
 		return d.unread
@@ -323,7 +323,7 @@ func (d *Detector) unknown() error {
 }
 
 // state returns all that packages may see, by the namespaces of hosted clusters, and by none for all others. It takes
-// long where there are many, so that it is made once for a change; d.mu is held.
+// long if there are many, so that it is made once for a change; d.mu is held.
 func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	all := map[string]manifestsv1alpha1.PackageEnvironment{"": d.cluster()}
 	for _, hosted := range d.hosted() {
@@ -374,7 +374,7 @@ func (d *Detector) cluster() manifestsv1alpha1.PackageEnvironment {
 	return env
 }
 
-// single returns the one object of a topic, nil where there is none.
+// single returns the one object of a topic, nil if there is none.
 func (d *Detector) single(t topic) any {
 	if w := d.watches[t]; w != nil {
 		for _, found := range w.found {
@@ -384,7 +384,7 @@ func (d *Detector) single(t topic) any {
 	return nil
 }
 
-// For returns what a package in a namespace sees, or, where that is empty, a
+// For returns what a package in a namespace sees, or, if that is empty, a
 // ClusterPackage. err is why that is not known; waiting means that it is not known yet.
 func (d *Detector) For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error) {
 	d.mu.Lock()

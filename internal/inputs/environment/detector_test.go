@@ -168,7 +168,7 @@ func TestPlainKubernetes(t *testing.T) {
 	}
 }
 
-// That the environment is known is told also where nothing of it is new: packages
+// That the environment is known is told also if nothing of it is new: packages
 // wait for it.
 func TestKnownIsTold(t *testing.T) {
 	t.Parallel()
@@ -334,7 +334,7 @@ func TestTrouble(t *testing.T) {
 }
 
 // A group whose server did not answer when it was looked for is looked for again: no kind
-// appears or disappears where that server turns out not to serve it.
+// appears or disappears if that server turns out not to serve it.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for reason, answer := range map[string]func(*cluster){

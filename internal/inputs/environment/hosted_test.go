@@ -40,7 +40,7 @@ func TestHostedClusterOf(t *testing.T) {
 	}
 }
 
-// A hosted cluster has the namespace that its control plane is in, whatever its name stands for.
+// A hosted cluster has the namespace that its control plane is in, whatever its name means.
 func TestInTheirNamespaces(t *testing.T) {
 	t.Parallel()
 	cluster := func(namespace, name string) metav1.Object {
@@ -87,7 +87,7 @@ func TestInTheirNamespaces(t *testing.T) {
 	}
 }
 
-// The kinds are watched while they are served, and a change is reported where it is one
+// The kinds are watched while they are served, and a change is reported if it is one
 // of the kept part.
 func TestHostedClusters(t *testing.T) {
 	t.Parallel()

@@ -140,7 +140,7 @@ func credentialsOf(object *Object) (content []byte, problem string) {
 	return content, ""
 }
 
-// read returns an object, from memory where it is watched and did not change, to resolve tags without reading it.
+// read returns an object, from memory if it is watched and did not change, to resolve tags without reading it.
 func (c *Credentials) read(ctx context.Context, ref Ref) (*Object, error) {
 	state := c.watches.State(ref)
 	if kept := state.kept; kept != nil && state.Known && kept.version == state.Version {

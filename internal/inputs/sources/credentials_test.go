@@ -98,7 +98,7 @@ func TestCredentials(t *testing.T) {
 	}
 	ofPolicy = PullSecret("ns", "")
 	reader = objects.Account{}
-	// Those of the manager are for others where they are not shared.
+	// Those of the manager are for others if they are not shared.
 	ownOnly = true
 	if got, missing := user(); got != "" || len(missing) > 0 {
 		t.Errorf("pulled as %q, missing %v", got, missing)

@@ -17,7 +17,7 @@ import (
 const sourceReads = 3 // of the members of one watch at a time
 
 // group shows sources of one kind in one namespace by one watch of the metadata of all
-// objects there. The watch only says that a source has to be read: its state is from a
+// objects there. The watch only states that a source has to be read: its state is from a
 // read after it became a member, so that neither joining nor a list from before can hide
 // a change. Its fields are Watches' to lock.
 type group struct {
@@ -156,7 +156,7 @@ func (g *group) readAll(ctx context.Context) {
 	}
 }
 
-// read reports a member to its listener. It returns an error where that has to be repeated.
+// read reports a member to its listener. It returns an error if that has to be repeated.
 func (g *group) read(ctx context.Context, ref Ref) error {
 	g.w.mu.Lock()
 	l, failed := g.members[ref], g.err

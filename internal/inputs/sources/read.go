@@ -29,7 +29,7 @@ type Object struct {
 	Refused string
 }
 
-// Get reads an object; nil where there is none.
+// Get reads an object; nil if there is none.
 type Get func(context.Context, Ref) (*Object, error)
 
 // Getter reads from the API server and keeps nothing.
@@ -114,7 +114,7 @@ type reader struct {
 	problems  violation.Violations
 }
 
-// text returns what a source holds; ok is false where there is none, a problem unless it is optional.
+// text returns what a source holds; ok is false if there is none, a problem unless it is optional.
 func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.ValueSource) (text []byte, ok bool, err error) {
 	ref := refOf(source, r.namespace)
 	name, optional := key(source)

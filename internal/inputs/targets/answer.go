@@ -102,7 +102,7 @@ func (a *answer) tooLarge() error {
 		a.what, limit, of, reflector.ErrTooLarge))
 }
 
-// next reads a byte. Values are counted by what begins or separates them.
+// next reads a byte. Values are counted by what starts or separates them.
 func (s *scan) next(c byte, lines bool) {
 	s.bytes++
 	switch {

@@ -30,7 +30,7 @@ const kubeconfigPoll = 5 * time.Second // between looks at the kubeconfig file o
 // files, of certificates, a key and a token. All of them are followed.
 type File struct {
 	Path string
-	// Every is the interval at which the files are read; kubeconfigPoll where it is 0.
+	// Every is the interval at which the files are read; kubeconfigPoll if it is 0.
 	Every time.Duration
 }
 
@@ -90,7 +90,7 @@ func (f *File) version() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// read returns nil where there is no file. The error is a *RefusedError where another file
+// read returns nil if there is no file. The error is a *RefusedError where another file
 // is named that cannot be read.
 func (f *File) read() ([]byte, error) {
 	data, err := readBounded(f.Path)

@@ -77,7 +77,7 @@ func (g *gate) exceeded(err error) error {
 	return err
 }
 
-// hold counts bytes of the target's answers that are kept, or released where they are negative.
+// hold counts bytes of the target's answers that are kept, or released if they are negative.
 func (g *gate) hold(bytes int64) {
 	if !g.holds.change(bytes) {
 		_ = g.exceeded(fmt.Errorf("what it says needs more memory than %s may have beside the targets of others: %s", whose(g.holds.key.Namespace), moreMemory))
@@ -99,7 +99,7 @@ func (g *gate) opened(stop context.CancelFunc) {
 	}
 }
 
-// over returns the limit that the target exceeded, nil where it did not.
+// over returns the limit that the target exceeded, nil if it did not.
 func (g *gate) over() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

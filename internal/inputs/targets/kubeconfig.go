@@ -16,7 +16,7 @@ import (
 
 // RefusedError is why a kubeconfig is not used.
 type RefusedError struct {
-	// Field of the kubeconfig; empty where it is about all of it.
+	// Field of the kubeconfig; empty if it is about all of it.
 	Field string
 	// Problem continues the field; Remedy is a sentence.
 	Problem, Remedy string

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// secretToken stands for credentials, which no message may have.
+// secretToken represents credentials, which no message may have.
 const secretToken = "geheim-geheim"
 
 // kubeconfig returns one with further fields of its cluster and its user.

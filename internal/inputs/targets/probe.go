@@ -85,7 +85,7 @@ func unreachable(server *url.URL, err error, token string) error {
 	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host}), cause)}
 }
 
-// answered returns what a status says about the target; zero means that the answer is no
+// answered returns what a status states about the target; zero means that the answer is no
 // namespace.
 func answered(status int) error {
 	switch {

@@ -156,7 +156,7 @@ func (t *target[S]) attempt(ctx context.Context) time.Duration {
 }
 
 // load reads the kubeconfig where the Secret changed. Another one ends the session; where
-// it is gone, the session is left to owners that are being deleted.
+// it no longer exists, the session is left to owners that are being deleted.
 func (t *target[S]) load(ctx context.Context, version string) error {
 	if version != "" && version == t.version {
 		return t.invalid
@@ -197,7 +197,7 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 	return t.invalid
 }
 
-// connect probes the server, and opens a session where there is none of its cluster.
+// connect probes the server, and opens a session if there is none of its cluster.
 func (t *target[S]) connect(ctx context.Context) error {
 	way, err := t.link()
 	if err != nil {
@@ -229,7 +229,7 @@ func (t *target[S]) connect(ctx context.Context) error {
 	return t.open(ctx, way, cluster)
 }
 
-// link returns that of the session, or a new one.
+// link returns the session's, or a new one.
 func (t *target[S]) link() (*link, error) {
 	if t.session != nil {
 		return t.session.link, nil
@@ -306,7 +306,7 @@ func (t *target[S]) end() {
 	}
 }
 
-// report records the outcome of an attempt, notifies the users where it changed, and
+// report records the outcome of an attempt, notifies the users if it changed, and
 // returns when the next attempt is due.
 func (t *target[S]) report(err error) time.Duration {
 	state, pause := State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Message: "The target is connected."}, time.Duration(0)

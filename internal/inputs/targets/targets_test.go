@@ -316,7 +316,7 @@ func (f *fixture) session(t *testing.T) *connection {
 	return session
 }
 
-// TestTargetsThatCannotBe says why there is no connection.
+// TestTargetsThatCannotBe explains why there is no connection.
 func TestTargetsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	home, broken, forbidden := newServer(t, "home"), newServer(t, "x"), newServer(t, "x")

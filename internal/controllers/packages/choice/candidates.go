@@ -22,7 +22,7 @@ type Origin struct {
 	Digest string
 	// version, repository and packageName come from packageRef.
 	Version, Repository, PackageName string
-	// Declared is what the repository says of manifests that are no package.
+	// Declared is what the repository states of manifests that are not packages.
 	Declared loader.Declared
 }
 

@@ -222,7 +222,7 @@ func (c *Catalogue) providers(ctx context.Context, seen *repositories, api corev
 		return nil, err
 	}
 	for _, name := range some.names() {
-		// A version that the namespace's own repositories offer is not that of the cluster.
+		// A version that the namespace's own repositories offer is not the cluster's.
 		all, err := c.list(ctx, seen, client.MatchingFields{availableIndex: name})
 		if err != nil {
 			return nil, err
@@ -273,7 +273,7 @@ func (o *offerings) names() []string {
 // repositories are those that a namespace sees. ClusterPackages see all repositories of the cluster.
 type repositories struct {
 	namespace string
-	// visible are those of the cluster.
+	// visible are the cluster's.
 	visible map[string]bool
 	// pending are the repositories, such as PackageRepository/stable, that were never fetched.
 	pending []string
@@ -338,7 +338,7 @@ func (c *Catalogue) listAvailable(
 	return specs, nil
 }
 
-// namespaceLabels returns the labels of a namespace; none where it does not exist yet, or is none.
+// namespaceLabels returns the labels of a namespace; none if it does not exist yet, or is none.
 func (c *Catalogue) namespaceLabels(ctx context.Context, name string) (labels.Set, error) {
 	if name == "" {
 		return nil, nil

@@ -149,7 +149,7 @@ func (f *Followers) packages(ctx context.Context, namespace string, of ...client
 }
 
 // repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more,
-// and the Packages without a version where it was fetched for the first time.
+// and the Packages without a version if it was fetched for the first time.
 func (f *Followers) repositoryChanged(ctx context.Context, before, after client.Object) error {
 	if isPending(before) != isPending(after) {
 		if err := f.enqueueUnresolved(ctx, changedNamespace(before, after)); err != nil {

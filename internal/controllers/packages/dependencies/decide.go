@@ -41,7 +41,7 @@ func Decide(in Input) (*Plan, error) {
 	return planOf(in.Package, plan), nil
 }
 
-// DecideVersion decides which version a Package has. Where it is not the preferred one, alone is what becomes of the Package in
+// DecideVersion decides which version a Package has. If it is not the preferred one, alone is what becomes of the Package in
 // that, without others. awaited is what that was resolved by.
 func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err error) {
 	r := in.resolver()
@@ -142,7 +142,7 @@ func TakesPart(pkg corev1alpha1.GenericPackage) bool {
 	return !i.Generated && !i.Changeable && !i.Deleting && !pkg.PackageSpec().Paused && !remote(pkg) && !broken(pkg)
 }
 
-// broken reports whether what the spec asks for could not be loaded.
+// broken reports whether what the spec requires could not be loaded.
 func broken(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionUnpacked)
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pkg.GetGeneration()
@@ -206,7 +206,7 @@ func RootOf(pkg corev1alpha1.GenericPackage, required []corev1alpha1.Dependency)
 	}
 }
 
-// Recorded returns what a status says that is required.
+// Recorded returns what a status states that is required.
 func Recorded(status *corev1alpha1.PackageStatus) []corev1alpha1.Dependency {
 	required := []corev1alpha1.Dependency{}
 	for _, d := range status.Dependencies {

@@ -83,7 +83,7 @@ func ReportHold(status *corev1alpha1.PackageStatus, generation int64, by []resol
 	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionDeletionHeld, true, corev1alpha1.ReasonRequired, HeldMessage(by))
 }
 
-// HeldMessage says what a Package that is deleted waits for.
+// HeldMessage describes what a Package that is deleted waits for.
 func HeldMessage(by []resolver.Instance) string {
 	names := make([]string, len(by))
 	for i := range by {

@@ -115,7 +115,7 @@ func SameRecords(a, b []corev1alpha1.DependencyStatus) bool {
 	})
 }
 
-// Report sets status.dependencies, and the condition DependenciesReady where there are any.
+// Report sets status.dependencies, and the condition DependenciesReady if there are any.
 func (d *Plan) Report(status *corev1alpha1.PackageStatus, generation int64) {
 	if d == nil {
 		return

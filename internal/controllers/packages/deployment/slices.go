@@ -146,7 +146,7 @@ func (s Slices) live(ctx context.Context, want client.Object) (live client.Objec
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
 		return nil, false, err
 	}
-	_, err = objectslices.Open(found) // its name stands for its content
+	_, err = objectslices.Open(found) // its name means its content
 	return found, err == nil, nil
 }
 

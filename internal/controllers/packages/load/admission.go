@@ -40,7 +40,7 @@ type admission struct {
 
 	mu   sync.Mutex
 	over bool
-	// ctx is that of the work, once the place was entered.
+	// ctx is the work's, once the place was entered.
 	ctx context.Context
 	end []func()
 }

@@ -10,9 +10,9 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
-// SpecChange is the last change of what the spec of a Package asks for, and who made it.
+// SpecChange is the last change of what the spec of a Package requires, and who made it.
 type SpecChange struct {
-	// generation is the last one that was seen, and since the first one that asks for the same. asks identifies that, and writer is the
+	// generation is the last one that was seen, and since the first one that requires the same. asks identifies that, and writer is the
 	// last entry of the managed fields.
 	generation, since int64
 	asks              string
@@ -42,7 +42,7 @@ func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 // Drop drops the change if nothing is loaded for it.
 func (c *SpecChange) Drop() { c.by = nil }
 
-// begin records with a load who changed the spec for it; one that repeats the last has that from it. No spec asks for the new digest of
+// begin records with a load who changed the spec for it; one that repeats the last has that from it. No spec requires the new digest of
 // a tag, or for another environment.
 func (c *SpecChange) begin(a, last *Attempt, reuse Unpacked) {
 	repeats := last != nil && last.Out.Deployed.IsZero() && last.In.since == c.since &&
@@ -65,7 +65,7 @@ func changedWith(writer [2]string, wrote bool) map[string]string {
 	return map[string]string{corev1alpha1.ChangedWithAnnotation: writer[0], corev1alpha1.ChangedAtAnnotation: writer[1]}
 }
 
-// writerOf returns the field manager that wrote the spec last, and when, as the caches keep it; empty where they do not.
+// writerOf returns the field manager that wrote the spec last, and when, as the caches keep it; empty if they do not.
 func writerOf(pkg corev1alpha1.GenericPackage) (writer [2]string) {
 	if fields := pkg.GetManagedFields(); len(fields) == 1 && fields[0].FieldsV1 == nil && fields[0].Time != nil {
 		writer = [2]string{fields[0].Manager, fields[0].Time.UTC().Format(time.RFC3339)}
@@ -73,7 +73,7 @@ func writerOf(pkg corev1alpha1.GenericPackage) (writer [2]string) {
 	return writer
 }
 
-// asksFor identifies the content that a spec asks for; empty where it is not valid.
+// asksFor identifies the content that a spec requires; empty if it is not valid.
 func asksFor(pkg corev1alpha1.GenericPackage) string {
 	ref, err := json.Marshal(pkg.PackageSpec().PackageRef)
 	if err != nil {

@@ -40,7 +40,7 @@ type Setting struct {
 // concurrent use, and a Package in it as far as one reconcile uses it at a time.
 type Loads struct {
 	Setting
-	// Load loads a package, and Resolve asks what a tag stands for.
+	// Load loads a package, and Resolve asks what a tag means.
 	Load    func(context.Context, Request) (*Content, error)
 	Resolve func(context.Context, Request) (digest string, err error)
 	// Spread returns a time between half of one and all of it.
@@ -85,7 +85,7 @@ type Input struct {
 	NewDigest string
 	// RetryNumber is the number of retries of the Package at the start.
 	RetryNumber int
-	// since is the generation that asks for it first, and by are the annotations that say who made that; nil if unknown.
+	// since is the generation that requires it first, and by are the annotations that say who made that; nil if unknown.
 	since int64
 	By    map[string]string
 }

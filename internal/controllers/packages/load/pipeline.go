@@ -34,7 +34,7 @@ type Pipeline struct {
 	Namespace   string
 	Get         sources.Get
 	Credentials *sources.Credentials
-	// Guard says which Secrets are read for which accounts.
+	// Guard states which Secrets are read for which accounts.
 	Guard *sources.Guard
 	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackages alone.
 	ClusterPullSecrets bool
@@ -96,7 +96,7 @@ type Content struct {
 	Dependencies []corev1alpha1.Dependency
 	// Verification is the outcome for the image; nil if no signature is needed.
 	Verification *imagepolicy.Outcome
-	// Rules are the rights that the package asks for.
+	// Rules are the rights that the package requires.
 	Rules []rbacv1.PolicyRule
 }
 
@@ -120,7 +120,7 @@ func (c *Content) atRest() int64 {
 	return quota.AtRest(size, number, fields)
 }
 
-// Resolve asks the registry for the digest that a tag stands for.
+// Resolve asks the registry for the digest that a tag means.
 func (p *Pipeline) Resolve(ctx context.Context, in Request) (digest string, err error) {
 	decision := in.decision()
 	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) (err error) {

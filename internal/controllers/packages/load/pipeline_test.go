@@ -67,7 +67,7 @@ func TestOptionsForTheManager(t *testing.T) {
 	}
 }
 
-// The annotation of objects on a Package is named, unless the field says it as well.
+// The annotation of objects on a Package is named, unless the field states it as well.
 func TestCollisionProtectionOfAPackage(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []corev1alpha1.CollisionProtection{"", corev1alpha1.CollisionProtectionNone} {

@@ -65,7 +65,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 	if err != nil {
 		return nil, err
 	}
-	if err := place.enter(); err != nil { // another load has unpacked it, or it is no image
+	if err := place.enter(); err != nil { // another load has unpacked it, or it is not an image
 		return nil, err
 	}
 	files := image.Files

@@ -19,7 +19,7 @@ type Tag struct {
 	// Digest is its last digest, and err why the last resolution failed.
 	Digest string
 	Err    error
-	// unpacked is the digest when the resolution began: its response must not revert
+	// unpacked is the digest when the resolution started: its response must not revert
 	// content that was unpacked since.
 	unpacked string
 	// retryValue is the retry annotation at the last reconcile.
