@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The revisions of a package say what changed the spec for them, and what differs.
+// The revisions of a package say what changed the spec for them.
 func TestChangedWith(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -33,7 +33,5 @@ func TestChangedWith(t *testing.T) {
 			t.Errorf("line %d lacks %q:\n%s", i, want, history)
 		}
 	}
-	if !strings.Contains(lines[2], "changed ConfigMap "+ns+"/web data.value") {
-		t.Errorf("no difference:\n%s", history)
-	}
+
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -63,7 +64,8 @@ func TestDependencies(t *testing.T) {
 	run(0, "repo", "add", "stable", at)
 
 	values := filepath.Join(dir, "values.yaml")
-	require.NoError(t, os.WriteFile(values, []byte("size: large\n---\n# dep=db\nsize: huge\n"), 0o600))
+	require.NoError(t, os.WriteFile(values, []byte("size: large\n"), 0o600))
+	env.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "db"}, Data: map[string]string{"values": "size: huge\n"}})
 	has(t, run(1, "install", "front.example.com", "front", "--override", "dbs={package: {version: <2}}"), "front.example.com: version 1.0.0 has no dependency dbs", "Did you mean")
 	has(t, run(0, "plan", images["front"], "front"), "+ Package dependencies/front-db-disk  disk.example.com 1.0.0", "+ Package dependencies/front-db  store.example.com 1.0.0",
 		"needed by Package dependencies/front → db (")
@@ -71,7 +73,7 @@ func TestDependencies(t *testing.T) {
 		"+ ConfigMap dependencies/front", "Plan: 1 to create")
 	has(t, run(1, "plan", "mail.example.com", "mail"), "✗ post", "would not be rolled out as planned: 1 refusal")
 	has(t, run(1, "plan", images["mail"], "mail"), "✗ post", "Refused", "would not be rolled out as planned: 1 refusal")
-	has(t, run(0, "install", "front.example.com", "front", "--values", values, "--override", "db={package: {version: <2}}"),
+	has(t, run(0, "install", "front.example.com", "front", "--values", values, "--override", "db={package: {version: <2}, configFrom: [{configMapKeyRef: {name: db, key: values}}]}"),
 		"package dependencies/front created", "dependencies are ready", "package dependencies/front is available")
 	for name, size := range map[string]string{"front": "large", "front-db": "huge", "front-db-disk": "small"} {
 		var live corev1.ConfigMap

@@ -1,15 +1,12 @@
 package plan_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -147,67 +144,6 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 			t.Errorf("%s: %d\n%s%s", name, code, out, errOut)
 		}
 	}
-}
-
-// used waits until a quota counts so many Services.
-func used(t *testing.T, env *harness.Env, namespace string, services int64) {
-	t.Helper()
-	harness.Eventually(t, harness.Patience, "the quota to be counted", func(ctx context.Context) error {
-		quota := &corev1.ResourceQuota{}
-		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "small"}, quota); err != nil {
-			return err
-		}
-		if used, counted := quota.Status.Used["count/services"]; !counted || used.Value() != services {
-			return fmt.Errorf("it says %v", quota.Status.Used)
-		}
-		return nil
-	})
-}
-
-// New objects that exhaust a quota together are foreseen, though the dry run of each
-// is admitted; and the upgrade then stops where the plan says.
-func TestPlanOfAQuotaForAllTogether(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "room")
-	env.Create(t, &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "room", Name: "small"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/services": resource.MustParse("3"), "count/deployments.apps": resource.MustParse("5")}},
-	})
-	service := func(name, phase string) string {
-		return fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, annotations: {package-operator.run/phase: %s}}\nspec: {ports: [{port: 80}]}\n", name, phase)
-	}
-	files := harness.Files{
-		"manifest.yaml": harness.Manifest("room", []string{"one", "two", "three"}, ""), "a.yaml": service("a", "one"), "b.yaml": service("b", "one"),
-		"last.yaml": harness.ConfigMap("last", "three", "v1"),
-	}
-	used(t, env, "room", 0)
-	first := env.Push(t, "room:v1", files)
-	if p := planOf(t, env, first, "package/room", "-n", "room"); p.Outcome != dryrun.OutcomeChanges || p.Summary.Create != 3 {
-		t.Errorf("what fits: %s, %+v", p.Outcome, p.Refusals)
-	}
-	env.Create(t, harness.Package("room", "room", first))
-	env.WaitAvailable(t, "room", "room")
-	used(t, env, "room", 2)
-	files = files.Clone()
-	files["c.yaml"], files["d.yaml"], files["last.yaml"] = service("c", "two"), service("d", "two"), harness.ConfigMap("last", "three", "v2")
-	second := env.Push(t, "room:v2", files)
-	p := planOf(t, env, second, "package/room", "-n", "room")
-	want := dryrun.Refusal{
-		Phase: "two", Kind: "ResourceQuota", Namespace: "room", Name: "small",
-		Message: "exceeded quota: count/services is limited to 3, 2 of it used, and what is created up to this phase takes 2 more",
-	}
-	if diff := cmp.Diff([]dryrun.Refusal{want}, p.Refusals); diff != "" || p.Outcome != dryrun.OutcomeRefused || p.Phases[2].Reached || p.Phases[2].Changes[0].Reached {
-		t.Errorf("%s, %+v (-want +got):\n%s", p.Outcome, p.Phases, diff)
-	}
-	env.SetImage(t, "room", "room", second)
-	harness.Eventually(t, harness.Patience, "the upgrade to stop at the quota", func(context.Context) error {
-		blocking := env.Package(t, "room", "room").PackageStatus().Blocking
-		if len(blocking) == 1 && blocking[0].Phase == "two" && strings.Contains(blocking[0].Message, "exceeded quota") {
-			return nil
-		}
-		return fmt.Errorf("it waits for %+v", blocking)
-	})
 }
 
 // Of a revision in slices one object changes, and all others are unchanged; an object

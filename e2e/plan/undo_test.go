@@ -1,18 +1,10 @@
 package plan_test
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/dryrun"
@@ -103,91 +95,4 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 		t.Errorf("with --yes: %d\n%s%s", code, out, errOut)
 	}
 	awaitValue(t, env, "lossy", "lossy", "v1")
-}
-
-// guarded returns a package, with a policy that requires a label on ConfigMaps where
-// labelled.
-func guarded(labelled bool, value string) harness.Files {
-	files := harness.Files{
-		"manifest.yaml": harness.Manifest("guarded", []string{"guard", "work"}, ""),
-		"cm.yaml":       strings.Replace(harness.ConfigMap("guarded", "work", value), "  annotations:", "  namespace: guarded\n  annotations:", 1),
-	}
-	if labelled {
-		files["cm.yaml"] = strings.Replace(files["cm.yaml"], "  annotations:", "  labels: {team: shop}\n  annotations:", 1)
-		files["policy.yaml"] = `apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicy
-metadata:
-  name: guarded.plan.example.com
-  annotations: {package-operator.run/phase: guard}
-spec:
-  matchConstraints:
-    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: guarded}}
-    resourceRules:
-    - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}
-  validations:
-  - {expression: "object.metadata.?labels.?team.hasValue() || object.metadata.name == 'kube-root-ca.crt'", message: a team is missing}
----
-apiVersion: admissionregistration.k8s.io/v1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: guarded.plan.example.com
-  annotations: {package-operator.run/phase: guard}
-spec:
-  policyName: guarded.plan.example.com
-  validationActions: [Deny]
-`
-	}
-	return files
-}
-
-// enforced waits until the API server enforces the policy.
-func enforced(t *testing.T, env *harness.Env) {
-	t.Helper()
-	harness.Eventually(t, harness.Patience, "the policy to be enforced", func(ctx context.Context) error {
-		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "other"}}
-		if err := env.Client.Create(ctx, other, client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
-			return fmt.Errorf("it says %w", err)
-		}
-		return nil
-	})
-}
-
-// Plan and explain name the policy of the package itself that refuses its rollback and the
-// command that is enough to unblock it; undo --yes does the same.
-func TestUndoRefusedByOwnPolicy(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "guarded")
-	one, two := upgradePackage(t, env, harness.ClusterPackage("guarded", ""), guarded(false, "v1"), guarded(true, "v2"))
-	enforced(t, env)
-	const way = "kubectl delete validatingadmissionpolicybinding guarded.plan.example.com"
-	code, out, errOut := plan(t, env, one, "clusterpackage/guarded")
-	if code != 1 || !strings.Contains(out, "a team is missing") || !strings.Contains(out, way) {
-		t.Errorf("the plan: %d\n%s%s", code, out, errOut)
-	}
-	if code, out, errOut := run(t, env, "rollout", "undo", "clusterpackage/guarded", "--wait=false"); code != 0 {
-		t.Fatalf("%d\n%s%s", code, out, errOut)
-	}
-	harness.Eventually(t, harness.Patience, "explain to say what to do", func(context.Context) error {
-		if _, out, _ = run(t, env, "explain", "clusterpackage/guarded"); !strings.Contains(out, "Do     ValidatingAdmissionPolicyBinding guarded.plan.example.com is this package's own") || !strings.Contains(out, way) {
-			return errors.New(out)
-		}
-		return nil
-	})
-	if out, err := env.Kubectl(t.Context(), strings.Fields(way)[1:]...); err != nil {
-		t.Fatal(err, out)
-	}
-	awaitValue(t, env, "guarded", "guarded", "v1")
-	env.WaitAvailable(t, "", "guarded")
-
-	env.SetImage(t, "", "guarded", two)
-	awaitValue(t, env, "guarded", "guarded", "v2")
-	enforced(t, env)
-	if code, out, errOut := run(t, env, "rollout", "undo", "clusterpackage/guarded", "--yes", "--timeout", patience); code != 0 || !strings.Contains(errOut, "ValidatingAdmissionPolicyBinding guarded.plan.example.com deleted") {
-		t.Fatalf("%d\n%s%s", code, out, errOut)
-	}
-	cm := &corev1.ConfigMap{}
-	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "guarded", Name: "guarded"}, cm); err != nil || cm.Labels["team"] != "" {
-		t.Errorf("%v, %v", cm.Labels, err)
-	}
 }

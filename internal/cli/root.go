@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/catalogue"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/install"
 	"lockstep.run/lockstep/internal/cli/migrate"
 	"lockstep.run/lockstep/internal/cli/operate"
@@ -51,8 +50,7 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	ctx = logr.NewContext(ctx, logr.Discard())
 
 	root := newRoot(streams, dial, more...)
-	args = PackageOperatorNames(args)
-	root.SetArgs(desired.OverrideFlags(args))
+	root.SetArgs(PackageOperatorNames(args))
 	return command.Exit(root.ExecuteContext(ctx), streams.ErrOut)
 }
 

@@ -40,9 +40,8 @@ type Package struct {
 	changesPullSecrets bool
 	// Target is where a new package is installed; nil for the cluster itself.
 	Target *corev1alpha1.TargetReference
-	// Overrides are changes of spec.dependencies, DependencyValues what they refer to.
-	Overrides        []corev1alpha1.DependencyOverride
-	DependencyValues []dependencyValues
+	// Overrides are changes of spec.dependencies.
+	Overrides []corev1alpha1.DependencyOverride
 	// Config is JSON; nil leaves it unchanged, DropsConfig removes it.
 	Config           []byte
 	DropsConfig      bool

@@ -101,13 +101,11 @@ func (f *ChoiceFlags) Over(old *corev1alpha1.PackageReference) *corev1alpha1.Pac
 type ValuesFlags struct {
 	File      string
 	sensitive bool
-	// Dependencies are values of dependencies in the same file, after read.
-	Dependencies []dependencyValues
 }
 
 // Add adds the flags to a command.
 func (f *ValuesFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.File, "values", "f", "", "YAML or JSON `file` with the package's values, and in further documents that begin with # dep=NAME those of dependencies; - for standard input")
+	cmd.Flags().StringVarP(&f.File, "values", "f", "", "YAML or JSON `file` with the package's values; - for standard input")
 	cmd.Flags().BoolVar(&f.sensitive, "sensitive", false, "keep the values in a Secret; they may be rendered into Secrets only")
 }
 
@@ -128,7 +126,11 @@ func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the values: %w", err)
 	}
-	return f.split(name, text)
+	raw, err := content.ParseConfig(name, text)
+	if err != nil {
+		return nil, err
+	}
+	return &Values{Text: text, raw: raw, Sensitive: f.sensitive}, nil
 }
 
 // SamePackage reports whether two references are to one package, by name or by API, in whatever versions.

@@ -2,21 +2,16 @@ package desired
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/content"
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -79,21 +74,6 @@ func parseOverride(text string) (o corev1alpha1.DependencyOverride, err error) {
 	return o, nil
 }
 
-// OverrideFlags gives --override:NAME=JSON the form --override=NAME=JSON.
-func OverrideFlags(args []string) []string {
-	const form = "--override:"
-	args = slices.Clone(args)
-	for i, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if rest, is := strings.CutPrefix(arg, form); is {
-			args[i] = "--override=" + rest
-		}
-	}
-	return args
-}
-
 // withOverrides returns old with overrides merged in by their names, and of these the fields that are set.
 func withOverrides(old *corev1alpha1.PackageDependencies, want []corev1alpha1.DependencyOverride) *corev1alpha1.PackageDependencies {
 	if len(want) == 0 {
@@ -137,166 +117,8 @@ func CheckDependencies(version *corev1alpha1.AvailableVersion, overrides []corev
 	return nil
 }
 
-// dependencyValues are the values of a package that is installed for a dependency.
-type dependencyValues struct {
-	name   string
-	values *Values
-}
-
-// target is that of the object with the values: names of dependencies follow that of the package.
-func (d *dependencyValues) target(t progress.Target) (progress.Target, error) {
-	t.Name += "." + d.name
-	if problems := validation.IsDNS1123Subdomain(t.Name + ValuesSuffix); len(problems) > 0 {
-		return t, fmt.Errorf("the values of the dependency %s cannot be kept in %s%s: %s", d.name, t.Name, ValuesSuffix, problems[0])
-	}
-	return t, nil
-}
-
-// Depends adds what flags and values say of dependencies to a wanted package.
-func (w *Package) Depends(t progress.Target, flags *DependencyFlags, values []dependencyValues) (err error) {
-	if w.Overrides, err = flags.wanted(); err != nil {
-		return err
-	}
-	w.DependencyValues = values
-	for _, v := range values {
-		at, err := v.target(t)
-		if err != nil {
-			return err
-		}
-		source := v.values.Source(at)
-		i := slices.IndexFunc(w.Overrides, func(o corev1alpha1.DependencyOverride) bool { return o.Name == v.name })
-		if i < 0 {
-			w.Overrides = append(w.Overrides, corev1alpha1.DependencyOverride{Name: v.name})
-			i = len(w.Overrides) - 1
-		}
-		w.Overrides[i].ConfigFrom = WithValues(w.Overrides[i].ConfigFrom, source)
-	}
-	return nil
-}
-
-// split divides values into documents: the first for the package, others for the dependency that their first comment names.
-func (f *ValuesFlags) split(name string, text []byte) (own *Values, err error) {
-	for i, doc := range documents(text) {
-		values := &Values{Text: doc, Sensitive: f.sensitive}
-		dependency := dependencyOf(doc)
-		if dependency == "" && i > 0 {
-			return nil, fmt.Errorf("document %d of %s names no dependency: begin it with the comment # dep=NAME, or put all values of the package into the first one", i+1, name)
-		}
-		about := name
-		if dependency != "" {
-			about, values.dependency = fmt.Sprintf("%s, dependency %s", name, dependency), true
-		}
-		if values.raw, err = content.ParseConfig(about, doc); err != nil {
-			return nil, err
-		}
-		if dependency == "" {
-			own = values
-			continue
-		}
-		if slices.ContainsFunc(f.Dependencies, func(d dependencyValues) bool { return d.name == dependency }) {
-			return nil, fmt.Errorf("%s has two documents for the dependency %s: put all of it into one", name, dependency)
-		}
-		f.Dependencies = append(f.Dependencies, dependencyValues{dependency, values})
-	}
-	if own == nil && len(f.Dependencies) == 0 {
-		own = &Values{Text: text, raw: []byte("{}"), Sensitive: f.sensitive}
-	}
-	return own, nil
-}
-
-// documents splits YAML at its markers. Documents of comments alone are left out, unless these name a dependency.
-func documents(text []byte) [][]byte {
-	var all [][]byte
-	var doc []byte
-	end := func() {
-		if dependencyOf(doc) != "" || hasContent(doc) {
-			all = append(all, doc)
-		}
-		doc = nil
-	}
-	for line := range bytes.Lines(text) {
-		if marker := bytes.TrimRight(line, " \t\r\n"); bytes.Equal(marker, []byte("---")) {
-			end()
-			continue
-		}
-		doc = append(doc, line...)
-	}
-	end()
-	return all
-}
-
-func hasContent(doc []byte) bool {
-	for line := range bytes.Lines(doc) {
-		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
-			return true
-		}
-	}
-	return false
-}
-
-// dependencyOf returns NAME of a first line "# dep=NAME", which a further comment can follow.
-func dependencyOf(doc []byte) string {
-	first, _, _ := bytes.Cut(bytes.TrimSpace(doc), []byte("\n"))
-	comment, is := bytes.CutPrefix(first, []byte("#"))
-	name, is2 := bytes.CutPrefix(bytes.TrimSpace(comment), []byte("dep="))
-	if !is || !is2 {
-		return ""
-	}
-	name, _, _ = bytes.Cut(name, []byte("#"))
-	return string(bytes.TrimSpace(name))
-}
-
-// ownDependencyValues makes the package that was installed for a dependency the owner of
-// its values, or else the package itself, once that is known. Before, they have none, so
-// that nothing that uses them loses them.
-func ownDependencyValues(ctx context.Context, cl *cluster.Cluster, t progress.Target, writers []*valuesWriter) error {
-	if len(writers) == 0 {
-		return nil
-	}
-	pkg, err := cl.Read(ctx, t)
-	if err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	for _, w := range writers {
-		owner := pkg
-		for _, d := range pkg.PackageStatus().Dependencies {
-			if d.Name != w.dependency || d.PackageRef == nil {
-				continue
-			}
-			to := progress.Target{Scope: corev1alpha1.ScopeOf(d.PackageRef.Namespace), Namespace: d.PackageRef.Namespace, Name: d.PackageRef.Name}
-			if found, err := cl.Read(ctx, to); err == nil && found.GetNamespace() == pkg.GetNamespace() && found.GetLabels()[corev1alpha1.GeneratedLabel] == "true" {
-				owner = found
-			}
-		}
-		if err := w.own(ctx, owner); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// dependencyWriters write the values of dependencies.
-func (w *Package) dependencyWriters(cl *cluster.Cluster, t progress.Target) (writers []*valuesWriter) {
-	for _, v := range w.DependencyValues {
-		if at, err := v.target(t); err == nil {
-			writers = append(writers, &valuesWriter{cluster: cl, target: at, values: v.values, dependency: v.name})
-		}
-	}
-	return writers
-}
-
-func writeAll(ctx context.Context, writers []*valuesWriter) error {
-	for _, w := range writers {
-		if err := w.write(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withdrawAll deletes the created objects.
-func withdrawAll(ctx context.Context, writers []*valuesWriter) {
-	for _, w := range writers {
-		w.withdraw(ctx)
-	}
+// Into adds the overrides to a wanted package.
+func (f *DependencyFlags) Into(w *Package) (err error) {
+	w.Overrides, err = f.wanted()
+	return err
 }

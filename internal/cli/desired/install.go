@@ -1,10 +1,8 @@
 package desired
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -32,15 +30,14 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 		writer = &valuesWriter{cluster: cl, target: target, values: values}
 		want.values = values.Source(target)
 	}
-	needs := want.dependencyWriters(cl, target)
-	all := needs
 	if writer != nil {
-		all = append(slices.Clone(needs), writer)
+		want.beforeWrite = writer.write
 	}
-	want.beforeWrite = func(ctx context.Context) error { return writeAll(ctx, all) }
 	done, err := applyPackage(ctx, cl, target, want)
 	if err != nil {
-		withdrawAll(ctx, all)
+		if writer != nil {
+			writer.withdraw(ctx)
+		}
 		return err
 	}
 	if writer != nil && writer.object != nil {
@@ -55,8 +52,7 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 	if !c.Wait {
 		return nil
 	}
-	err = done.Follow(ctx, c, cl, target, nil)
-	return cmp.Or(err, ownDependencyValues(context.WithoutCancel(ctx), cl, target, needs))
+	return done.Follow(ctx, c, cl, target)
 }
 
 // noticed requests a retry where values have changed and the package has not: its status says when it was looked at again.
@@ -78,12 +74,10 @@ func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *val
 }
 
 // Follow waits until an applied package is available.
-func (done *Applied) Follow(
-	ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, refine func(context.Context, progress.Snapshot) progress.Snapshot,
-) error {
+func (done *Applied) Follow(ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target) error {
 	w := command.Waiter{
 		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Failing: "is not available",
-		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout, Refine: refine,
+		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout,
 	}
 	if done.Before != nil {
 		w.Before = progress.Before(progress.Snapshot{Target: target, Package: done.Before})

@@ -30,8 +30,6 @@ type Values struct {
 	// Text is YAML as it was given, raw the same as JSON.
 	Text, raw []byte
 	Sensitive bool
-	// dependency means that they are those of a package that is installed for another one.
-	dependency bool
 }
 
 // Source is the entry of configFrom.
@@ -85,19 +83,11 @@ func ValuesNamespace(t progress.Target) string {
 	return t.Namespace
 }
 
-// manager differs between both sorts of values, so that neither takes the place of the other.
-func (v *Values) manager() string {
-	if v.dependency {
-		return command.FieldManager + "-dependency"
-	}
-	return command.FieldManager
-}
-
 // Object is the ConfigMap or Secret.
 func (v *Values) Object(t progress.Target) client.Object {
 	about := metav1.ObjectMeta{
 		Namespace: ValuesNamespace(t), Name: t.Name + ValuesSuffix,
-		Labels: map[string]string{managedBy: v.manager()},
+		Labels: map[string]string{managedBy: command.FieldManager},
 	}
 	if v.Sensitive {
 		return &corev1.Secret{ObjectMeta: about, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{ValuesKey: v.Text}}
@@ -110,9 +100,7 @@ type valuesWriter struct {
 	cluster *cluster.Cluster
 	target  progress.Target
 	values  *Values
-	// dependency that the values are for; empty for the package itself.
-	dependency string
-	object     client.Object
+	object  client.Object
 	// created and changed are what write has done.
 	created, changed bool
 }
@@ -133,7 +121,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return w.cluster.Explain("cannot read the values in "+name, err)
 	}
-	if live.GetLabels()[managedBy] != w.values.manager() {
+	if live.GetLabels()[managedBy] != command.FieldManager {
 		return fmt.Errorf("%s exists and holds no values of kubectl package: delete it, or install under another --name", name)
 	}
 	before := live.DeepCopyObject().(client.Object)
@@ -187,11 +175,11 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 }
 
 func (w *valuesWriter) removeOther(ctx context.Context) error {
-	other := (&Values{Sensitive: !w.values.Sensitive, dependency: w.values.dependency}).Object(w.target)
+	other := (&Values{Sensitive: !w.values.Sensitive}).Object(w.target)
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
 		return nil // a user who may not read it has not made it
 	}
-	if other.GetLabels()[managedBy] != w.values.manager() {
+	if other.GetLabels()[managedBy] != command.FieldManager {
 		return nil
 	}
 	err := w.cluster.Delete(ctx, other)

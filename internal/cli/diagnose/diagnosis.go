@@ -42,7 +42,6 @@ const (
 	ReasonCondition      Reason = "Condition"
 	ReasonProbe          Reason = "Probe"
 	ReasonDependency     Reason = "Dependency"
-	ReasonGate           Reason = "Gate"
 	ReasonUnanswered            = refusals.Unanswered
 )
 

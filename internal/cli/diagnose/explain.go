@@ -14,7 +14,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/refusals"
@@ -63,7 +62,7 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
-	e := explainer{client: f.client, home: f.client, set: snap.Set, deployment: deployment}
+	e := explainer{client: f.client}
 	remote := snap.Package != nil && snap.Package.PackageSpec().TargetRef != nil
 	var err error
 	if remote {
@@ -140,11 +139,8 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 }
 
 type explainer struct {
-	// client is of the cluster that the objects are in, nil where that cannot be read; home of that of the package.
-	client, home client.Client
-	// set is the newest revision of deployment; nil if there is none.
-	set        corev1alpha1.GenericObjectSet
-	deployment corev1alpha1.GenericObjectDeployment
+	// client is of the cluster that the objects are in, nil where that cannot be read.
+	client client.Client
 }
 
 // objectsExamined is the number of blocking objects that are examined; others are named.
@@ -217,12 +213,8 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 		}
 		f.link.State = string(c.reason)
 		f.cause = c
-		own, found, err := e.obstacle(ctx, message)
-		if found {
-			f.cause.remedy = apply.Remedy(own) + "."
-		}
-		if err != nil || c.reason != ReasonDeleting {
-			return f, err
+		if c.reason != ReasonDeleting {
+			return f, nil
 		}
 		live, err := e.read(ctx, key)
 		if err != nil || live == nil {
@@ -242,11 +234,7 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	if err != nil || live == nil {
 		return f, err
 	}
-	if f.below, err = e.below(ctx, key, live); err != nil {
-		return f, err
-	}
-	gate, err := e.gate(ctx, key)
-	f.below = append(f.below, gate...)
+	f.below, err = e.below(ctx, key, live)
 	return f, err
 }
 

@@ -2,12 +2,10 @@ package diagnose
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -33,9 +30,6 @@ const (
 	kindsListed = 5
 	// controllersClimbed bounds the controllers between an object and its pods.
 	controllersClimbed = 5
-	// collectorPatience is how long the garbage collector may take to delete the pods of an object, or to let the object go
-	// after them, and a node to report that a pod has ended after its grace period.
-	collectorPatience = time.Minute
 )
 
 // Remains describes what blocks the deletion of Namespaces, CustomResourceDefinitions and up to
@@ -116,62 +110,12 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 			mine = append(mine, list.Items[i])
 		}
 	}
-	if list.Items = mine; len(mine) == 0 && list.Continue != "" {
+	list.Items = mine
+	list.RemainingItemCount = nil // which counts all pods
+	if len(mine) == 0 {
 		return nil, nil
 	}
-	list.RemainingItemCount = nil // which counts all pods
-	return unfinished(of, live, list, time.Now()), nil
-}
-
-// unfinished explains an object that waits for its pods. These may end by themselves, or a node or the garbage collector does not act.
-func unfinished(of objects.Key, live *unstructured.Unstructured, pods *metav1.PartialObjectMetadataList, now time.Time) []finding {
-	late := now.Sub(live.GetDeletionTimestamp().Time) > collectorPatience
-	mine := pods.Items
-	switch {
-	case len(mine) == 0 && !late:
-		return nil
-	case len(mine) == 0:
-		return []finding{uncollected(of, live, now, "it has no pods any more")}
-	}
-	f := remainsOf(of, schema.GroupKind{Kind: "Pod"}, pods)
-	held := slices.ContainsFunc(mine, func(p metav1.PartialObjectMetadata) bool { return len(p.Finalizers) > 0 })
-	if i := slices.IndexFunc(mine, func(p metav1.PartialObjectMetadata) bool { return overdue(&p, now) }); i >= 0 && !held {
-		name := fmt.Sprintf("-n %s %s", mine[i].Namespace, mine[i].Name)
-		ended := fmt.Sprintf("; the grace period of %s ended %s ago", mine[i].Name, progress.Elapsed(now.Sub(mine[i].DeletionTimestamp.Time)))
-		f.link.Message += ended
-		f.cause.text += ended
-		f.cause.remedy = "Look at its node, which has not reported that the pod ended: kubectl get pod -o wide " + name + ". Where that node is gone for good: kubectl delete pod --grace-period=0 --force " + name + "."
-		return []finding{f}
-	}
-	if late && slices.ContainsFunc(mine, func(p metav1.PartialObjectMetadata) bool { return p.DeletionTimestamp == nil }) {
-		return []finding{uncollected(of, live, now, "pods of it are not being deleted"), f}
-	}
-	return []finding{f}
-}
-
-// overdue reports whether a pod stays although its grace period is over. Its deletionTimestamp is the end of that.
-func overdue(p *metav1.PartialObjectMetadata, now time.Time) bool {
-	return p.DeletionTimestamp != nil && now.Sub(p.DeletionTimestamp.Time) > collectorPatience
-}
-
-// uncollected explains an object that the garbage collector should have removed by now.
-func uncollected(of objects.Key, live *unstructured.Unstructured, now time.Time, left string) finding {
-	message := fmt.Sprintf("the garbage collector has not acted for %s: %s", progress.Elapsed(now.Sub(live.GetDeletionTimestamp().Time)), left)
-	rest := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
-	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": rest}}) // strings alone
-	where := ""
-	if of.Namespace != "" {
-		where = " -n " + of.Namespace
-	}
-	return finding{
-		link: Link{Object: "finalizer " + metav1.FinalizerDeleteDependents, Message: message},
-		cause: cause{
-			weight: weightCertain, reason: ReasonDeleting, object: short(of),
-			text: short(of) + " is being deleted in the foreground, and " + message,
-			remedy: fmt.Sprintf("Is kube-controller-manager running? Its log says what hinders the collector, such as an API that does not answer. To let the object go before its dependents: kubectl%s patch %s %s --type=merge -p '%s'.",
-				where, schema.GroupKind{Group: of.Group, Kind: strings.ToLower(of.Kind)}, of.Name, patch),
-		},
-	}
+	return []finding{remainsOf(of, pod, list)}, nil
 }
 
 // belongs reports whether a controller is known to belong to an object, or is controlled by one that does.

@@ -38,8 +38,7 @@ type Cluster struct {
 	// Reader reads the kinds of this project, and Secrets. The rest is about the cluster that
 	// the objects are in.
 	Reader client.Reader
-	// Quotas reads ResourceQuotas.
-	Quotas client.Reader
+
 	// ID and Home are the UIDs of the namespaces kube-system of the cluster that the objects are
 	// in and of that of Reader, where these are different ones; else they are empty.
 	ID, Home types.UID
@@ -60,13 +59,13 @@ type Cluster struct {
 }
 
 // Connect makes the clients, and discovers what the API server serves. For objects in another cluster, that of config, the caller
-// sets Quotas, ID and Home.
+// sets ID and Home.
 func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
 	// Warnings of webhooks may repeat a Secret.
 	config.WarningHandler = rest.NoWarnings{}
-	c := &Cluster{Reader: reader, Quotas: reader}
+	c := &Cluster{Reader: reader}
 	var err error
 	if c.Writer, err = apply.NewWriter(config, apinames.Default.FieldManager); err != nil {
 		return nil, err

@@ -21,8 +21,8 @@
 // the package, of webhooks without dry runs, and those that the user may not write. There the
 // template is merged into the live object, and validated against the future definition.
 //
-// Each dry run stands alone, so quotas are checked apart: numbers of objects, and storage of
-// claims. Failing probes, and changes of others meanwhile, cannot be foreseen.
+// Each dry run stands alone, so a quota that several new objects exhaust together cannot be
+// foreseen, nor can failing probes and changes by other clients.
 //
 // Package definitions follows CustomResourceDefinitions, and knows no simulation.
 //

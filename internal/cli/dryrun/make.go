@@ -88,9 +88,7 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	if err := s.run(ctx); err != nil {
 		return nil, err
 	}
-	if err := s.quotas(ctx, in); err != nil {
-		return nil, err
-	}
+
 	plan.Warnings = append(in.warnings, s.accountWarnings()...)
 	plan.Refusals = s.refusals
 	in.report(s, plan)

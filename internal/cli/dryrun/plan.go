@@ -145,16 +145,6 @@ type Refusal struct {
 	// Fields that may not be changed.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
-	// Obstacle is the part of the package itself that denies it.
-	Obstacle *BlockingPolicy `json:"obstacle,omitempty"`
-}
-
-// BlockingPolicy denies a write that has to precede its own deletion or update.
-type BlockingPolicy struct {
-	Group  string `json:"group"`
-	Kind   string `json:"kind"`
-	Name   string `json:"name"`
-	Remedy string `json:"remedy"`
 }
 
 // Object is empty for the package as a whole.

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
@@ -232,7 +231,7 @@ func (s *simulation) stop(b phases.Blocker) {
 	r := Refusal{Phase: b.Phase, Group: b.Key.Group, Kind: b.Key.Kind, Namespace: b.Key.Namespace, Name: b.Key.Name, Message: b.Message}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Fields, r.Obstacle = o.immutable, s.blockingPolicy(b.Message)
+	r.Fields = o.immutable
 	o.refusal = &r
 	s.reached, o.reached = false, false
 	s.refusals = append(s.refusals, r)
@@ -241,19 +240,6 @@ func (s *simulation) stop(b phases.Blocker) {
 func (s *simulation) refusePackage(key objects.Key, message string) {
 	s.reached = false
 	s.refusals = append(s.refusals, Refusal{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message})
-}
-
-// blockingPolicy is the policy or webhook of the package itself that denies a write which
-// has to precede its deletion or update. It requires mu.
-func (s *simulation) blockingPolicy(message string) *BlockingPolicy {
-	key, o := s.denier(message)
-	if o == nil {
-		return nil
-	}
-	if d, _ := s.next.Find(key); d != nil && s.had(d) {
-		return nil // it stays as it is, and would be put back
-	}
-	return &BlockingPolicy{Group: key.Group, Kind: key.Kind, Name: key.Name, Remedy: apply.Remedy(key)}
 }
 
 func (s *simulation) removedKeys() []objects.Key {

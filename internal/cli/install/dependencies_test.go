@@ -8,7 +8,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
@@ -28,9 +27,8 @@ func withNeeds() client.Object {
 func TestInstallOverrides(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, withNeeds())
-	values := clitest.ValuesFile(t, "# About the shop.\n---\ntitle: Corner\n---\n# dep=db   # key = dep, value = name of the dependency\nsize: 3\n---\n# dep=mail\n# Of the mail.\nfrom: x\n")
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "shop", "--wait=false", "--values", values,
-		"--override", `db={"package":{"version":"<2"}}`, `--override:mail=package: {name: post.example.com}`)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "shop", "--wait=false", "--values", clitest.ValuesFile(t, "title: Corner\n"),
+		"--override", `db={"package":{"version":"<2"},"configFrom":[{"configMapKeyRef":{"name":"db","key":"values"}}]}`, "--override", `mail=package: {name: post.example.com}`)
 	if got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
@@ -38,14 +36,8 @@ func TestInstallOverrides(t *testing.T) {
 	require.NoError(t, err)
 	d := pkg.PackageSpec().Dependencies
 	if d == nil || len(d.Overrides) != 2 || d.Overrides[0].Package.Version != "<2" || d.Overrides[1].Package.Name != "post.example.com" ||
-		d.Overrides[0].ConfigFrom[0].ConfigMapKeyRef.Name != "shop.db-values" || pkg.PackageSpec().ConfigFrom[0].ConfigMapKeyRef.Name != "shop-values" {
+		d.Overrides[0].ConfigFrom[0].ConfigMapKeyRef.Name != "db" {
 		t.Errorf("%+v", pkg.PackageSpec())
-	}
-	for name, want := range map[string]string{"shop-values": "title: Corner\n", "shop.db-values": "# dep=db   # key = dep, value = name of the dependency\nsize: 3\n", "shop.mail-values": "# dep=mail\n# Of the mail.\nfrom: x\n"} {
-		var live corev1.ConfigMap
-		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &live); err != nil || live.Data[desired.ValuesKey] != want {
-			t.Errorf("%s: %v %q", name, err, live.Data)
-		}
 	}
 
 	// An override that is not named stays.
@@ -65,7 +57,7 @@ func TestInstallOverrides(t *testing.T) {
 func TestInstallOverridesRefused(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, withNeeds())
-	values := func(text string) []string { return []string{"--values", clitest.ValuesFile(t, text)} }
+
 	for want, args := range map[string][]string{
 		"has no NAME=":                  {"--override", "db"},
 		"--override db changes nothing": {"--override", "db={}"},
@@ -73,10 +65,7 @@ func TestInstallOverridesRefused(t *testing.T) {
 		"--override db: package.version": {"--override", "db={package: {version: what}}"},
 		"is given twice":                 {"--override", "db={package: {version: '1'}}", "--override", "db={package: {version: '2'}}"},
 		"shop.example.com: version 1.0.0 has no dependency dbs. Did you mean": {"--override", "dbs={package: {version: <2}}"},
-		"version 1.0.0 has no dependency other. It has: db, mail":             values("title: x\n---\n# dep=other\na: b\n"),
-		"names no dependency: begin it with the comment # dep=NAME":           values("title: x\n---\na: b\n"),
-		"has two documents for the dependency db":                             values("# dep=db\na: b\n---\n# dep=db\na: b\n"),
-		"cannot be kept in shop.-db-values":                                   values("# dep=-db\na: b\n"),
+		"version 1.0.0 has no dependency other. It has: db, mail":             {"--override", "other={package: {version: <2}}"},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install", "shop.example.com", "shop", "--wait=false"}, args...)...)
 		if got.Code != 1 || !strings.Contains(got.Err, want) {

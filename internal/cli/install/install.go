@@ -158,7 +158,7 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err != nil {
 		return err
 	}
-	if err := want.Depends(target, &c.needs, c.values.Dependencies); err != nil {
+	if err := c.needs.Into(&want); err != nil {
 		return err
 	}
 	prepared, err := c.prepare(ctx, cl, target, old, &want, values)

@@ -59,7 +59,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	want := desired.Package{Name: cluster.Name{Scope: target.Scope, Name: target.Name}, Ref: c.choice.Over(ref)}
 	c.secrets.Into(&want)
-	if err := want.Depends(target, &c.needs, c.values.Dependencies); err != nil {
+	if err := c.needs.Into(&want); err != nil {
 		return err
 	}
 	found, err := c.check(ctx, cl, target, old, &want, values)
@@ -69,7 +69,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	patch, _ := desired.Difference(old.PackageSpec(), want)
 	installed := old.PackageStatus().Resolved
 	moves := installed == nil || installed.Version != found.Version().Version.Version
-	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil && len(want.DependencyValues) == 0 {
+	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil {
 		if !moves && !desired.Fails(target, old) {
 			return c.nothing(ctx, cl, target, found)
 		}

@@ -179,7 +179,7 @@ func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step,
 		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" adopts "+terminal.Count(len(steps), "object")))
 		return nil
 	}
-	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target, nil); err != nil {
+	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
 		return err
 	}
 	is := func(controller *metav1.OwnerReference) bool {

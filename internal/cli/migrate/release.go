@@ -170,7 +170,7 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" releases "+terminal.Count(len(steps), "object")))
 		return nil
 	}
-	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target, nil); err != nil {
+	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target); err != nil {
 		return err
 	}
 	is := func(controller *metav1.OwnerReference) bool {

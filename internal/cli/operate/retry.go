@@ -64,5 +64,5 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 	if !c.Wait || pkg.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return done.Follow(ctx, &c.Command, cl, target, nil)
+	return done.Follow(ctx, &c.Command, cl, target)
 }

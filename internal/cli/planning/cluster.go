@@ -66,7 +66,7 @@ func (p *Planned) Preview(cl *cluster.Cluster) (*dryrun.Cluster, error) {
 	}
 	at, err := dryrun.Connect(p.Remote.Config, p.Client)
 	if err == nil {
-		at.Quotas, at.ID, at.Home = p.there, p.Remote.ID, p.Remote.Home
+		at.ID, at.Home = p.Remote.ID, p.Remote.Home
 	}
 	return at, err
 }

@@ -271,15 +271,13 @@ func (t *Printer) Refusals(all []dryrun.Refusal) {
 		}
 		t.Line("    " + t.Styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.Styles.Faint(terminal.Line(where)))
 		t.Line("        " + terminal.Line(objects.Truncate(group.Text)))
-		if remedy := refusals.Remedy(r.Key(), r.Message); remedy != "" && len(r.Fields) == 0 && r.Obstacle == nil {
+		if remedy := refusals.Remedy(r.Key(), r.Message); remedy != "" && len(r.Fields) == 0 {
 			t.Line("        " + terminal.Line(remedy))
 		}
 		if len(r.Fields) > 0 {
 			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+apinames.Default.KeepField(r.Key())))
 		}
-		if r.Obstacle != nil {
-			t.Line("        " + terminal.Line(r.Obstacle.Remedy))
-		}
+
 	}
 }
 
@@ -299,7 +297,7 @@ func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
 		}
 		one := objects.GroupMessages([]objects.Message{{Object: name, Text: r.Message}})[0]
 		at := slices.IndexFunc(found, func(g refusalGroup) bool {
-			return g.first.Phase == r.Phase && g.Text == one.Text && len(g.first.Fields)+len(r.Fields) == 0 && g.first.Obstacle == nil && r.Obstacle == nil
+			return g.first.Phase == r.Phase && g.Text == one.Text && len(g.first.Fields)+len(r.Fields) == 0
 		})
 		if at < 0 {
 			found = append(found, refusalGroup{one, r})

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,12 +55,4 @@ func (d Denial) Is(key objects.Key, object *unstructured.Unstructured) bool {
 		fields, _ := hook.(map[string]any)
 		return fields["name"] == d.Webhook
 	})
-}
-
-// Remedy is the advice where a policy or webhook of a package denies a write that has
-// to precede its own deletion or update. The engine does not recreate such an object
-// during that rollout.
-func Remedy(key objects.Key) string {
-	return fmt.Sprintf("%s is this package's own, and goes or changes only behind that. When it is deleted during the rollout, it stays away, and the rollout goes on: kubectl delete %s %s",
-		key.Kind+" "+key.Name, strings.ToLower(key.Kind), key.Name)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +20,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // New returns the command with those below it.
@@ -54,8 +52,8 @@ func newHistory(on command.Command) *cobra.Command {
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
 		Long: `List the revisions of a package or deployment, the oldest first, with the cause of each and whether it
-succeeded. -o wide adds the time, the field manager that changed the spec, and the difference from the one
-before; -o json and yaml print the ObjectSets. Values of Secrets are hidden.
+succeeded. -o wide adds the time and the field manager that changed the spec; -o json and yaml print the
+ObjectSets. Values of Secrets are hidden.
 
 --timeline shows when each phase of the newest revision, or of --revision, was opened, applied and ready for
 the first time, how long that took, and what the phase last waited for, of the first 32 phases.
@@ -73,7 +71,7 @@ More: docs/administrate/upgrade-and-back.md#who-changed-it`,
 const wideFormat = "wide"
 
 func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, r, err := c.Rollout(ctx, n)
+	_, r, err := c.Rollout(ctx, n)
 	if err != nil {
 		return err
 	}
@@ -82,7 +80,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		return c.printTimeline(r)
 	}
 	if c.revision > 0 {
-		return c.one(ctx, r)
+		return c.one(r)
 	}
 	if c.Output.Wanted() && !wide {
 		list := output.List{}
@@ -97,7 +95,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
 	if wide {
-		rows[0] = append(rows[0], "CREATED", "CHANGED-WITH", "DIFFERENCE")
+		rows[0] = append(rows[0], "CREATED", "CHANGED-WITH")
 	}
 	for i, set := range r.Sets {
 		succeeded := "False"
@@ -109,7 +107,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
 		})
 		if wide {
-			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedWith(set)), terminal.Line(difference(ctx, cl, r, set)))
+			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedWith(set)))
 		}
 	}
 	for _, line := range terminal.Table(rows) {
@@ -127,54 +125,7 @@ func changedWith(set corev1alpha1.GenericObjectSet) string {
 	return with + " at " + at
 }
 
-// difference says in a line what differs from the revision before.
-func difference(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) string {
-	before, err := r.Previous(set)
-	if err != nil {
-		return "-" // it is the first that there still is
-	}
-	was, err := cl.ComparableObjects(ctx, before)
-	if err != nil {
-		return "not known"
-	}
-	is, err := cl.ComparableObjects(ctx, set)
-	if err != nil {
-		return "not known"
-	}
-	return differenceLine(cluster.Compare(before, set, was, is))
-}
-
-// differenceLine names the first object that differs, with its fields, and counts the others.
-func differenceLine(c objectdiff.Comparison) string {
-	var parts []string
-	if c.Phases != nil {
-		parts = append(parts, "phases")
-	}
-	if c.Probes {
-		parts = append(parts, "availability probes")
-	}
-	for i, o := range c.Objects {
-		if i == differencesNamed {
-			parts = append(parts, fmt.Sprintf("%d more", len(c.Objects)-i))
-			break
-		}
-		key := objects.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-		text := strings.ToLower(string(o.Action)) + " " + key.String()
-		if o.Action == objectdiff.Changed && len(o.Fields) > 0 {
-			text += " " + o.Fields[0].Path
-			if more := len(o.Fields) - 1; more > 0 {
-				text += fmt.Sprintf(" and %s", terminal.Count(more, "other field"))
-			}
-		}
-		parts = append(parts, text)
-	}
-	return cmp.Or(strings.Join(parts, ", "), "none")
-}
-
-// differencesNamed is how many objects one line names.
-const differencesNamed = 2
-
-func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
+func (c *historyCommand) one(r *cluster.Rollout) error {
 	set, err := r.Revision(c.revision)
 	if err != nil {
 		return err

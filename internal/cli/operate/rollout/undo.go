@@ -10,12 +10,9 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,8 +25,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 type undoCommand struct {
@@ -136,7 +131,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 	if !c.Wait {
 		return nil
 	}
-	return done.Follow(ctx, &c.Command, cl, r.Target, f.refine())
+	return done.Follow(ctx, &c.Command, cl, r.Target)
 }
 
 // wantedOf fails if a revision is not recorded completely.
@@ -234,9 +229,6 @@ type undoPreview struct {
 	rollout *cluster.Rollout
 	set     corev1alpha1.GenericObjectSet
 	image   string
-	// obstacles are policies and webhooks of the package to delete when they deny the
-	// rollout, by their denial.
-	obstacles map[apply.Denial]objects.Key
 }
 
 // run prints the plan of a dry run, or confirms losses. done is true if nothing is to be changed.
@@ -262,11 +254,8 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	if len(plan.Losses) > 0 && !f.yes {
-		if err := command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d all the same?", f.set.ObjectSetSpec().Revision)); err != nil {
-			return false, err
-		}
+		return false, command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d all the same?", f.set.ObjectSetSpec().Revision))
 	}
-	f.confirmObstacles(plan)
 	return false, nil
 }
 
@@ -276,63 +265,4 @@ func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 		plan.From.Image = f.rollout.Package.PackageSpec().Image
 	}
 	return plan, err
-}
-
-// confirmObstacles confirms which policies of the package to delete.
-func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
-	if !f.Wait || f.rollout.Package == nil || !f.yes && !command.Interactive(f.Streams) {
-		return // the refusals name the remedy
-	}
-	f.obstacles = map[apply.Denial]objects.Key{}
-	confirmed := map[objects.Key]bool{}
-	for _, r := range plan.Refusals {
-		denial, denied := apply.DeniedBy(r.Message)
-		if r.Obstacle == nil || !denied {
-			continue
-		}
-		key := objects.Key{Group: r.Obstacle.Group, Kind: r.Obstacle.Kind, Name: r.Obstacle.Name}
-		if _, known := confirmed[key]; !known {
-			confirmed[key] = f.yes || command.Confirm(f.Streams, "Delete "+key.Kind+" "+key.Name+" when the rollout waits for it?") == nil
-		}
-		if confirmed[key] {
-			f.obstacles[denial] = key
-		}
-	}
-}
-
-// refine deletes confirmed obstacles once the rollout waits for them; earlier, the current
-// revision would restore them.
-func (f *undoPreview) refine() func(context.Context, progress.Snapshot) progress.Snapshot {
-	if len(f.obstacles) == 0 {
-		return nil
-	}
-	return func(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
-		if snap.Set == nil {
-			return snap
-		}
-		for _, b := range snap.Set.ObjectSetStatus().Blocking {
-			denial, _ := apply.DeniedBy(b.Message)
-			if key, found := f.obstacles[denial]; found {
-				delete(f.obstacles, denial)
-				f.remove(ctx, key)
-			}
-		}
-		return snap
-	}
-}
-
-func (f *undoPreview) remove(ctx context.Context, key objects.Key) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: "v1", Kind: key.Kind})
-	u.SetName(key.Name)
-	all, err := f.cluster.AnyKindAt(ctx, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
-	if err == nil {
-		err = all.Delete(ctx, u)
-	}
-	switch {
-	case err == nil:
-		fmt.Fprintln(f.Streams.ErrOut, terminal.Line(key.Kind+" "+key.Name+" deleted"))
-	case !apierrors.IsNotFound(err):
-		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("cannot delete "+key.Kind+" "+key.Name+": "+err.Error()))
-	}
 }
