@@ -3,7 +3,7 @@ package conformance
 import "slices"
 
 // Difference is what Lockstep decides otherwise than the engine that rows were observed with: the topic of a line of the table
-// in docs/design/differences.md that says so.
+// in docs/design/differences.md that explains it.
 type Difference string
 
 // The differences.
