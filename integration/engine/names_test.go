@@ -53,9 +53,9 @@ func TestInvalidNames(t *testing.T) {
 		named("upper-case", nil, nil, raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"Upper"}}`)): {
 			corev1alpha1.ReasonPreflightError, "lowercase"},
 		named("path", nil, inSecret(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"../../../namespaces/default/configmaps/x"}}`)): {
-			corev1alpha1.ReasonPreflightError, "is no name"},
+			corev1alpha1.ReasonPreflightError, "is not a valid name"},
 		named("group", nil, inSecret(`{"apiVersion":"../v1","kind":"ConfigMap","metadata":{"name":"x"}}`)): {
-			corev1alpha1.ReasonPreflightError, "is no API group"},
+			corev1alpha1.ReasonPreflightError, "is not a valid API group"},
 		named("long", nil, inSecret(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"`+strings.Repeat("x", 100_000)+`"}}`)): {
 			corev1alpha1.ReasonPreflightError, "the limit is 253"},
 		&corev1alpha1.ClusterObjectSet{

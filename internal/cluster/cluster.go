@@ -16,8 +16,8 @@ import (
 )
 
 // Cluster is one cluster: everything that the engine does to managed objects, and
-// everything that it knows of them. What it knows is read with one identity, the
-// manager's; each write names its own. It is safe for concurrent use.
+// everything that it knows of them. It reads with one identity, the manager's. Each write
+// names its own identity. It is safe for concurrent use.
 //
 // Implementations: [Connection] for an API server, package dryrun of the command line for
 // the cluster as it would be, package memory for simulations with faults.
@@ -27,8 +27,8 @@ type Cluster interface {
 	// As returns the writes as an account, which needs the rights for them: none of the
 	// manager's own holds. The zero account is the manager itself.
 	As(account objects.Account) Writes
-	// Mapping returns the mapping of a kind in a version, or in the preferred one where it
-	// is empty, without a request. The error is a NoKindMatchError where it is not served.
+	// Mapping returns the mapping of a kind in a version, without a request. An empty version
+	// means the preferred one. The error is a NoKindMatchError if the kind is not served.
 	Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
 	// Check validates objects against the schemas that are served. The errors are
 	// parallel to the objects.
@@ -46,14 +46,14 @@ type Reads interface {
 }
 
 // Writes are requests that change single objects, and dry runs of them, as one account.
-// Errors and namespaces are as those of [Reads].
+// Errors and namespaces are as in [Reads].
 type Writes interface {
 	// Create sends a POST, Apply a server-side apply, and Patch a JSON patch (RFC 6902). They
 	// return the object as it is then, or would be after a dry run.
 	Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool) (*unstructured.Unstructured, error)
 	Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error)
 	Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool) (*unstructured.Unstructured, error)
-	// Delete deletes the object in this state, and returns it where it is terminating.
+	// Delete deletes the object in this state, and returns it if it is terminating.
 	Delete(
 		ctx context.Context, m *meta.RESTMapping, namespace, name string,
 		uid types.UID, resourceVersion string, policy metav1.DeletionPropagation,

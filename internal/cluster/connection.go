@@ -42,7 +42,7 @@ func (c *Connection) GetMetadata(ctx context.Context, m *meta.RESTMapping, names
 	return c.Metadata.Resource(m.Resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// ListMetadata lists metadata, in all namespaces where that is empty.
+// ListMetadata lists metadata; an empty namespace means all.
 func (c *Connection) ListMetadata(
 	ctx context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions,
 ) (*metav1.PartialObjectMetadataList, error) {

@@ -14,7 +14,7 @@ import (
 // Agent is what the agent of a phase reports on its ObjectSetPhase.
 type Agent struct {
 	*objects.Desired
-	// Live is nil where there is no ObjectSetPhase, or where it is not the set's.
+	// Live is nil if there is no ObjectSetPhase, or if it is not the set's.
 	Live *objects.Observed
 	// Conditions are those for the present generation; ControllerOf are the objects that
 	// the agent has written.

@@ -70,17 +70,17 @@ func (l *loader) delegate(spec *corev1alpha1.ObjectSetTemplatePhase, all []corev
 func (l *loader) refuse(spec *corev1alpha1.ObjectSetTemplatePhase) {
 	template := l.set.ObjectSetSpec()
 	if errs := validation.IsValidLabelValue(spec.Class); len(errs) > 0 {
-		l.problem("Phase %q: class %.100q is no value of a label: %s", spec.Name, spec.Class, errs[0])
+		l.problem("Phase %q: class %.100q is not a valid label value: %s", spec.Name, spec.Class, errs[0])
 	}
 	if len(spec.SecretSlices) > 0 {
 		l.problem("Phase %q: has objects with sensitive values, which would be readable in its ObjectSetPhase: "+
-			"remove the class, move them to a phase without one, or set sensitive: false where the values are no secrets", spec.Name)
+			"remove the class, move them to a phase without one, or set sensitive: false if the values are not secret", spec.Name)
 	}
 	if template.TargetRef != nil {
 		l.problem("Phase %q: a phase with a class cannot be in another cluster: remove the class, or targetRef", spec.Name)
 	}
 	if template.ServiceAccountName != "" && spec.Class != corev1alpha1.PhaseClassDefault {
-		l.problem("Phase %q: the agent of class %q writes with its own rights, not those of ServiceAccount %s: remove the class, or serviceAccountName",
+		l.problem("Phase %q: the agent of class %q writes with its own rights, not with ServiceAccount %s's: remove the class, or serviceAccountName",
 			spec.Name, spec.Class, template.ServiceAccountName)
 	}
 }

@@ -43,7 +43,7 @@ func load(set corev1alpha1.GenericObjectSet, in objectsets.Stored) *engine.Revis
 	return objectsets.Load(set, in, objects.Owner{Names: apinames.Default}, func(gk schema.GroupKind, _ string) (namespaced, known bool) { return gk.Kind != "ClusterRole", true })
 }
 
-// TestPhaseName: names are those of Package Operator, until they are too long.
+// TestPhaseName: names are Package Operator's, unless they are too long.
 func TestPhaseName(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 250)
@@ -136,18 +136,18 @@ func TestLoadRefusesDelegates(t *testing.T) {
 		"twice elsewhere": {far(nil, configMapNamed("a"), configMapNamed("a")), "Duplicate Object"},
 		"no name":         {far(nil, `{"apiVersion":"v1","kind":"ConfigMap"}`), "metadata.name are required"},
 		"owners":          {far(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","ownerReferences":[{"uid":"x"}]}}`), "ownerReferences must be empty"},
-		"a path":          {far(nil, configMapNamed("../a")), "is no name"},
+		"a path":          {far(nil, configMapNamed("../a")), "is not a valid name"},
 		"sensitive": {far(func(s *corev1alpha1.ObjectSet) { s.Spec.Phases[0].SecretSlices = []string{"secret"} }),
 			`Phase "remote": has objects with sensitive values, which would be readable in its ObjectSetPhase: remove the class`},
 		"sensitive here": {far(func(s *corev1alpha1.ObjectSet) {
 			s.Spec.Phases[0].Class, s.Spec.Phases[0].SecretSlices = "default", []string{"secret"}
 		}), "sensitive values"},
 		"target":  {far(func(s *corev1alpha1.ObjectSet) { s.Spec.TargetRef = &corev1alpha1.TargetReference{} }), "remove the class, or targetRef"},
-		"account": {far(func(s *corev1alpha1.ObjectSet) { s.Spec.ServiceAccountName = "small" }), "not those of ServiceAccount small"},
+		"account": {far(func(s *corev1alpha1.ObjectSet) { s.Spec.ServiceAccountName = "small" }), "not with ServiceAccount small"},
 		"account here": {far(func(s *corev1alpha1.ObjectSet) {
 			s.Spec.Phases[0].Class, s.Spec.ServiceAccountName = "default", "small"
 		}), ""},
-		"class": {far(func(s *corev1alpha1.ObjectSet) { s.Spec.Phases[0].Class = "no class" }), "is no value of a label"},
+		"class": {far(func(s *corev1alpha1.ObjectSet) { s.Spec.Phases[0].Class = "no class" }), "is not a valid label value"},
 		"name":  {far(func(s *corev1alpha1.ObjectSet) { s.Spec.Phases[0].Name = "Remote_1" }), "its name is a part of the name of an ObjectSetPhase"},
 		"large": {far(nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"a":%q}}`, strings.Repeat("a", 1<<20))),
 			`Phase "remote": with a class, it is stored as one ObjectSetPhase, which has 10`},

@@ -17,8 +17,9 @@ var keptAnnotations = []string{
 // keptLabels are the labels of archived sets that decisions read.
 var keptLabels = []string{corev1alpha1.ObjectDeploymentLabel, corev1alpha1.PackageVersionLabel}
 
-// Compact drops from an archived set what no decision reads: caches keep many of them. The names of its slices stay: they
-// are in use. Of a set that stands alone, or that retains objects, only the objects are dropped: its status is written once more.
+// Compact drops the fields of an archived set that no decision reads, because caches keep many archived sets. The names of its
+// slices stay: they are in use. A set that stands alone, or that retains objects, loses only its objects, because its status is
+// written once more.
 func Compact(set corev1alpha1.GenericObjectSet) {
 	if Owns(set) {
 		return

@@ -27,7 +27,7 @@ type Scope func(gk schema.GroupKind, version string) (namespaced, known bool)
 // Stored are the objects of a revision that are not in its set, by the names that
 // its phases have for where they are.
 type Stored struct {
-	// Slices are the contents of ObjectSlices, Secrets those of Secrets.
+	// Slices are the contents of ObjectSlices, and Secrets the contents of Secrets, by name.
 	Slices, Secrets map[string][]corev1alpha1.ObjectSetObject
 }
 
@@ -90,8 +90,8 @@ func labelValues(labels map[string]string) map[string]any {
 type loader struct {
 	revision *engine.Revision
 	set      corev1alpha1.GenericObjectSet
-	// namespace is that of all objects, defaultNamespace that of objects of cluster sets
-	// that name none.
+	// namespace is the namespace of all objects. defaultNamespace is the namespace of objects
+	// of cluster sets that do not name one.
 	namespace, defaultNamespace string
 
 	scope    Scope
@@ -197,7 +197,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		l.problem("%s: metadata.ownerReferences must be empty: the engine sets them", where)
 	}
 	if MarkedGenerated(u) {
-		l.problem("%s: metadata.labels[%s] must not be set: the engine marks what it installs for others by it", where, corev1alpha1.GeneratedLabel)
+		l.problem("%s: metadata.labels[%s] must not be set: the engine marks the packages by it that it installs for others", where, corev1alpha1.GeneratedLabel)
 	}
 	if !l.place(where, d, gvk) {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// loaded loads a set with one object, of a cluster in which only Nodes and
-// ClusterRoles are cluster-scoped.
+// loaded loads a set with one object. Only Nodes and ClusterRoles are cluster-scoped in its
+// cluster.
 func loaded(t *testing.T, namespace, apiVersion, kind string, metadata map[string]any) *engine.Revision {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
@@ -48,19 +48,19 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 		says                        string
 	}{
 		"fine":                     {"shop", "v1", "ConfigMap", named("a"), ""},
-		"of RBAC":                  {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a%20"), "is no name"},
+		"of RBAC":                  {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a%20"), "is not a valid name"},
 		"with a colon":             {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a"), ""},
 		"unknown":                  {"shop", "example.com/v1", "Unknown", named("a"), ""},
-		"path as name":             {"shop", "v1", "ConfigMap", named("../../x"), "is no name"},
-		"dots as name":             {"shop", "v1", "ConfigMap", named(".."), "is no name"},
+		"path as name":             {"shop", "v1", "ConfigMap", named("../../x"), "is not a valid name"},
+		"dots as name":             {"shop", "v1", "ConfigMap", named(".."), "is not a valid name"},
 		"long name":                {"shop", "v1", "ConfigMap", named(strings.Repeat("a", 254)), "the limit is 253"},
 		"made-up name":             {"shop", "v1", "ConfigMap", map[string]any{"generateName": "a-"}, "metadata.name are required"},
-		"path as group":            {"shop", "../v1", "ConfigMap", named("a"), "is no API group"},
+		"path as group":            {"shop", "../v1", "ConfigMap", named("a"), "is not a valid API group"},
 		"slashes":                  {"shop", "a/b/c", "ConfigMap", named("a"), "apiVersion, kind"},
-		"path as version":          {"shop", "apps/..", "ConfigMap", named("a"), "is no version"},
-		"path as kind":             {"shop", "v1", "Config/Map", named("a"), "is no kind"},
+		"path as version":          {"shop", "apps/..", "ConfigMap", named("a"), "is not a valid API version"},
+		"path as kind":             {"shop", "v1", "Config/Map", named("a"), "is not a valid kind"},
 		"no kind":                  {"shop", "v1", "", named("a"), "apiVersion, kind"},
-		"path as namespace":        {"", "v1", "ConfigMap", placed("a", "a/b"), "is no namespace"},
+		"path as namespace":        {"", "v1", "ConfigMap", placed("a", "a/b"), "is not a valid namespace"},
 		"no namespace":             {"", "v1", "ConfigMap", named("a"), "metadata.namespace is required"},
 		"other namespace":          {"shop", "v1", "ConfigMap", placed("a", "b"), "same namespace"},
 		"cluster-scoped":           {"shop", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "shop"), "namespace scoped"},

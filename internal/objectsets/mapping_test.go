@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// observed is a cluster in which these objects were seen.
+// observed is a cluster with these observed objects.
 type observed struct {
 	cluster.Cluster
 	objects map[objects.Key]*objects.Observed
@@ -32,7 +32,8 @@ func (observed) State(schema.GroupKind) livestate.KindState {
 
 func (observed) Passed(schema.GroupKind, string) bool { return true }
 
-// TestMapped: conditions are mapped by object, not by its name alone; those of an older generation, or of no form, say nothing.
+// TestMapped: conditions are mapped by object, not by its name alone. Conditions of an older generation or of an invalid form are
+// ignored.
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	web, other := objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}

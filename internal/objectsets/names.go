@@ -15,27 +15,26 @@ import (
 // empty where they are valid.
 func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string { return nameProblem(gvk, key) }
 
-// nameProblem validates the parts of a request's path, in which a slash would address
-// another resource; it is empty where they are valid. Further rules of a kind are left to
-// the API server.
+// nameProblem validates the parts of a request's path, because a slash would address another
+// resource. It is empty if they are valid. The API server checks the further rules of a kind.
 func nameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
 	if errs := validation.IsDNS1123Subdomain(gvk.Group); gvk.Group != "" && len(errs) > 0 {
-		return fmt.Sprintf("%.100q is no API group: %s", gvk.Group, errs[0])
+		return fmt.Sprintf("%.100q is not a valid API group: %s", gvk.Group, errs[0])
 	}
 	if errs := validation.IsDNS1035Label(gvk.Version); len(errs) > 0 {
-		return fmt.Sprintf("%.100q is no version of an API: %s", gvk.Version, errs[0])
+		return fmt.Sprintf("%.100q is not a valid API version: %s", gvk.Version, errs[0])
 	}
 	if errs := validation.IsDNS1035Label(strings.ToLower(gvk.Kind)); len(errs) > 0 {
-		return fmt.Sprintf("%.100q is no kind: %s", gvk.Kind, errs[0])
+		return fmt.Sprintf("%.100q is not a valid kind: %s", gvk.Kind, errs[0])
 	}
 	if errs := validation.IsDNS1123Label(key.Namespace); key.Namespace != "" && len(errs) > 0 {
-		return fmt.Sprintf("%.100q is no namespace: %s", key.Namespace, errs[0])
+		return fmt.Sprintf("%.100q is not a valid namespace: %s", key.Namespace, errs[0])
 	}
 	if len(key.Name) > validation.DNS1123SubdomainMaxLength {
 		return fmt.Sprintf("metadata.name has %d characters; the limit is %d", len(key.Name), validation.DNS1123SubdomainMaxLength)
 	}
 	if errs := content.IsPathSegmentName(key.Name); len(errs) > 0 {
-		return fmt.Sprintf("%.100q is no name: %s", key.Name, errs[0])
+		return fmt.Sprintf("%.100q is not a valid name: %s", key.Name, errs[0])
 	}
 	return ""
 }

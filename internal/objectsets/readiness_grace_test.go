@@ -38,8 +38,8 @@ func TestReadinessGraceSurvivesRestart(t *testing.T) {
 		name, reason string
 		recorded     corev1alpha1.ObjectSetStatus
 		looks        []*objects.Observed
-		// want is, for each look, a second after the one before, the second in which the
-		// readiness grace of the object began; -1 for none.
+		// want has an entry per look, a second after the one before: the second when the
+		// readiness grace of the object started; -1 for none.
 		want []int
 	}{
 		{

@@ -33,7 +33,7 @@ func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
 	r.Block(strings.Join(problems, "; "))
 }
 
-// engineNames are those of the objects in config.
+// engineNames are the names of the objects in config.
 var engineNames = []string{
 	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
 	"lockstep-generated-packages",
@@ -52,9 +52,9 @@ func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
 	}
 }
 
-// MarkedGenerated reports whether an object is a package that has the mark of those that
-// the engine installs for others. The engine writes with the rights by which it may put
-// that on, so it refuses to do so for the author of the object.
+// MarkedGenerated reports whether an object is a package with the mark of packages that the
+// engine installs for others. Only the engine's rights allow that mark, so the engine refuses
+// to set it on behalf of the object's author.
 func MarkedGenerated(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().Group == corev1alpha1.GroupName && strings.HasSuffix(u.GetKind(), "Package") &&
 		u.GetLabels()[corev1alpha1.GeneratedLabel] == "true"

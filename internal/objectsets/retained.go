@@ -18,7 +18,7 @@ func Retains(set corev1alpha1.GenericObjectSet) bool {
 	return !Owns(set) && len(set.ObjectSetStatus().Retained) > 0
 }
 
-// LoadRetained returns what a set that owns nothing retains as a revision, whose phases are those of the record.
+// LoadRetained returns the objects that a set retains, although it owns none, as a revision with the phases of the record.
 func LoadRetained(set corev1alpha1.GenericObjectSet, owner objects.Owner) *engine.Revision {
 	r := engine.NewRevision()
 	r.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())

@@ -46,8 +46,8 @@ func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
 	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
 }
 
-// Controllers returns the UIDs by which sets control objects: their own, and those of
-// their ObjectSetPhases, through which agents control objects.
+// Controllers returns the UIDs that appear as controllers on objects of sets: the sets' own,
+// and the UIDs of their ObjectSetPhases, through which agents control objects.
 func Controllers(of ...corev1alpha1.GenericObjectSet) (own, delegated sets.Set[types.UID]) {
 	own, delegated = sets.Set[types.UID]{}, sets.Set[types.UID]{}
 	for _, set := range of {
@@ -70,8 +70,9 @@ func Unwritten(set corev1alpha1.GenericObjectSet) bool {
 		meta.FindStatusCondition(set.ObjectSetStatus().Conditions, corev1alpha1.ConditionClaimed) == nil
 }
 
-// Written reports whether a set may have written an object: it has claimed its objects, which is recorded before the first
-// write, a phase of it has begun, which stays on record where it is activated again, it has succeeded, or it reports an object.
+// Written reports whether a set might have written an object. It might if it has claimed its objects, which is recorded before
+// the first write, if one of its phases has started, which stays on record if it is activated again, if it has succeeded, or
+// if it reports an object.
 func Written(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()
 	return legacy(set) || ClaimedAtCreation(set) || len(status.ControllerOf) > 0 || len(status.Retained) > 0 ||
@@ -79,7 +80,7 @@ func Written(set corev1alpha1.GenericObjectSet) bool {
 		slices.ContainsFunc(status.Phases, hasBegun)
 }
 
-// ClaimOf returns what a set records of its claim: that it was lost, and whether a phase has begun with it.
+// ClaimOf returns the recorded state of a set's claim: whether it was lost, and whether a phase has started with it.
 func ClaimOf(set corev1alpha1.GenericObjectSet) (lost, proven bool) {
 	status := set.ObjectSetStatus()
 	return meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionClaimed), legacy(set) || slices.ContainsFunc(status.Phases, hasBegun)
@@ -117,7 +118,7 @@ func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) 
 	rec := phases.Recorded{
 		Claimed:   r.ClaimedAtCreation || legacy(set) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed),
 		Succeeded: meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded),
-		Started:   begun(r, set),
+		Started:   startedPhases(r, set),
 		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
 		Releasing: Orphaned(set),
 	}
@@ -143,7 +144,7 @@ func first(set corev1alpha1.GenericObjectSet) bool {
 	return len(spec.Previous) == 0 && (alone || spec.Revision <= 1) // a first one that is activated again has a higher number
 }
 
-// restoreReady copies which phases were ready when this process began.
+// restoreReady copies which phases were ready when this process started.
 func restoreReady(r *engine.Revision, status *corev1alpha1.ObjectSetStatus) {
 	ready := make([]bool, len(r.Phases))
 	for i := range ready {
@@ -153,16 +154,17 @@ func restoreReady(r *engine.Revision, status *corev1alpha1.ObjectSetStatus) {
 	r.RestoreReady(ready)
 }
 
-// ClaimedAtCreation reports whether the set was created with its objects claimed, and has no status yet: that knows better, as of
-// a set that a deposed leader created late. It is for sets from before this process began: since then claims are in memory.
+// ClaimedAtCreation reports whether the set was created with its objects claimed, and has no status yet. A status knows better,
+// for example if a deposed leader created the set late. It is for sets from before this process started: newer claims are in
+// memory.
 func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" && set.ObjectSetStatus().ObservedGeneration == 0 &&
 		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
 }
 
 // unprobed returns how many phases open together with the claim of an owner's first
-// revision: the first phase, and those behind phases of which nothing is probed. A later
-// revision records each phase: until then, its objects are those of an older one.
+// revision: the first phase, and each phase behind phases without probed objects. A later
+// revision records each phase, because until then an older revision owns its objects.
 func unprobed(r *engine.Revision) int {
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
@@ -193,10 +195,10 @@ func legacy(set corev1alpha1.GenericObjectSet) bool {
 	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
 }
 
-// begun returns how many phases have begun, by the record. A set that an earlier engine
-// rolled out has none: all have begun where it succeeded, else those up to the one behind
-// the last one of which it reports an object, since it reports none of a phase that fails.
-func begun(r *engine.Revision, set corev1alpha1.GenericObjectSet) int {
+// startedPhases returns the number of started phases, by the record. A set that an earlier engine
+// rolled out has no record: if it succeeded, all have started. Otherwise it reports no object
+// of a failing phase, so one phase more than those with a reported object has started.
+func startedPhases(r *engine.Revision, set corev1alpha1.GenericObjectSet) int {
 	status, all, n := set.ObjectSetStatus(), len(r.Phases), 0
 	if legacy(set) {
 		if meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) {
@@ -218,8 +220,8 @@ func begun(r *engine.Revision, set corev1alpha1.GenericObjectSet) int {
 	return min(n, all)
 }
 
-// AccountOf returns the account of a template in a namespace; that of a cluster-scoped one
-// is in the namespace of the manager.
+// AccountOf returns the account of a template in a namespace. The account of a cluster-scoped
+// template is in the namespace of the manager.
 func AccountOf(spec *corev1alpha1.ObjectSetTemplateSpec, namespace, manager string) objects.Account {
 	if spec.ServiceAccountName == "" {
 		return objects.Account{}

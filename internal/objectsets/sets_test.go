@@ -42,7 +42,7 @@ func phaseStates(states ...corev1alpha1.PhaseState) []corev1alpha1.PhaseStatus {
 	return all
 }
 
-// TestRestoreFromStatus: which phases are open, and how many of these have not begun.
+// TestRestoreFromStatus: which phases are open, and how many of these have not started.
 func TestRestoreFromStatus(t *testing.T) {
 	t.Parallel()
 	claimed := []metav1.Condition{{Type: corev1alpha1.ConditionClaimed, Status: metav1.ConditionTrue}}
@@ -114,7 +114,7 @@ func TestRestoreFromStatus(t *testing.T) {
 	}
 }
 
-// TestClaimedAtCreation: what a status says of the claim counts more than how a set was made.
+// TestClaimedAtCreation: the claim in a status wins over the way a set was created.
 func TestClaimedAtCreation(t *testing.T) {
 	t.Parallel()
 	made := map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
@@ -139,7 +139,8 @@ func phaseOf(kind string) phases.Phase {
 	return phases.Phase{Name: kind, Objects: []*objects.Desired{{Key: objects.Key{Kind: kind, Name: "one"}}}}
 }
 
-// TestUnwritten: what a set has begun is on record until it is archived, also where it is activated again and not claimed yet.
+// TestUnwritten: the started phases of a set stay on record until it is archived, also if it is activated again and not claimed
+// yet.
 func TestUnwritten(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Each moment is the first one, whatever comes later, and what is passed over between two looks counts as reached at the second.
+// Each moment is the first one, whatever comes later. A state that passed between two looks counts as reached at the second.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	const waiting, applying, probing, ready, unready, gone = corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing,
@@ -65,7 +65,7 @@ func TestTimeline(t *testing.T) {
 	}
 }
 
-// It says what a phase waited for, and is bounded.
+// It names the object that a phase waited for, and is bounded.
 func TestTimelineIsBounded(t *testing.T) {
 	t.Parallel()
 	var phases []corev1alpha1.PhaseStatus

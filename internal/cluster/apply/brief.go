@@ -14,8 +14,8 @@ import (
 )
 
 // Brief returns the text of an error about an object with sensitive values: verb
-// and object, reason and field paths, and who refused it. Everything else that a
-// server, a webhook or a proxy says may repeat the object (invariant 8).
+// and object, reason and field paths, and who refused it. All other words of a
+// server, a webhook or a proxy can repeat the object (invariant 8).
 func Brief(err error) string { return withRequest(err, true) }
 
 // BriefWithoutFields omits field paths, too: map keys may be sensitive.
@@ -42,7 +42,7 @@ func brief(err error, withFields bool) string {
 	s := status.Status()
 	if name := firstOf(webhook, s.Message); name != "" {
 		// Reason, causes and the rest of the message are the webhook's own words.
-		return `admission webhook "` + name + `" denied the request; its own log says why`
+		return `admission webhook "` + name + `" denied the request; see its log for the reason`
 	}
 	text := reasonOf(s)
 	if name := firstOf(policy, s.Message); name != "" {
@@ -57,7 +57,7 @@ func brief(err error, withFields bool) string {
 	return text
 }
 
-// Names within the API server's own words, at their beginning.
+// Names at the start of the API server's own words.
 var (
 	webhook = regexp.MustCompile(`^admission webhook "([a-z0-9.-]{1,253})" denied the request`)
 	policy  = regexp.MustCompile(`^[^:]* is forbidden: ValidatingAdmissionPolicy '([a-z0-9.-]{1,253})' with binding '`)
@@ -71,7 +71,7 @@ func firstOf(pattern *regexp.Regexp, message string) string {
 	return ""
 }
 
-// reasons are those of the API server; a server behind it may make up others.
+// reasons are the API server's. A server behind it can make up others.
 var reasons = []metav1.StatusReason{
 	metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound, metav1.StatusReasonAlreadyExists,
 	metav1.StatusReasonConflict, metav1.StatusReasonGone, metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout,

@@ -43,7 +43,7 @@ func TestBriefHasNoValues(t *testing.T) {
 		"webhook": {
 			"message, reason and causes are the webhook's choice",
 			status(http.StatusTeapot, value, `admission webhook "policy.example.com" denied the request: no `+value, metav1.StatusCause{Field: "data." + value}),
-			`admission webhook "policy.example.com" denied the request; its own log says why`,
+			`admission webhook "policy.example.com" denied the request; see its log for the reason`,
 		},
 		"policy": {
 			"the message of a policy is an expression on the object",

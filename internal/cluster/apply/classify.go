@@ -55,8 +55,8 @@ var classNames = [...]string{
 // String returns the name of the class.
 func (c Class) String() string { return classNames[c] }
 
-// IsAbsent reports whether the error says that there is no such object. That its API is
-// not served for the moment is another 404, and says nothing of the object.
+// IsAbsent reports whether the error means that the object does not exist. An API that is
+// not served at the moment is another 404, and does not mean that.
 func IsAbsent(err error) bool { return Classify(err) == Absent }
 
 // IsBlocked reports whether the same request fails until a user has changed something.
@@ -79,7 +79,7 @@ func Classify(err error) Class {
 	case errors.As(err, &status):
 		return classifyStatus(err, status.Status())
 	}
-	// Network, timeout, cancelled, or an answer that is no API's.
+	// Network, timeout, cancelled, or not the answer of an API server.
 	return Retry
 }
 
@@ -106,7 +106,7 @@ func classifyStatus(err error, s metav1.Status) Class {
 }
 
 // classifyNotFound distinguishes a missing object, a missing namespace and a missing
-// resource, for which the answer is no Status or names no object.
+// resource. The answer for a missing resource is not a Status, or does not name an object.
 func classifyNotFound(err error, s metav1.Status) Class {
 	var e *Error
 	switch {
@@ -177,8 +177,7 @@ func hasCause(s metav1.Status, cause metav1.CauseType) bool {
 	})
 }
 
-// RetryAfter returns how long the API server asks to wait; 0 where it asks for
-// nothing.
+// RetryAfter returns how long the API server asks to wait; 0 if it does not.
 func RetryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return time.Duration(seconds) * time.Second

@@ -14,20 +14,20 @@ type Unauthorized struct {
 	// Verb is the right that is missing, such as patch; escalate where the object would
 	// grant rights that its writer does not have.
 	Verb string
-	// Group and Resource, with a subresource, are what it is missing for, and Namespace where; empty for the whole cluster.
-	// Resource is empty where the API server does not say it.
+	// Group and Resource, with a subresource, are the target of the missing right, and Namespace its place; empty for the whole
+	// cluster. Resource is empty if the API server does not name it.
 	Group, Resource, Namespace string
 }
 
-// The API server's own words, at their beginning: a webhook's, a policy's and a quota's
-// begin with who they are of.
+// The start of the API server's own words: the words of a webhook, a policy and a quota
+// start with its name.
 var (
 	cannot    = regexp.MustCompile(`^[^:"]*(?:"[^"]*")? is forbidden: User "[^"]*" cannot ([a-z]{1,20})(-on:[a-z:-]{1,80})? resource "`)
 	of        = regexp.MustCompile(`^"([a-z0-9./-]{1,253})" in API group "([a-z0-9.-]{0,253})"(?: in the namespace "([a-z0-9-]{1,63})")?`)
 	escalates = regexp.MustCompile(`^[^:"]*(?:\.rbac\.authorization\.k8s\.io)? ?"[^"]*" is forbidden: user "[^"]*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)
 )
 
-// AsUnauthorized returns what right an error says is missing; false for other errors.
+// AsUnauthorized returns the missing right that an error names; false for other errors.
 func AsUnauthorized(err error) (Unauthorized, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusForbidden {

@@ -1,10 +1,10 @@
 // Package apply sends single writes of managed objects to an API server and
 // classifies the response.
 //
-// A Writer belongs to one configuration, one cluster, and one identity: that of the
-// configuration, or a user that is impersonated. It neither
-// retries nor limits its rate; both are the engine's business, which also has
-// to look again before it repeats a write. Every write but a POST, which can only
+// A Writer belongs to one configuration, one cluster, and one identity: the user of
+// the configuration, or an impersonated one. It neither retries nor limits its rate.
+// Both are the job of the engine, which also has to look at the object again
+// before it repeats a write. Every write but a POST, which can only
 // create, carries a guard in its body or options: the caller puts metadata.uid
 // and metadata.resourceVersion (or the resourceVersion AbsentVersion, for an
 // object that must not exist) into the body of an apply, Delete takes both as

@@ -24,8 +24,8 @@ import (
 )
 
 // AbsentVersion is the metadata.resourceVersion of a guarded apply: one that no
-// object ever has. The API server creates the object where it is absent and
-// answers 409 where it is present, also with force.
+// object ever has. The API server creates the object if it is absent, and
+// answers 409 if it is present, also with force.
 const AbsentVersion = "1"
 
 // Writer writes and reads single objects of one cluster with one identity. It
@@ -148,10 +148,10 @@ func (w *Writer) Get(ctx context.Context, m *meta.RESTMapping, namespace, name s
 }
 
 // Delete deletes the object if uid and resource version are still those given
-// (an empty one is not checked). It reports gone where the answer says that the
+// (an empty one is not checked). It reports gone if the answer means that the
 // object is out of the store: a Status, a 404 of the object, or the deleted
-// object without a deletion timestamp (the way of ServiceAccounts and some
-// others). Else it returns the object, which is terminating.
+// object without a deletion timestamp, as for ServiceAccounts. Otherwise it
+// returns the terminating object.
 func (w *Writer) Delete(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string,
 	uid types.UID, resourceVersion string, policy metav1.DeletionPropagation,
@@ -242,8 +242,8 @@ func deleteOptions(uid types.UID, resourceVersion string, policy metav1.Deletion
 	return json.Marshal(options)
 }
 
-// Error is the failure of one request, with the object that it was about. Its
-// text is that of its cause behind verb and object.
+// Error is the failure of one request about an object. Its text is verb and
+// object, followed by the text of its cause.
 type Error struct {
 	// Verb is get, create, apply, patch or delete, with dry-run before it for a dry run.
 	Verb string

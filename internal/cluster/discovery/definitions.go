@@ -56,8 +56,8 @@ type definition struct {
 // definitionBytes is the memory of a definition, about, without long texts.
 const definitionBytes = 1 << 10
 
-// reduce leaves the fields of a definition that are read, and returns its memory. A name
-// that no API server accepts stands for nothing.
+// reduce keeps only the fields of a definition that are read, and returns its memory. It
+// ignores names that no API server accepts.
 func (d *definition) reduce() int64 {
 	d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation}
 	for i := range d.Status.Conditions {
@@ -122,7 +122,7 @@ func (d *definition) kind() (gk schema.GroupKind, kind *Kind) {
 	return gk, kind
 }
 
-// offered returns the group version of an aggregated API; false where it is not available.
+// offered returns the group version of an aggregated API; false if it is not available.
 func (d *definition) offered() (gv schema.GroupVersion, ok bool) {
 	return schema.GroupVersion{Group: d.Spec.Group, Version: d.Spec.Version}, d.Spec.Service != nil && d.is("Available")
 }

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	discoveryDebounce = 200 * time.Millisecond // in which changes of APIServices become one refresh of discovery
+	discoveryDebounce = 200 * time.Millisecond // changes of APIServices within it become one refresh of discovery
 	discoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService
 )
 
@@ -36,8 +36,8 @@ type Options struct {
 	Changed func(kinds []schema.GroupKind)
 	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)
-	// Held is told how many bytes are kept of what the API server says, and how many of these
-	// no more; it may be nil.
+	// Held receives the change in the number of bytes kept of the API server's answers. It can
+	// be nil.
 	Held func(bytes int64)
 }
 
@@ -84,12 +84,12 @@ func New(config *rest.Config, pool *http.Client, options Options) (*Discovery, e
 	}, nil
 }
 
-// Find returns a kind; nil where it is not served. The error is why that is not known.
+// Find returns a kind; nil if it is not served. The error explains why that is not known.
 func (d *Discovery) Find(gk schema.GroupKind) (*Kind, error) { return d.index.find(gk) }
 
 // Mapping returns the mapping of a kind in a version, by default the preferred one, without
-// a request. The error is a NoKindMatchError where that is not served, and ErrNotReady or
-// that of an unavailable API where it is not known.
+// a request. The error is a NoKindMatchError if the kind is not served. If that is not known,
+// it is ErrNotReady or the error of an unavailable API.
 func (d *Discovery) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	return d.index.mapping(gk, version)
 }
@@ -223,7 +223,7 @@ func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 	return true, nil
 }
 
-// offered returns what other API servers offer at present.
+// offered returns the group versions that other API servers offer at present.
 func (d *Discovery) offered() map[schema.GroupVersion]bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

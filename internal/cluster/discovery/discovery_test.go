@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// answers are what an API server without aggregated discovery says, by path; all
-// other paths are unavailable.
+// answers of an API server without aggregated discovery, by path. All other paths
+// are unavailable.
 type answers map[string]string
 
 // RoundTrip answers without a connection.
@@ -49,7 +49,7 @@ func old() answers {
 	}
 }
 
-// discover returns a Discovery of a with the kinds in use, and what it reports changed.
+// discover returns a Discovery of a with the kinds in use, and the reported changes.
 func discover(t *testing.T, a http.RoundTripper, used ...schema.GroupKind) (*Discovery, *[]schema.GroupKind) {
 	t.Helper()
 	var changed []schema.GroupKind
@@ -175,8 +175,7 @@ func newAPIService() *definition {
 	return a
 }
 
-// server says now these answers, now others, and counts how often it is asked for
-// its groups.
+// server gives changing answers, and counts the requests for its groups.
 type server struct {
 	answers atomic.Pointer[answers]
 	asked   atomic.Int64

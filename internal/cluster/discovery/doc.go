@@ -1,5 +1,4 @@
-// Package discovery keeps which kinds the API server serves, in which versions and
-// scope.
+// Package discovery keeps the kinds that the API server serves, with versions and scope.
 //
 //		/api, /apis ──────────┐
 //		watch of CRDs ────────┼─► index ─► Find, Mapping, Options.Changed
@@ -9,7 +8,7 @@
 //	    version changes. Kinds of CRDs follow from the watch of CRDs alone, which is
 //	    ahead of discovery. Nothing polls.
 //	  - The version is read again after a watch of CRDs that ended before its time: the
-//	    API server may have been replaced.
+//	    API server might have been replaced.
 //	  - A group that cannot be read stays as it was; a kind of it that was never read is
 //	    unknown, which is not the same as not served.
 package discovery

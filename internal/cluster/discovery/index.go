@@ -30,9 +30,9 @@ type Kind struct {
 	Watchable bool
 	// Terminating means that the kind's CRD is being deleted.
 	Terminating bool
-	// UID is that of the kind's CRD; empty for a kind without one.
+	// UID of the kind's CRD; empty for a kind without one.
 	UID types.UID
-	// Generation is that of the CRD, whose schemas may have changed with it.
+	// Generation of the CRD. The schemas can change with it.
 	Generation int64
 }
 
@@ -58,7 +58,7 @@ type index struct {
 	mu sync.RWMutex
 	// err is why nothing is known; nil from the first discovery on.
 	err error
-	// discovered are the kinds in discovery, those of CRDs included.
+	// discovered are the kinds in discovery, including the kinds of CRDs.
 	discovered map[schema.GroupKind]*Kind
 	// failed are the group versions that discovery could not read.
 	failed map[schema.GroupVersion]error
@@ -82,7 +82,7 @@ func newIndex() *index {
 	}
 }
 
-// find returns a kind; nil where it is not served. The error is why that is not known.
+// find returns a kind; nil if it is not served. The error explains why that is not known.
 func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -106,7 +106,7 @@ func (x *index) weight() int64 {
 	return int64(len(x.past)+len(x.discovered)+len(x.defined)+len(x.away)) * definitionBytes
 }
 
-// failure returns why a group could not be read, nil where it could.
+// failure returns why a group could not be read, or nil.
 func failure(failed map[schema.GroupVersion]error, group string) error {
 	var first *schema.GroupVersion
 	for gv := range failed {
@@ -120,7 +120,7 @@ func failure(failed map[schema.GroupVersion]error, group string) error {
 	return fmt.Errorf("the API %s is registered and not available: %w", first, failed[*first])
 }
 
-// awayFor returns that an API of a group is not available; nil where none is known to be. x.mu is held.
+// awayFor returns an error if an API of a group is known to be unavailable. x.mu is held.
 func (x *index) awayFor(group string) error {
 	for _, name := range slices.Sorted(maps.Keys(x.away)) {
 		if gv := x.away[name]; gv.Group == group {
@@ -139,7 +139,7 @@ func (x *index) setAway(name string, gv schema.GroupVersion, away bool) {
 	}
 }
 
-// keepAway forgets APIServices that are gone.
+// keepAway forgets APIServices that no longer exist.
 func (x *index) keepAway(listed map[string]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -192,9 +192,9 @@ func (x *index) fail(err error) {
 	}
 }
 
-// discover stores what discovery found, and what other API servers offered before it was
-// read. It returns the kinds that changed, and of each group that failed before or fails
-// now whether that differs.
+// discover stores the result of discovery, and the group versions that other API servers
+// offered before it was read. It returns the changed kinds, and for each group that failed
+// before or fails now whether that changed.
 func (x *index) discover(
 	found map[schema.GroupKind]*Kind, failed map[schema.GroupVersion]error, offered map[schema.GroupVersion]bool,
 ) (kinds []schema.GroupKind, groups map[string]bool) {

@@ -268,7 +268,7 @@ func TestCRDWithoutServedVersion(t *testing.T) {
 }
 
 // TestDiscoveryFailsInPart: another API server's outage must not look as if its
-// kinds were gone.
+// kinds no longer existed.
 func TestDiscoveryFailsInPart(t *testing.T) {
 	t.Parallel()
 	s := newIndex()

@@ -25,7 +25,7 @@ func (d *Discovery) source(of schema.GroupVersionResource) *reflector.Source {
 	return &reflector.Source{Client: d.definitions, Resource: of, NewList: func() runtime.Object { return &definitionList{} }}
 }
 
-// counted is source, whose memory is counted where that is asked for.
+// counted is source, with its memory counted if Options demand that.
 func (d *Discovery) counted(of schema.GroupVersionResource) cache.ListerWatcherWithContext {
 	if d.options.Held == nil {
 		return d.source(of)
@@ -66,7 +66,7 @@ type crds struct {
 	*Discovery
 	cache.ListerWatcherWithContext
 	// until is when the last watch should end, and broke means that a request failed
-	// since it began.
+	// since it started.
 	until time.Time
 	broke bool
 }

@@ -25,7 +25,7 @@ type Checker struct {
 	held func(bytes int64)
 
 	mu sync.Mutex
-	// index is the last one read; nil where none is, or where it was dropped.
+	// index is the last one read; nil if none was read, or if it was dropped.
 	index *index
 	// documents by URL, which contains their hash.
 	documents map[string]*document
@@ -78,7 +78,7 @@ func (c *Checker) Prepare(ctx context.Context, gv schema.GroupVersion) error {
 	return err
 }
 
-// load returns the document of a group version; nil where there is none.
+// load returns the document of a group version; nil if there is none.
 func (c *Checker) load(ctx context.Context, index *index, gv schema.GroupVersion) (*document, error) {
 	from := index.of(gv)
 	if from == nil {

@@ -265,7 +265,7 @@ func TestCheckReadsOnce(t *testing.T) {
 	expect("refreshed, the same hashes", "/openapi/v3")
 }
 
-// A prepared document is not read again, and one that cannot be prepared is no error.
+// A prepared document is not read again. A document that cannot be prepared is not an error.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -7,13 +7,13 @@
 //     documents of group versions, each once per hash.
 //   - Only the definitions that a kind refers to are decoded, into a converter of that kind
 //     (about 100 KiB for a Deployment). All is released after schemaIdle without use.
-//   - The kept parts of documents are counted by a Checker of NewCounted: those of a
-//     target are in the account of all targets.
-//   - A kind that no document describes is not checked. Required fields are not either: a
-//     webhook may set them.
-//   - A document can be older than a CustomResourceDefinition: what the check refuses is
-//     checked again with a fresh index, and a caller should repeat it after a pause.
+//   - A Checker of NewCounted counts the kept parts of documents: a target's count in
+//     the account of all targets.
+//   - A kind without a document is not checked. Neither are required fields, because a
+//     webhook can set them.
+//   - A document can be older than a CustomResourceDefinition: a refused object is checked
+//     again with a fresh index, and a caller should repeat the check after a pause.
 //
-// A [Static] checks against given definitions, as those of package bundled, and required
-// fields and enums as well.
+// A [Static] checks against given definitions, such as package bundled's, and checks
+// required fields and enums as well.
 package schemas

@@ -34,7 +34,7 @@ type document struct {
 	decoded int64
 }
 
-// content is what a document says.
+// content of a document.
 type content struct {
 	// definitions by name, as JSON.
 	definitions map[string]json.RawMessage
@@ -71,7 +71,7 @@ func (d *document) load(ctx context.Context, from openapi.GroupVersionWithContex
 
 // read reads the document for all who wait for it.
 func (d *document) read(ctx context.Context, from openapi.GroupVersionWithContext) error {
-	defer func() { // also where it panics
+	defer func() { // also if it panics
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		close(d.loading)
@@ -114,7 +114,7 @@ func (d *document) fill(definitions map[string]json.RawMessage) {
 
 const kindExtension = "x-kubernetes-group-version-kind"
 
-// kindsOf finds the definitions of kinds. Of two for the same kind, the first name counts.
+// kindsOf finds the definitions of kinds. If two are of the same kind, the first name wins.
 func kindsOf(definitions map[string]json.RawMessage) map[schema.GroupVersionKind]string {
 	names := map[schema.GroupVersionKind]string{}
 	for name, definition := range definitions {
@@ -149,7 +149,7 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 	if !described {
 		return nil
 	}
-	// Where it fails, the API server checks alone.
+	// If it fails, only the API server checks.
 	definitions := closure(d.content.definitions, name)
 	converter, _ := makeConverter(definitions)
 	if d.converters[gvk] = converter; converter != nil {

@@ -40,7 +40,7 @@ type FieldError struct {
 	Path string
 	// Problem is the reason of the refusal.
 	Problem string
-	// Suggestion is the name of a similar field; empty where there is none.
+	// Suggestion is the name of a similar field; empty if there is none.
 	Suggestion string
 
 	// declared is Path with the undeclared parts replaced.

@@ -21,7 +21,7 @@ type index struct {
 	locations map[string]openapi.GroupVersionWithContext
 }
 
-// of returns the location of a group version; nil where there is none.
+// of returns the location of a group version; nil if there is none.
 func (x *index) of(gv schema.GroupVersion) openapi.GroupVersionWithContext {
 	if gv.Group == "" {
 		return x.locations["api/"+gv.Version]

@@ -46,7 +46,7 @@ func (c *Checker) missingFields(ctx context.Context, gvk schema.GroupVersionKind
 	return missing, fresh, nil
 }
 
-// fields is the part of a schema that says which fields there are.
+// fields is the part of a schema that lists the fields.
 type fields struct {
 	Ref        string                     `json:"$ref"`
 	AllOf      []json.RawMessage          `json:"allOf"`

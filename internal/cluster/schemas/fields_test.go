@@ -44,7 +44,7 @@ func kindOf(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: kind}
 }
 
-// bombs are schemas of a kind A in which a search without bounds does not end.
+// bombs are schemas of a kind A that an unbounded search never finishes.
 var bombs = map[string]string{
 	"allOf":        `"allOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/A"}]`,
 	"items":        `"items": {"$ref": "#/components/schemas/A"}, "additionalProperties": {"$ref": "#/components/schemas/A"}`,

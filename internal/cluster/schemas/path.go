@@ -16,7 +16,7 @@ type step struct {
 	isElement bool
 }
 
-// splitPath splits .a.b[name="x"].c; nil where the path is none.
+// splitPath splits .a.b[name="x"].c; nil if the path is invalid.
 func splitPath(path string) []step {
 	var steps []step
 	for len(path) > 0 {

@@ -77,8 +77,8 @@ func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	return true
 }
 
-// Incomplete returns fields that are missing although the schema requires them, and values
-// that are none of an enum. Admission may still change both.
+// Incomplete returns required fields that are missing, and values that an enum does not list.
+// Admission might still change both.
 func (s *Static) Incomplete(obj *unstructured.Unstructured) []FieldError {
 	w := walker{resolver: s.document.content.resolver()}
 	if _, described := w.names[obj.GroupVersionKind()]; !described {
@@ -89,7 +89,7 @@ func (s *Static) Incomplete(obj *unstructured.Unstructured) []FieldError {
 	return w.found
 }
 
-// walker walks an object beside its definition.
+// walker walks an object along with its definition.
 type walker struct {
 	*resolver
 	found []FieldError
@@ -120,7 +120,7 @@ func (w *walker) walk(at definition, value any, path string) {
 	}
 }
 
-// elementOf names an element of a list, by its name where it has one.
+// elementOf names an element of a list, by its name if it has one.
 func elementOf(i int, element any) string {
 	fields, _ := element.(map[string]any)
 	if name, named := fields["name"].(string); named {

@@ -20,7 +20,7 @@ type definition struct {
 	Enum                 []any                 `json:"enum"`
 }
 
-// resolver follows paths through the definitions of a document, each of which it decodes once.
+// resolver follows paths through the definitions of a document, and decodes each definition once.
 type resolver struct {
 	*content
 	resolved map[string]definition
@@ -28,7 +28,7 @@ type resolver struct {
 
 func (c *content) resolver() *resolver { return &resolver{c, map[string]definition{}} }
 
-// kind returns the definition of a kind; the zero value where there is none.
+// kind returns the definition of a kind; the zero value if there is none.
 func (r *resolver) kind(gvk schema.GroupVersionKind) definition {
 	return r.resolve(definition{Ref: reference[1:] + r.names[gvk]})
 }
