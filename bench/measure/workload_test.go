@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/require"
 )
@@ -40,20 +39,6 @@ func TestFiles(t *testing.T) {
 				t.Errorf("an upgrade of all changes %v", changed)
 			}
 		})
-	}
-}
-
-// A package of 20,000 objects with 20 MiB of YAML stays within what the loader takes.
-func TestFilesOfALargePackage(t *testing.T) {
-	t.Parallel()
-	size := 0
-	for name, text := range (Workload{Objects: 20000, Phases: 10, Packages: 1, Bytes: 800}).files(0, firstRelease) {
-		if size += len(text); len(text) > limits.FileBytes {
-			t.Errorf("%s has %d bytes", name, len(text))
-		}
-	}
-	if size < 20<<20 || size > limits.PackageBytes {
-		t.Errorf("the package has %d bytes", size)
 	}
 }
 

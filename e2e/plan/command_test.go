@@ -15,12 +15,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
-	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -91,27 +89,6 @@ func awaitRight(t *testing.T, env *harness.Env, user, namespace, verb, group, re
 	env.AwaitRight(t, user, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource})
 }
 
-// A bare name means what it means to the other commands.
-func TestPlanOfABareName(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "bare")
-	image := env.Push(t, "twin:v1", harness.Files{"manifest.yaml": harness.Manifest("twin", []string{"deploy"}, ""), "cm.yaml": strings.Replace(harness.ConfigMap("twin", "deploy", "v1"), "  name: twin\n", "  name: twin\n  namespace: bare\n", 1)})
-	env.Create(t, harness.ClusterPackage("twin", image))
-	env.WaitAvailable(t, "", "twin")
-	if p := planOf(t, env, image, "-n", "bare"); p.Kind != "ClusterPackage" || p.Outcome != dryrun.OutcomeNothing ||
-		len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "install it as clusterpackage/twin") {
-		t.Errorf("%s, %s, %v", p.Kind, p.Outcome, p.Warnings)
-	}
-	pkg := harness.Package("bare", "twin", image)
-	pkg.Spec.Paused = true
-	env.Create(t, pkg)
-	// The namespace says which one. Two packages may not bring the same object.
-	if p := planOf(t, env, image, "-n", "bare"); p.Outcome != dryrun.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "ClusterObjectDeployment twin") {
-		t.Errorf("%s, %+v", p.Outcome, p.Refusals)
-	}
-}
-
 // A folder is named as such, and not as the image that is installed.
 func TestPlanOfAFolder(t *testing.T) {
 	t.Parallel()
@@ -156,36 +133,5 @@ func TestPlanOfAFolder(t *testing.T) {
 	p = planOf(t, env, dir, "-n", "folder", "--as", "bob")
 	if p.Outcome != dryrun.OutcomeChanges || !strings.Contains(p.Phases[0].Changes[1].Unverified, "you may not grant") {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
-	}
-}
-
-// A plan reads images from where ImageConfigs rewrite them to, those that the package names too: a write of the manager is no change.
-func TestPlanByImageConfigs(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "rewritten")
-	image := env.Push(t, "rewritten:v1", harness.Files{
-		"manifest.yaml": harness.Manifest("rewritten", []string{"deploy"}, ""),
-		"config.yaml":   harness.ConfigMap("rewritten", "deploy", "v1"),
-		"side.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: side\n  annotations: {package-operator.run/phase: deploy}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: side}}\n" +
-			"  template:\n    metadata: {labels: {app: side}}\n    spec: {containers: [{name: side, image: 'rewritten.example.com/acme/side:v1'}]}\n",
-	})
-	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "rewritten"}}
-	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "rewritten.example.com/acme"}}
-	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: strings.TrimSuffix(image, "/rewritten:v1")}
-	env.Create(t, config)
-	code, out, errOut := plan(t, env, "rewritten.example.com/acme/rewritten:v1", "package/rewritten", "-n", "rewritten")
-	if code != 0 || !strings.Contains(out, "+ ConfigMap rewritten/rewritten") {
-		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
-	}
-	env.Create(t, harness.Package("rewritten", "rewritten", "rewritten.example.com/acme/rewritten:v1"))
-	env.WaitAvailable(t, "rewritten", "rewritten")
-	side := &appsv1.Deployment{}
-	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: "rewritten", Name: "side"}, side))
-	if got, want := side.Spec.Template.Spec.Containers[0].Image, config.Spec.Rewrite.Prefix+"/side:v1"; got != want {
-		t.Errorf("the image is %s, not %s", got, want)
-	}
-	if p := planOf(t, env, "rewritten.example.com/acme/rewritten:v1", "package/rewritten", "-n", "rewritten"); p.Outcome != dryrun.OutcomeNothing {
-		t.Errorf("%s: %+v", p.Outcome, p.Phases)
 	}
 }

@@ -98,7 +98,7 @@ func values(t *testing.T, env *harness.Env, namespace string) []string {
 // over when a user activates it, and so does one in history, without anything being rendered.
 func TestActivation(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	const namespace = "activation"
 	env.Namespace(t, namespace)
 	audit, err := env.Audit()
@@ -232,7 +232,7 @@ func firstWrite(t *testing.T, audit *sandbox.Audit, since sandbox.Position, name
 // content is not tried again; other content is, at once.
 func TestRollback(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	const namespace = "rollback"
 	env.Namespace(t, namespace)
 	const deadline, never = 3, 600 // rollouts that are to succeed have time

@@ -117,7 +117,7 @@ func (h *history) check(t *testing.T, revisions map[int64]int64) {
 func TestAvailableThroughout(t *testing.T) {
 	t.Parallel()
 	const ns = "steady"
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, ns)
 	image := func(tag, version string, workloads ...string) string {
 		files := harness.Files{"manifest.yaml": harness.Manifest("web", []string{"base", "run"}, "  version: "+version+"\n"+steadyProbes)}

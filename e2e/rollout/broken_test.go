@@ -145,7 +145,7 @@ func (s *seen) follow(t *testing.T, env *harness.Env, namespace string) {
 // the revision is not available. Lint reports which other probes are true then.
 func TestFailedRollout(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "failed")
 	env.Create(t, harness.Package("failed", "workloads", env.Push(t, "workloads:1", release("v1", false, nil))))
 	env.WaitAvailable(t, "failed", "workloads")

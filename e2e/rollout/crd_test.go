@@ -29,7 +29,7 @@ func definitionAndResource() harness.Files {
 // refused with the reason, and nothing of it is written.
 func TestResourceAfterItsDefinition(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "crd")
 	image := env.Push(t, "locks:1", definitionAndResource())
 	audit, err := env.Audit()

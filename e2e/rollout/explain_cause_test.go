@@ -10,101 +10,19 @@ import (
 	"strings"
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
-	"lockstep.run/lockstep/test/require"
 )
 
-// missingImage is a kwok Stage that keeps pods of an image from starting, with the
-// status and the Event of a kubelet that cannot pull it. Its weight puts it before
-// the stage that makes pods run.
-const missingImage = `
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata:
-  name: pod-image-missing
-spec:
-  resourceRef:
-    apiGroup: v1
-    kind: Pod
-  selector:
-    matchExpressions:
-    - key: '.metadata.deletionTimestamp'
-      operator: 'DoesNotExist'
-    - key: '.spec.containers.[].image'
-      operator: 'In'
-      values:
-      - 'registry.example.com/shop:v9'
-  weight: 100
-  next:
-    event:
-      type: Warning
-      reason: Failed
-      message: 'Failed to pull image "registry.example.com/shop:v9": not found'
-    statusTemplate: |
-      phase: Pending
-      containerStatuses:
-      {{ range .spec.containers }}
-      - image: {{ .image | Quote }}
-        name: {{ .name | Quote }}
-        ready: false
-        restartCount: 0
-        state:
-          waiting:
-            reason: ImagePullBackOff
-            message: 'Back-off pulling image "registry.example.com/shop:v9"'
-      {{ end }}
-`
-
-// addStage gives the stage to kwok, which reads it when it starts.
-func addStage(t *testing.T, env *harness.Env) {
-	t.Helper()
-	path := filepath.Join(env.DataDir(), "config", "kwok.yaml")
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	require.NoError(t, err)
-	if _, err := file.WriteString(missingImage); err != nil {
-		t.Fatal(err)
-	}
-	require.NoError(t, file.Close())
-	restartKwok(t, env)
-}
-
-// restartKwok waits until the new process holds the Leases of the nodes, without which it leaves pods alone: those of the
-// former one expire after 40 seconds, and pods that were there before are then at times never looked at.
-func restartKwok(t *testing.T, env *harness.Env) {
-	t.Helper()
-	require.NoError(t, env.StopComponent(t.Context(), sandbox.Kwok))
-	inLeases := client.InNamespace(corev1.NamespaceNodeLease)
-	require.NoError(t, env.Client.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, inLeases))
-	require.NoError(t, env.StartComponent(t.Context(), sandbox.Kwok))
-	var nodes corev1.NodeList
-	require.NoError(t, env.Client.List(t.Context(), &nodes))
-	harness.Eventually(t, harness.Patience, "kwok to hold the Leases of the nodes", func(ctx context.Context) error {
-		var leases coordinationv1.LeaseList
-		if err := env.Client.List(ctx, &leases, inLeases); err != nil {
-			return err
-		}
-		if len(leases.Items) < len(nodes.Items) {
-			return fmt.Errorf("%d of %d", len(leases.Items), len(nodes.Items))
-		}
-		return nil
-	})
-}
-
 // clusterPackages are the ClusterPackages of tests without a namespace, by test.
-var clusterPackages = map[string]string{"definition": "shop", "homeless": "homeless", "apiservice": "apiservice"}
+var clusterPackages = map[string]string{"homeless": "homeless"}
 
 // explain runs kubectl package explain in this process.
 func explain(t *testing.T, namespace string, flags ...string) string {
 	t.Helper()
-	env := shared(t)
+	env := harness.Shared(t)
 	var out, errOut bytes.Buffer
 	args := []string{"explain", "package/shop", "-n", namespace, "--kubeconfig", env.Kubeconfig()}
 	if name, is := clusterPackages[namespace]; is {

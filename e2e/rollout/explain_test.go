@@ -57,21 +57,13 @@ spec:
 
 func install(t *testing.T, namespace string, files harness.Files) {
 	t.Helper()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Create(t, harness.Package(namespace, "shop", env.Push(t, namespace+":v1", files)))
-}
-
-func TestImageThatCannotBePulled(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "image")
-	install(t, "image", shop(web("registry.example.com/shop:v9")))
-	awaitCause(t, "image", "registry.example.com/shop:v9", "cannot be pulled", "ImagePullBackOff", "Check that the image exists")
 }
 
 func TestQuotaOfPods(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "quota")
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "quota", Name: "small"},
@@ -94,7 +86,7 @@ func TestQuotaOfPods(t *testing.T) {
 
 func TestWebhookThatRefuses(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "webhook")
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -114,7 +106,7 @@ func TestWebhookThatRefuses(t *testing.T) {
 // A webhook that cannot be called is told from one that refuses.
 func TestUnreachableWebhook(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "unreached")
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	addWebhook(t, server, "unreached")
@@ -125,7 +117,7 @@ func TestUnreachableWebhook(t *testing.T) {
 
 func TestMissingNamespace(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	files := shop(strings.Replace(service, "name: shop", "name: shop\n  namespace: nowhere", 1))
 	env.Create(t, harness.ClusterPackage("homeless", env.Push(t, "homeless:v1", files)))
 	awaitCause(t, "homeless", "the namespace of Service nowhere/shop does not exist", "kubectl create namespace nowhere")
@@ -143,7 +135,7 @@ spec:
 // addWebhook registers a server as the webhook for new Services of a namespace.
 func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
 	t.Helper()
-	env := shared(t)
+	env := harness.Shared(t)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "costs-" + namespace},

@@ -97,7 +97,7 @@ func turn(t *testing.T, env *harness.Env, name string, ready bool) {
 // of each phase turns false again before the others are true.
 func TestPhaseOrder(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "phases")
 	crd := &unstructured.Unstructured{}
 	require.NoError(t, decode(gateCRD, crd))

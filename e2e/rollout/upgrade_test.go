@@ -48,7 +48,7 @@ func writesOfConfigMaps(t *testing.T, audit *sandbox.Audit, since sandbox.Positi
 // former image; objects that the new revision lacks are deleted after it has succeeded.
 func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "upgrade")
 	v1 := harness.Phased("shop", 10, 10)
 	v2 := v1.Clone()
@@ -95,7 +95,7 @@ func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 // until the rollout has succeeded and is reported; then each gets the new label.
 func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 	t.Parallel()
-	env := shared(t)
+	env := harness.Shared(t)
 	env.Namespace(t, "versions")
 	release := func(version, value string) harness.Files {
 		files := harness.Phased("shop", 5, 4)

@@ -65,34 +65,3 @@ func TestPatchesAreLimited(t *testing.T) {
 		t.Errorf("%d patches, %v", len(spec.Patches), err)
 	}
 }
-
-// Whatever patches a spec has, a patch that is added and dropped again leaves the others, and a
-// patch that does more than delete an object stays.
-//
-// Code: patch.go
-func FuzzPatches(f *testing.F) {
-	for _, seed := range []string{
-		"$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n", "$patch: delete", "", "a: [", "- {op: remove, path: /spec}",
-		"$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1}\n", "$patch: delete\napiVersion: a/b/c\nkind: Deployment\n",
-	} {
-		f.Add(seed, "")
-		f.Add(seed, "shop")
-	}
-	f.Fuzz(func(t *testing.T, text, namespace string) {
-		if len(text) > 2<<10 || len(namespace) > 63 || namespace != "" && namespace != "shop" {
-			return
-		}
-		spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{{Patch: text}}}
-		known := dropPatches(spec.DeepCopy(), []object{web})
-		require.NoError(t, addPatch(spec, web, namespace))
-		if (len(spec.Patches) == 1) != known {
-			t.Fatalf("known %t, and then %d patches", known, len(spec.Patches))
-		}
-		if !dropPatches(spec, []object{web}) {
-			t.Fatal("the patch stays")
-		}
-		if known && len(spec.Patches) != 0 || !known && (len(spec.Patches) != 1 || spec.Patches[0].Patch != text) {
-			t.Fatalf("left are %v", spec.Patches)
-		}
-	})
-}

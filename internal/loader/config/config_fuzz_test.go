@@ -66,30 +66,6 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// Whatever a configuration holds, a schema admits it or names the field that is
-// wrong, and never more than once.
-//
-// Code: admit.go
-func FuzzAdmit(f *testing.F) {
-	for _, raw := range fuzzConfigs {
-		f.Add(raw)
-	}
-	props := &apiextensionsv1.JSONSchemaProps{}
-	if err := yaml.UnmarshalStrict([]byte(strings.Replace(shop, "default: 1}", "default: '1'}", 1)), props); err != nil {
-		f.Fatal(err)
-	}
-	schema, errs := Compile(f.Context(), field.NewPath("schema"), props)
-	if len(errs) > 0 {
-		f.Fatal(errs)
-	}
-	f.Fuzz(func(t *testing.T, raw string) {
-		if len(raw) <= 4<<10 {
-			checkAdmit(t, schema, raw)
-			checkAdmit(t, nil, raw)
-		}
-	})
-}
-
 // checkAdmit admits a configuration, and what came out once more.
 func checkAdmit(t *testing.T, schema *Schema, raw string) {
 	t.Helper()
