@@ -112,9 +112,8 @@ func TestSecretIsFollowed(t *testing.T) {
 // A restart with everything in place writes nothing, and asks the sources for changes alone.
 func TestRestart(t *testing.T) {
 	ns := env.TestNamespace(t)
-	packages, versions := large()
-	server := newServer(t, many(t, packages, versions, "---\n"+entry("shop", "1.0.0", "")))
-	byWeb, byFiles := newRepository(ns, "web", web(server.URL+"/repository.tar")), newRepository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
+	server := newServer(t, document("cart@1.0.0", "shop@1.0.0"))
+	byWeb, byFiles := newRepository(ns, "web", web(server.URL+"/repository.yaml")), newRepository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
 	env.Create(t, byWeb)
 	awaitReady(t, byWeb)
 	env.Create(t, byFiles)
@@ -143,7 +142,6 @@ func TestRestart(t *testing.T) {
 	if n, _, _ := server.counts(); n != full {
 		t.Errorf("fetched %d times", n-full)
 	}
-	t.Logf("%d packages of %d versions after a restart: resident memory %d MiB", packages, versions, residentMiB(t))
 	// The offer that was shadowed before the restart takes its place.
 	require.NoError(t, env.Client.Delete(t.Context(), byWeb))
 	awaitOffers(t, ns, "shop@1.0.0=files", "shop@2.0.0=files")

@@ -8,11 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
 )
 
 // What a repository offers is published without further action: one object for each package, with the versions, the
-// display data and the notes.
+// display data and the notes. A new version changes one of them.
 func TestAddedRepositoryIsPublished(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -37,6 +38,13 @@ func TestAddedRepositoryIsPublished(t *testing.T) {
 	if got := events(t, ns); !slices.Equal(got, []string{"Normal/Fetched"}) {
 		t.Errorf("events %v", got)
 	}
+	from, began = env.Journal(t), time.Now()
+	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
+		r.Spec.Source = inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0", "cart@2.1.0")
+	})
+	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable", "cart@2.1.0=stable")
+	want = map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}
+	require.Equal(t, want, tally(began, from.Rest(t, ns)), "requests of a new version")
 }
 
 // The packages of a ClusterPackageRepository are ClusterAvailablePackages.
