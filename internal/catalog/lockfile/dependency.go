@@ -104,7 +104,7 @@ func offers(indexes []*repository.Index, fqdn string) ([]candidate, error) {
 			continue
 		}
 		for _, e := range x.Entries {
-			if e.Package != name {
+			if e.Name != name {
 				continue
 			}
 			for _, v := range e.Versions {

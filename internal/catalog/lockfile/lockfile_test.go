@@ -110,7 +110,10 @@ func TestCompute(t *testing.T) {
 }
 
 func entry(n int, version string, constraints ...manifestsv1alpha1.PackageManifestConstraint) repository.Entry {
-	return repository.Entry{Package: "db.core", Image: "example.com/db", Digest: digest(n), Versions: []*semver.Version{semver.MustParse(version)}, Constraints: constraints}
+	return repository.Entry{
+		RepositoryEntryData: manifestsv1alpha1.RepositoryEntryData{Name: "db.core", Image: "example.com/db", Digest: digest(n), Constraints: constraints},
+		Versions:            []*semver.Version{semver.MustParse(version)},
+	}
 }
 
 func kubernetes(text string) manifestsv1alpha1.PackageManifestConstraint {

@@ -16,7 +16,7 @@ func Build(name string, entries []Entry) (*Index, error) {
 		x.Entries[i].Versions = slices.Clone(x.Entries[i].Versions)
 	}
 	slices.SortFunc(x.Entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Digest, b.Digest), compareHighest(a, b))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Image, b.Image), cmp.Compare(a.Digest, b.Digest), compareHighest(a, b))
 	})
 	// Of one image, the entry with the highest version describes all.
 	merged := x.Entries[:0]
@@ -34,7 +34,7 @@ func Build(name string, entries []Entry) (*Index, error) {
 	for i := range x.Entries {
 		e := &x.Entries[i]
 		for _, v := range e.Versions {
-			key := [2]string{e.Package, plain(v)}
+			key := [2]string{e.Name, plain(v)}
 			if have := images[key]; have != nil {
 				problems = append(problems, ambiguous(v, have))
 				continue

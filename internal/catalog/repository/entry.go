@@ -42,13 +42,10 @@ func (r *reporter) entry() (Entry, bool) {
 	}
 	before := len(r.problems)
 	d := &doc.Data
-	e := Entry{
-		Package: d.Name, Image: d.Image, Digest: d.Digest, Constraints: d.Constraints, PackageName: d.PackageName,
-		Display: d.Display, Release: d.Release, Provides: d.Provides, ConfigSchema: d.ConfigSchema, Retracted: d.Retracted, Revision: d.Revision,
-		Dependencies: d.Dependencies, Scopes: d.Scopes,
-	}
-	if problems := validation.IsDNS1123Subdomain(e.Package); len(problems) > 0 {
-		r.fail("data.name", "", "%q is no name of a package: %s", e.Package, problems[0])
+	e := Entry{RepositoryEntryData: *d}
+	e.RepositoryEntryData.Versions = nil // parsed below
+	if problems := validation.IsDNS1123Subdomain(e.Name); len(problems) > 0 {
+		r.fail("data.name", "", "%q is no name of a package: %s", e.Name, problems[0])
 	}
 	if _, err := name.NewRepository(e.Image); err != nil {
 		r.fail("data.image", "Write it as host/path, without tag and digest.", "%q is no repository of an image", e.Image)

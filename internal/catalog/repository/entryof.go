@@ -34,12 +34,12 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files l
 	if !hexDigest.MatchString(digest) {
 		return Entry{}, fmt.Errorf("%.100q is no digest of the image %s", digest, image)
 	}
-	e := Entry{
-		Package: m.Name, Image: image, Digest: digestPrefix + strings.TrimPrefix(digest, digestPrefix), Versions: []*semver.Version{version},
+	e := Entry{RepositoryEntryData: manifestsv1alpha1.RepositoryEntryData{
+		Name: m.Name, Image: image, Digest: digestPrefix + strings.TrimPrefix(digest, digestPrefix),
 		Constraints: m.Spec.Constraints, PackageName: m.Spec.PackageName,
 		Display: displayOf(m, files), Release: releaseOf(m), Provides: providesOf(m, provides),
 		Dependencies: manifest.Dependencies(m.Spec.Dependencies), Scopes: scopesOf(m.Spec.Scopes),
-	}
+	}, Versions: []*semver.Version{version}}
 	if size := jsonSize(e.Display); size > limits.AvailableDisplayBytes {
 		return Entry{}, fmt.Errorf("the icon and the description of %s have %d bytes, encoded; the limit is %d: use a smaller icon", m.Name, size, limits.AvailableDisplayBytes)
 	}

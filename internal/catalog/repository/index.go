@@ -8,9 +8,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
@@ -21,34 +19,17 @@ type Index struct {
 	Entries []Entry
 }
 
-// Entry is one package image.
+// Entry is one package image. Its Digest has the prefix sha256:.
 type Entry struct {
-	// Package is the name in the manifest.
-	Package string
-	// Image is the repository of the image, without tag and digest.
-	Image string
-	// Digest such as sha256:….
-	Digest string
+	manifestsv1alpha1.RepositoryEntryData
 	// Versions that the image is offered as, the lowest first, without a leading v.
-	Versions    []*semver.Version
-	Constraints []manifestsv1alpha1.PackageManifestConstraint
-
-	// What catalogues show, as in RepositoryEntryData.
-	PackageName  string
-	Display      *corev1alpha1.PackageDisplay
-	Release      *corev1alpha1.PackageRelease
-	Provides     []corev1alpha1.ProvidedAPI
-	Dependencies []corev1alpha1.Dependency
-	Scopes       []manifestsv1alpha1.PackageManifestScope
-	ConfigSchema *runtime.RawExtension
-	Retracted    string
-	Revision     string
+	Versions []*semver.Version
 }
 
-func (e *Entry) name() string { return e.Package + "." + e.hex() }
+func (e *Entry) name() string { return e.Name + "." + e.hex() }
 
 // catalogueName is the name by which catalogues know the package.
-func (e *Entry) catalogueName() string { return cmp.Or(e.PackageName, e.Package) }
+func (e *Entry) catalogueName() string { return cmp.Or(e.PackageName, e.Name) }
 
 func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }
 
@@ -59,7 +40,7 @@ func (x *Index) Add(e Entry) error {
 	into := -1
 	for i := range x.Entries {
 		have := &x.Entries[i]
-		if have.Package != e.Package {
+		if have.Name != e.Name {
 			continue
 		}
 		if have.Image == e.Image && have.Digest == e.Digest {
@@ -86,7 +67,7 @@ func ambiguous(v *semver.Version, have *Entry) error {
 	if as.String() != v.String() {
 		offered = fmt.Sprintf(" as %s, and build metadata does not tell versions apart", as)
 	}
-	return fmt.Errorf("version %s of %s is offered by %s@%s already%s: remove that first, or choose another version", v, have.Package, have.Image, have.Digest, offered)
+	return fmt.Errorf("version %s of %s is offered by %s@%s already%s: remove that first, or choose another version", v, have.Name, have.Image, have.Digest, offered)
 }
 
 // with returns another entry of the same image with the versions of both, described as by this one if the other says
@@ -96,10 +77,8 @@ func (e Entry) with(o Entry) Entry {
 	if o.describes() {
 		return o
 	}
-	o.PackageName, o.Retracted, o.Revision = e.PackageName, e.Retracted, e.Revision
-	o.Display, o.Release, o.ConfigSchema = e.Display, e.Release, e.ConfigSchema
-	o.Provides, o.Dependencies, o.Scopes = e.Provides, e.Dependencies, e.Scopes
-	return o
+	e.Versions, e.Constraints = o.Versions, o.Constraints
+	return e
 }
 
 // describes reports whether an entry says anything of what catalogues show.
@@ -122,7 +101,7 @@ func (x *Index) sort() {
 		x.Entries[i].Versions = slices.CompactFunc(versions, (*semver.Version).Equal)
 	}
 	slices.SortFunc(x.Entries, func(a, b Entry) int {
-		return cmp.Or(cmp.Compare(a.Package, b.Package), compareHighest(a, b), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Image, b.Image))
+		return cmp.Or(cmp.Compare(a.Name, b.Name), compareHighest(a, b), cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Image, b.Image))
 	})
 }
 
@@ -136,17 +115,14 @@ func highest(e Entry) *semver.Version {
 func compareHighest(a, b Entry) int { return highest(a).Compare(highest(b)) }
 
 func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
-	versions := make([]string, len(e.Versions))
+	data := e.RepositoryEntryData
+	data.Digest, data.Versions = e.hex(), make([]string, len(e.Versions))
 	for i, v := range e.Versions {
-		versions[i] = "v" + v.String()
+		data.Versions[i] = "v" + v.String()
 	}
 	return manifestsv1alpha1.RepositoryEntry{
 		TypeMeta:   metav1.TypeMeta{APIVersion: manifestsv1alpha1.GroupVersion.String(), Kind: manifestsv1alpha1.KindRepositoryEntry},
 		ObjectMeta: metav1.ObjectMeta{Name: e.name()},
-		Data: manifestsv1alpha1.RepositoryEntryData{
-			Image: e.Image, Digest: e.hex(), Versions: versions, Constraints: e.Constraints, Name: e.Package,
-			PackageName: e.PackageName, Display: e.Display, Release: e.Release, Provides: e.Provides, ConfigSchema: e.ConfigSchema,
-			Dependencies: e.Dependencies, Scopes: e.Scopes, Retracted: e.Retracted, Revision: e.Revision,
-		},
+		Data:       data,
 	}
 }

@@ -21,7 +21,7 @@ const (
 )
 
 func entry(digest string, versions ...string) repository.Entry {
-	e := repository.Entry{Package: "web", Image: "example.com/web", Digest: digest}
+	e := repository.Entry{RepositoryEntryData: manifestsv1alpha1.RepositoryEntryData{Name: "web", Image: "example.com/web", Digest: digest}}
 	for _, v := range versions {
 		e.Versions = append(e.Versions, semver.MustParse(v))
 	}
