@@ -14,7 +14,8 @@ import (
 	bounds "lockstep.run/lockstep/internal/limits"
 )
 
-// limits returns the page of limits: a table for each group of constants "Limits of …", with the comments beside them.
+// limits returns the page of limits: a table for each group of constants "Limits of …", with their comments. Comments that start
+// with "internal: " are about limits that no user notices.
 func limits(dir string) (string, error) {
 	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, ".")
 	if err != nil {
@@ -26,7 +27,7 @@ func limits(dir string) (string, error) {
 	files, info := pkgs[0].Syntax, pkgs[0].TypesInfo
 	var b strings.Builder
 	b.WriteString(begin("Limits", "internal/limits"))
-	b.WriteString("The limits that a user can hit. An error that names one has its value. Each is a constant, and can be changed in the code alone; the [limits of packages](../packages/format.md#limits) are there in the words of authors.\n")
+	b.WriteString("These limits protect the manager and other users. An error names the limit that was exceeded, with its value. They are constants of the code.\n")
 	for _, file := range files {
 		for _, decl := range file.Decls {
 			group, ok := decl.(*ast.GenDecl)
@@ -37,13 +38,7 @@ func limits(dir string) (string, error) {
 			if !isLimit { // workers and pauses, which no input reaches
 				continue
 			}
-			title, more, _ := strings.Cut(about, ". ")
-			title = strings.TrimSuffix(title, ".")
-			fmt.Fprintf(&b, "\n## %s\n\n", strings.ToUpper(title[:1])+title[1:])
-			if more != "" {
-				fmt.Fprintf(&b, "%s\n\n", more)
-			}
-			b.WriteString("| Limit | Value | Of what, and why |\n|---|---:|---|\n")
+			var rows strings.Builder
 			for _, spec := range group.Specs {
 				value := spec.(*ast.ValueSpec)
 				why := value.Comment
@@ -51,11 +46,21 @@ func limits(dir string) (string, error) {
 					why = value.Doc
 				}
 				for _, name := range value.Names {
-					if object, ok := info.Defs[name].(*types.Const); ok && name.IsExported() {
-						fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name.Name, amount(object), cell(raw(why)))
+					if object, ok := info.Defs[name].(*types.Const); ok && name.IsExported() && !strings.HasPrefix(raw(why), "internal: ") {
+						fmt.Fprintf(&rows, "| `%s` | %s | %s |\n", name.Name, amount(object), cell(raw(why)))
 					}
 				}
 			}
+			if rows.Len() == 0 {
+				continue
+			}
+			title, more, _ := strings.Cut(about, ". ")
+			title = strings.TrimSuffix(title, ".")
+			fmt.Fprintf(&b, "\n## %s\n\n", strings.ToUpper(title[:1])+title[1:])
+			if more != "" {
+				fmt.Fprintf(&b, "%s\n\n", more)
+			}
+			fmt.Fprintf(&b, "| Limit | Value | Applies to |\n|---|---:|---|\n%s", rows.String())
 		}
 	}
 	b.WriteString(shares())
@@ -65,7 +70,7 @@ func limits(dir string) (string, error) {
 // shares returns the table of everything that namespaces share.
 func shares() string {
 	var b strings.Builder
-	b.WriteString("\n## What namespaces share\n\nObjects of the cluster, such as ClusterPackages, can have all of it.\n\n| Shared | In all | Of one namespace | If it is full |\n|---|---|---|---|\n")
+	b.WriteString("\n## Resources that namespaces share\n\nIf a namespace has to wait, namespaces are served in turn. ClusterPackages can use the whole of a resource.\n\n| Resource | Total | One namespace | If exceeded |\n|---|---|---|---|\n")
 	for _, s := range bounds.Shared() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", cell(s.Of), cell(s.All), cell(s.One), cell(s.Full))
 	}

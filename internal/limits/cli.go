@@ -1,19 +1,19 @@
 package limits
 
-// Limits of what a package is begun from.
+// Limits of kickstart and import.
 const (
-	KickstartBytes   = 32 << 20 // of all input; the definitions of large operators are a few MiB
-	HelmReleaseBytes = 32 << 20 // of a release of Helm as JSON, with its chart: a Secret of 1 MiB has it compressed, up to a GiB
+	KickstartBytes   = 32 << 20 // all input of kickstart; the definitions of large operators have a few MiB
+	HelmReleaseBytes = 32 << 20 // a Helm release as JSON, with its chart; decompressed, it could have a GiB
 )
 
-// Limits of a package's own tests.
+// Limits of package tests.
 const (
-	SchemaFileBytes = 8 << 20 // of a JSON Schema out of a file or a URL
+	SchemaFileBytes = 8 << 20 // a JSON Schema from a file or a URL
 	SchemaDownloads = 200     // URLs that are read for one package
 )
 
-// Limits of what kubectl package shows and writes of a catalogue.
+// Limits of the catalogue commands.
 const (
-	InlineRepositoryBytes = 900 << 10 // of files in a PackageRepository, which etcd takes up to 1.5 MiB of
-	VersionsNamed         = 10        // in an error about versions
+	InlineRepositoryBytes = 900 << 10 // files in a PackageRepository; etcd stores up to 1.5 MiB
+	VersionsNamed         = 10        // internal: versions that an error names
 )

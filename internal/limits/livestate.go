@@ -11,38 +11,38 @@ const (
 	Establishing    = 2 * time.Second       // for which 404 is an expected answer for the API of a CRD: it is established a little earlier than it is served
 )
 
-// Limits of the records of live objects.
+// Limits of live objects.
 const (
-	RecordBytes      = 256 << 10       // of what probes read of one object: a large status has a tenth
-	RecordSmallBytes = 4 << 10         // of the same that is not counted as memory of the namespace: its packages are counted with some room
-	RecordRetry      = 5 * time.Minute // after which an object is read again for which there was no room
+	RecordBytes      = 256 << 10       // the fields of one object that probes read; a large status has a tenth
+	RecordSmallBytes = 4 << 10         // internal: fields of one object that are not counted as memory of the namespace
+	RecordRetry      = 5 * time.Minute // internal: time until an object is read again that did not fit into memory
 )
 
-// Limits of writing objects.
+// Limits of requests to the API server.
 const (
-	ResponseBytes  = 16 << 20                           // of an object or page in a response: 1.5 MiB as stored, and managedFields; a page that is larger is asked for in smaller ones
-	LargePageBytes = 1 << 20                            // from which a page is large: a page of 500 usual objects has about as much
-	LargePages     = 2                                  // that are read at a time
-	WriteTimeout   = 60 * time.Second                   // of one write or read of an object with webhooks (30 s), as in API servers
-	DialTimeout    = LeaseDuration - LeaseRenewDeadline // of a connection for writes: that of a write in flight
+	ResponseBytes  = 16 << 20                           // an object or page in a response; larger pages are requested in parts
+	LargePageBytes = 1 << 20                            // internal: size from which a page is large; a page of 500 usual objects has about as much
+	LargePages     = 2                                  // internal: large pages that are read at a time
+	WriteTimeout   = 60 * time.Second                   // one write or read of an object, including webhooks, as in API servers
+	DialTimeout    = LeaseDuration - LeaseRenewDeadline // internal: a connection for writes
 )
 
 // Limits of other clusters as targets.
 const (
-	KubeconfigBytes      = 64 << 10         // of a kubeconfig: one context, with certificates
-	TargetProbeTimeout   = 10 * time.Second // for a cluster to answer who it is
-	ClusterUIDBytes      = 64               // of what a target calls itself, and an owner records; API servers make 36
-	TargetWritesInFlight = 8                // concurrent writes to one target, which may be smaller than the cluster of the manager
-	TargetRequestTimeout = 30 * time.Second // of one request to a target: its webhooks have 10 s by default
-	TargetResponseBytes  = 8 << 20          // of one answer of a target, which is not trusted: a page of objects, or what it serves; a page that is larger is asked for in smaller ones
-	TargetResponseValues = 400_000          // JSON values of the same, of up to 100 bytes each when they are decoded, as are a hundred pages of text
-	TargetObjectBytes    = 4 << 20          // of one object or event of a target: 1.5 MiB as stored, and managedFields
-	TargetObjectValues   = 200_000          // JSON values of the same: one in 20 bytes, as in managedFields
-	TargetDocumentBytes  = 16 << 20         // of a document of schemas of a target, which is kept as text
-	TargetDocumentValues = 2_000_000        // JSON values of the same: one in 8 bytes
-	TargetNameBytes      = 253              // of names and versions that definitions of a target have
-	TargetPages          = 1000             // of one list of a target: half a million small objects, or five thousand of the largest
-	TargetVersionBytes   = 128              // of the version of a target, which templates see
+	KubeconfigBytes      = 64 << 10         // a kubeconfig with one context and certificates
+	TargetProbeTimeout   = 10 * time.Second // identification of a target
+	ClusterUIDBytes      = 64               // internal: the UID of a target; API servers generate 36 bytes
+	TargetWritesInFlight = 8                // internal: concurrent writes to one target, which can be smaller than the manager's cluster
+	TargetRequestTimeout = 30 * time.Second // one request to a target; its webhooks have 10 s by default
+	TargetResponseBytes  = 8 << 20          // one answer of a target; larger pages are requested in parts
+	TargetResponseValues = 400_000          // JSON values in one answer of a target, at up to 100 bytes each
+	TargetObjectBytes    = 4 << 20          // one object or event of a target
+	TargetObjectValues   = 200_000          // JSON values of one object of a target
+	TargetDocumentBytes  = 16 << 20         // a schema document of a target
+	TargetDocumentValues = 2_000_000        // JSON values of a schema document
+	TargetNameBytes      = 253              // internal: names and versions in definitions of a target
+	TargetPages          = 1000             // pages of one list of a target
+	TargetVersionBytes   = 128              // internal: the version of a target, which templates see
 )
 
 // Leader election has Package Operator's times, as both share one Lease.

@@ -1,7 +1,7 @@
 package limits
 
-// Limits of the metrics of the manager.
+// Limits of metrics.
 const (
-	MetricKinds      = 500 // a cluster serves fewer
-	MetricLabelBytes = 253 // of a value of a label: a name in full, and an image with a usual repository and a digest
+	MetricKinds      = 500 // kinds with series; a cluster serves fewer
+	MetricLabelBytes = 253 // value of a label
 )

@@ -29,12 +29,12 @@ const (
 	PackageStatusMax      = 30 * time.Second      // up to this, so that it takes a tenth of the API server
 )
 
-// Limits of annotations and Events of packages.
+// Limits of annotations.
 const (
 	RetryValue      = 253  // bytes of the annotation package-operator.run/retry, which is copied to the status
-	RequiredByShown = 20   // dependents that a generated package names in labels and an annotation, which have 256 KiB in all
-	RequiredRange   = 256  // bytes of the range of one of these
-	EventNote       = 1024 // bytes of an event's note that API servers accept
+	RequiredByShown = 20   // dependents that a generated package names in labels and an annotation
+	RequiredRange   = 256  // internal: bytes of the range of one dependent
+	EventNote       = 1024 // internal: bytes of an event's note that API servers accept
 )
 
 // ClockSkew is by how much the clock of an API server may be ahead of the manager's: later times were written by a client.

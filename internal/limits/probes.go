@@ -2,28 +2,25 @@ package limits
 
 import "time"
 
-// Limits of availability probes. All but the times are counted: results do not depend on load.
+// Limits of availability probes. They count steps instead of time, so that results do not depend on the load.
 const (
-	Probes            = 1000                   // of one revision; each object is evaluated by all probes of its kind
-	ProbeCELBytes     = 16 << 10               // of one CEL rule: up to 1 µs per byte to compile
-	ProbeCELCost      = 1_000_000              // of one evaluation in units of CEL, with the strings and lists that it builds: 10 to 100 ms
-	ProbeObjectCost   = 5 * ProbeCELCost       // of all probes on one object: up to a second
-	ProbesCost        = 200 * ProbeCELCost     // of all probes on all objects of a revision: 5 to 20 s; 50,000 objects with ten probes take a tenth
-	ProbeBudget       = 100 * time.Millisecond // for probes in one reconcile; the rest is evaluated in the next one
-	ProbeJQBytes      = 2 << 10                // of one jq expression
-	ProbeJQSteps      = 100_000                // instructions of one jq evaluation: some 10 ms
+	Probes            = 1000                   // probes of one revision; each object is evaluated by all probes of its kind
+	ProbeCELBytes     = 16 << 10               // one CEL rule, at up to 1 µs a byte to compile
+	ProbeCELCost      = 1_000_000              // one evaluation in units of CEL, including strings and lists, 10 to 100 ms
+	ProbeObjectCost   = 5 * ProbeCELCost       // all probes on one object, up to a second
+	ProbesCost        = 200 * ProbeCELCost     // all probes on all objects of a revision, 5 to 20 s; 50,000 objects with ten probes take a tenth
+	ProbeBudget       = 100 * time.Millisecond // internal: probes in one reconcile; the others follow in the next one
+	ProbeJQBytes      = 2 << 10                // one jq expression
+	ProbeJQSteps      = 100_000                // instructions of one jq evaluation, about 10 ms
 	ProbeJQWork       = 1 << 20                // bytes of the values that one jq evaluation builds
-	ProbeJQNumberBits = 256                    // of integers in jq, which are of any length
+	ProbeJQNumberBits = 256                    // integers in jq, which can have any length
 )
 
-// Limits of the check against the schemas that the API server publishes.
+// Limits of schemas of the API server.
 const (
-	SchemaDocumentBytes   = 32 << 20 // of one group version; large CRDs reach 10 MiB
-	SchemaDocumentObjects = 800_000  // JSON objects of it: one in 40 bytes, as in apps/v1 without descriptions
-	// JSON objects of one kind and all that it refers to, of 1 KiB each while they are
-	// decoded: more than a CustomResourceDefinition can hold; the API server alone checks
-	// a larger kind
-	SchemaObjects     = 50_000
-	SchemaNesting     = 200      // of lists and objects in a definition: 60 or so are in the deepest known ones
-	SchemaSearchBytes = 64 << 20 // that are decoded to find fields of a kind: half a second
+	SchemaDocumentBytes   = 32 << 20 // schemas of one group version; large CRDs have 10 MiB
+	SchemaDocumentObjects = 800_000  // JSON objects in it
+	SchemaObjects         = 50_000   // JSON objects in the schema of one kind, at 1 KiB each; the API server alone checks a larger kind
+	SchemaNesting         = 200      // nested lists and objects in a definition; the deepest known ones have about 60
+	SchemaSearchBytes     = 64 << 20 // bytes decoded to find fields of a kind, half a second
 )

@@ -4,11 +4,11 @@ import "time"
 
 // Limits of the resolution of dependencies.
 const (
-	ResolutionSteps           = 10_000_000 // what a search looks at: 1,000 packages of 20 versions take 2 million, all of them some tenths of a second
-	ResolutionStepsNamespaced = 1_000_000  // the same for namespaced packages: users of namespaces share the processors with others
-	ResolutionsAtOnce         = 6          // of namespaces, one for each; they occupy a worker while they are computed and written, of limits.PackageWorkers
-	ReleasesAtOnce            = 2          // the same for what packages leave behind that are deleted
-	UpgradesTogether          = 8          // packages that may move to a higher version, with which one is resolved that cannot move alone
+	ResolutionSteps           = 10_000_000 // steps of one search; 1,000 packages with 20 versions take 2 million, less than a second
+	ResolutionStepsNamespaced = 1_000_000  // steps for namespaced packages, because their users share the CPUs
+	ResolutionsAtOnce         = 6          // internal: namespaces resolved at a time; each occupies one of limits.PackageWorkers
+	ReleasesAtOnce            = 2          // internal: deleted packages whose dependencies are released at a time
+	UpgradesTogether          = 8          // packages that are upgraded together because none of them can be upgraded alone
 )
 
 // Pauses before the dependencies of a new Package are resolved, so that those that are applied together are resolved together.
