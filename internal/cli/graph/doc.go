@@ -1,8 +1,8 @@
 // Package graph is which installed packages depend on which, as their statuses record it.
 //
-//	Packages and ClusterPackages ─► Graph: nodes and edges ─► Tree (text), Why (paths), Unneeded
+//	Packages and ClusterPackages ─► Graph: nodes and edges ─► Tree (text), Why (dependents), Unneeded
 //
 // It is pure. All results are in the order of namespaces and names, ClusterPackages
 // first, whatever the order of the input. Cycles and diamonds are bounded: each node is
-// drawn once, and Why ends at MostPaths.
+// drawn once.
 package graph

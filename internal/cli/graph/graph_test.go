@@ -118,7 +118,7 @@ func key(at string) graph.Key {
 	return graph.Key{Kind: corev1alpha1.ScopeOf(namespace).Kind("Package"), Namespace: namespace, Name: name}
 }
 
-// Whatever depends on whatever, each package is drawn with its dependencies once, and paths are bounded.
+// Whatever depends on whatever, each package is drawn with its dependencies once.
 func TestAnyGraph(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {
@@ -142,11 +142,7 @@ func TestAnyGraph(t *testing.T) {
 			t.Errorf("seed %d: %d lines of %d roots and %d edges\n%s", seed, strings.Count(text, "\n"), roots, edges, text)
 		}
 		for _, node := range g.Nodes(everything) {
-			why := g.Why(node)
-			if len(why.Paths) > graph.MostPaths {
-				t.Errorf("seed %d: %d paths", seed, len(why.Paths))
-			}
-			if _, err := json.Marshal(why); err != nil {
+			if _, err := json.Marshal(g.Why(node)); err != nil {
 				t.Error(err)
 			}
 		}

@@ -10,20 +10,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-const (
-	// MostPaths is the number of paths that Why returns.
-	MostPaths = 50
-	// mostSteps bounds the search for them.
-	mostSteps = 10_000
-)
-
 // Reasons is why a package is installed. Its JSON fields are stable.
 type Reasons struct {
 	*Node
-	// Paths lead from packages that users installed to this one.
-	Paths [][]Step `json:"paths"`
-	// More means that there are more than MostPaths.
-	More bool `json:"more,omitempty"`
+	// NeededBy are the dependents, each with its dependency that leads to this one.
+	NeededBy []Need `json:"neededBy"`
 	// InstalledFor is what a generated package was installed for that nothing depends on, by its labels.
 	InstalledFor *Key `json:"installedFor,omitempty"`
 	// Remedy is a command that deletes what nothing needs.
@@ -32,8 +23,8 @@ type Reasons struct {
 	installedForGone bool
 }
 
-// Step is a package on a path, and its dependency that leads to the next one.
-type Step struct {
+// Need is a package that depends on another one.
+type Need struct {
 	Key
 	Generated  bool   `json:"generated"`
 	Dependency string `json:"dependency"`
@@ -43,10 +34,15 @@ type Step struct {
 
 // Why finds why a package is installed.
 func (g *Graph) Why(n *Node) Reasons {
-	w := &walk{graph: g, on: map[Key]bool{n.Key: true}, reasons: Reasons{Node: n, Paths: [][]Step{}}}
-	w.up(n, nil)
-	r := w.reasons
-	slices.SortStableFunc(r.Paths, func(a, b []Step) int { return len(a) - len(b) })
+	r := Reasons{Node: n, NeededBy: []Need{}}
+	for _, key := range n.Dependents {
+		dependent := g.byKey[key]
+		for _, e := range dependent.Dependencies {
+			if e.To != nil && *e.To == n.Key {
+				r.NeededBy = append(r.NeededBy, Need{Key: key, Generated: dependent.Generated, Dependency: e.Name, Wants: e.wants()})
+			}
+		}
+	}
 	if n.Generated && len(n.Dependents) == 0 {
 		r.Remedy = "kubectl package delete " + n.Target().Flags()
 		if parent, ok := parentOf(n); ok {
@@ -65,39 +61,6 @@ func parentOf(n *Node) (Key, bool) {
 		}
 	}
 	return Key{}, false
-}
-
-type walk struct {
-	graph   *Graph
-	on      map[Key]bool
-	steps   int
-	reasons Reasons
-}
-
-// up collects the paths that end in below.
-func (w *walk) up(n *Node, below []Step) {
-	for _, key := range n.Dependents {
-		if w.on[key] {
-			continue
-		}
-		if w.steps++; w.steps > mostSteps || len(w.reasons.Paths) >= MostPaths {
-			w.reasons.More = true
-			return
-		}
-		dependent := w.graph.byKey[key]
-		for _, e := range dependent.Dependencies {
-			if e.To == nil || *e.To != n.Key {
-				continue
-			}
-			path := append([]Step{{Key: key, Generated: dependent.Generated, Dependency: e.Name, Wants: e.wants()}}, below...)
-			if !dependent.Generated || len(dependent.Dependents) == 0 {
-				w.reasons.Paths = append(w.reasons.Paths, path)
-			}
-			w.on[key] = true
-			w.up(dependent, path)
-			delete(w.on, key)
-		}
-	}
 }
 
 // mostNamed is the number of packages that one line names.
@@ -135,26 +98,17 @@ func (r Reasons) Text(styles terminal.Styles) string {
 		line("Nothing needs it; it was installed for %s, which needs it no more: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
 	case r.Remedy != "":
 		line("Nothing needs it: %s", terminal.Line(r.Remedy))
-	case len(r.Paths) == 0 && len(r.Dependents) == 0:
+	case len(r.NeededBy) == 0:
 		line("No package depends on it.")
-	case len(r.Paths) == 0:
-		line("Only packages depend on it that nothing else needs: %s", terminal.Line(Names(r.Dependents)))
 	default:
 		line("It is needed by:")
 	}
-	for _, path := range r.Paths {
-		var steps []string
-		for _, s := range path {
-			by := ""
-			if s.Generated {
-				by = " (generated)"
-			}
-			steps = append(steps, fmt.Sprintf("%s%s → %s (%s)", s.Key, by, s.Dependency, s.Wants))
+	for _, n := range r.NeededBy {
+		by := ""
+		if n.Generated {
+			by = " (generated)"
 		}
-		line("  %s", terminal.Line(strings.Join(steps, " → ")))
-	}
-	if r.More {
-		line("  … and more")
+		line("  %s", terminal.Line(fmt.Sprintf("%s%s → %s (%s)", n.Key, by, n.Dependency, n.Wants)))
 	}
 	return b.String()
 }

@@ -73,7 +73,7 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	differences, err := c.differences(ctx)
+	packages, err := c.packages(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *adoptEngineCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.show("Package Operator", append(found.findings(), differences...), steps); err != nil {
+	if err := c.show("Package Operator", append(found.findings(), packages), steps); err != nil {
 		return err
 	}
 	if err := cmp.Or(found.possible(), c.others(ctx)); err != nil {

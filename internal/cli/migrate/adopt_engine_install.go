@@ -89,47 +89,19 @@ func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstruc
 	return equality.Semantic.DeepEqual(live.Object, dry.Object), nil
 }
 
-// differences returns what of the packages works in another way here.
-func (c *adoptEngineCommand) differences(ctx context.Context) (all []engineFinding, err error) {
+// packages counts the packages that are taken over.
+func (c *adoptEngineCommand) packages(ctx context.Context) (found engineFinding, err error) {
 	packages, hidden, err := c.cluster.Packages(ctx)
 	if err == nil && len(hidden) > 0 {
 		err = fmt.Errorf("you may not read %s", strings.Join(hidden, ", "))
 	}
 	if err != nil {
-		return nil, err
+		return found, err
 	}
 	packages = slices.DeleteFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
 		return pkg.GetNamespace() == "" && pkg.GetName() == corev1alpha1.EnginePackage
 	})
-	all = append(all, engineFinding{"Packages", terminal.Count(len(packages), "package") + " in all namespaces: no object of theirs is written"})
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		deployments, err := c.cluster.Deployments(ctx, scope)
-		if err != nil {
-			return nil, err
-		}
-		for _, dep := range deployments {
-			for _, text := range differencesOf(dep) {
-				all = append(all, engineFinding{deploymentText(dep), text})
-			}
-		}
-		err = c.templates(ctx, scope, func(about string, spec *corev1alpha1.ObjectTemplateSpec) {
-			if slices.ContainsFunc(spec.Sources, func(s corev1alpha1.ObjectTemplateSource) bool { return s.Kind == "Secret" }) {
-				all = append(all, engineFinding{about, "has Secrets as sources: their values go into Secrets only, unless the object says otherwise (docs/compatibility.md)"})
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-func differencesOf(dep corev1alpha1.GenericObjectDeployment) []string {
-	all := classTexts(dep)
-	if meta.IsStatusConditionTrue(*dep.StatusConditions(), corev1alpha1.ConditionProgressing) {
-		all = append(all, "is being rolled out, which goes on here")
-	}
-	return all
+	return engineFinding{"Packages", terminal.Count(len(packages), "package") + " in all namespaces: no object of theirs is written"}, nil
 }
 
 // classTexts returns what becomes of the phases of a deployment that an agent rolls out.

@@ -31,9 +31,9 @@ func newDeps(on command.Command) *cobra.Command {
 it was generated, and its problems. "(above)" marks one that was shown before, "(cycle)" one that depends
 on itself.
 
-With NAME, show that package alone, and why it is installed: by a user, or for others, with all paths
-from packages that users installed and the versions that each requires. For a generated package that
-nothing needs any more it prints how to delete it.`,
+With NAME, show that package alone, and why it is installed: by a user, or for others, which are named with
+the versions that each requires. For a generated package that nothing needs any more it prints how to
+delete it.`,
 		Example: `  kubectl package deps -n shop
   kubectl package deps clusterpackage/cert-operator`,
 		Args: command.Takes("[NAME]", "[NAME]"),

@@ -52,7 +52,7 @@ func TestInstalledPackages(t *testing.T) {
 		{"deps", front},
 		{"deps -A -o json |jq .packages[].name", "certs\nblog\nfront\nfront.db\n"},
 		{"deps front", front + "\npackage shop/front  front.example.com 1.2.0: installed by a user\nNo package depends on it.\n"},
-		{"deps package front.db -o json |jq .why.paths[0][0].dependency", "db\n"},
+		{"deps package front.db -o json |jq .why.neededBy[0].dependency", "db\n"},
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(test.args)...); got.Code != 0 || got.Out != test.want {
 			t.Errorf("%s: %+v\nwant\n%s", test.args, got, test.want)

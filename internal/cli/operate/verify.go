@@ -87,17 +87,17 @@ func (c *verifyCommand) check() error {
 }
 
 func (c *verifyCommand) run(ctx context.Context, ref string) error {
-	uses, keys := []use{{decision: imagepolicy.Decision{Pull: ref}}}, authn.Keychain(nil)
+	decisions, keys := []imagepolicy.Decision{{Pull: ref}}, authn.Keychain(nil)
 	var err error
 	if len(c.keys) > 0 || c.keyless() {
-		uses[0].decision.Verification, err = c.verification()
+		decisions[0].Verification, err = c.verification()
 	} else {
-		uses, keys, err = c.policies(ctx, ref)
+		decisions, keys, err = c.policies(ctx, ref)
 	}
 	if err != nil {
 		return err
 	}
-	pull := uses[0].decision.Pull // it is the same for all
+	pull := decisions[0].Pull // it is the same for all
 	puller, err := c.registry.Puller("", pull)
 	if err != nil {
 		return err
@@ -108,51 +108,26 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 		return content.Advise(err)
 	}
 	var lines []string
-	for _, u := range uses {
-		verified, err := puller.Verify(ctx, pull, digest, u.decision.Verification, u.decision.VerificationKey())
+	for _, d := range decisions {
+		verified, err := puller.Verify(ctx, pull, digest, d.Verification, d.VerificationKey())
 		if refusal := imagepolicy.RefusalOf(err); refusal != nil {
-			return u.explain(desired.RefusedImage(ref, refusal))
+			return desired.RefusedImage(ref, refusal)
 		}
 		if err != nil {
 			return err
 		}
-		verified.Policy = u.decision.Policy
-		line := terminal.Line(verified.String())
-		if as := u.as(); as != "" {
-			line = as + ": " + line
-		}
-		lines = append(lines, "  "+line+"\n")
+		verified.Policy = d.Policy
+		lines = append(lines, "  "+terminal.Line(verified.String())+"\n")
 	}
 	fmt.Fprintf(c.Streams.Out, "Verified %s\n  digest  %s\n%s", terminal.Line(ref), digest, strings.Join(lines, ""))
 	return nil
-}
-
-// use is what an image is verified for.
-type use struct {
-	decision imagepolicy.Decision
-	purposes []string
-}
-
-// as names the purposes; it is empty for all, and for keys of the command line.
-func (u use) as() string {
-	if len(u.purposes) == 0 || len(u.purposes) == len(purposes) {
-		return ""
-	}
-	return "as a " + strings.Join(u.purposes, " and ")
-}
-
-func (u use) explain(err error) error {
-	if as := u.as(); as != "" {
-		return fmt.Errorf("%w (%s)", err, as)
-	}
-	return err
 }
 
 var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
 
 // policies are what the ImageConfigs of the cluster say, for each purpose for which one verifies the image, with the pull secret that one of
 // them names.
-func (c *verifyCommand) policies(ctx context.Context, ref string) (uses []use, keys authn.Keychain, err error) {
+func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []imagepolicy.Decision, keys authn.Keychain, err error) {
 	cl, err := c.Connect()
 	if err != nil {
 		return nil, nil, err
@@ -173,16 +148,14 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (uses []use, k
 			continue
 		}
 		keys = own
-		i := slices.IndexFunc(uses, func(u use) bool { return u.decision.Policy == decision.Policy })
-		if i < 0 {
-			i, uses = len(uses), append(uses, use{decision: decision})
+		if !slices.ContainsFunc(decisions, func(d imagepolicy.Decision) bool { return d.Policy == decision.Policy }) {
+			decisions = append(decisions, decision)
 		}
-		uses[i].purposes = append(uses[i].purposes, strings.ToLower(string(purpose)))
 	}
-	if len(uses) == 0 {
+	if len(decisions) == 0 {
 		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
 	}
-	return uses, keys, err
+	return decisions, keys, err
 }
 
 // verification is what the flags say. Authorities are called like their files.

@@ -127,8 +127,8 @@ func TestVerifyByImageConfigs(t *testing.T) {
 	strict.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository}
 	strict.Spec.Verification.Authorities[0].Key.SecretRef.Key = "other.pub"
 	for key, want := range map[string]string{
-		string(own.Public):   "as a package: Signed by the authority release of the ImageConfig acme.\n  as a repository: Signed by the authority release of the ImageConfig strict.\n",
-		string(other.Public): "(as a repository)\n",
+		string(own.Public):   "  Signed by the authority release of the ImageConfig acme.\n  Signed by the authority release of the ImageConfig strict.\n",
+		string(other.Public): "SignatureInvalid: ",
 	} {
 		keys.Data["other.pub"] = []byte(key)
 		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, strict, keys)), "", "verify", ref)

@@ -76,19 +76,6 @@ func hasLatestTag(image string) bool {
 	return tag == "" || tag == "latest"
 }
 
-func selectorMismatch(c *oneCase, r reporter) {
-	for _, o := range c.of(workloadKinds...) {
-		want := fields.Map(o.Object, "spec", "selector", "matchLabels")
-		have := fields.Map(o.Object, "spec", "template", "metadata", "labels")
-		for _, key := range fields.Keys(want) {
-			if have[key] != want[key] {
-				r.at(o, "spec.selector.matchLabels", "Use the same labels in spec.template.metadata.labels.", "its pods have no label %s: %v", key, want[key])
-				break
-			}
-		}
-	}
-}
-
 func serviceWithoutBackend(c *oneCase, r reporter) {
 	for _, o := range c.of(serviceKind) {
 		selects := len(fields.Map(o.Object, "spec", "selector")) > 0

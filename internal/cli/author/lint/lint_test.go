@@ -208,7 +208,6 @@ func TestRules(t *testing.T) {
 			`it is in phase "last", and its Namespace in phase "last"`, nil},
 		{"foreign-namespace", edit{"name: first, namespace: shop", "name: first, namespace: other"}, edit{"name: first, namespace: shop", "name: first, namespace: default"},
 			`the package does not bring the namespace "other"`, nil},
-		{"empty-phase", edit{"{name: last}", "{name: last}, {name: none}"}, nil, `spec.phases[5] no object is in the phase "none"`, nil},
 		{"missing-probe", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: StatefulSet}"},
 			edit{"{kind: {group: apps, kind: Deployment}}", "{kind: {group: apps, kind: Deployment}, selector: {matchLabels: {package-operator.run/package: shop}}}",
 				"  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""},
@@ -235,7 +234,6 @@ func TestRules(t *testing.T) {
 			"image None/shop", nil},
 		{"latest-image", edit{"{{ .images.shop }}", "shop:latest"}, edit{"{{ .images.shop }}", "shop:latest@sha256:0123456789012345678901234567890123456789012345678901234567890123"}, "shop:latest", nil},
 		{"unpinned-image", edit{"{{ .images.shop }}", "example.com/shop:v1"}, nil, "example.com/shop:v1", nil},
-		{"selector-mismatch", edit{"matchLabels: {app: shop}", "matchLabels: {app: shop, tier: web}"}, nil, "its pods have no label tier: web", nil},
 		{"service-without-backend", edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"}, edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports"},
 			"no workload of the package has pods with these labels", nil},
 		{"secret-in-image", edit{"-- secret.yaml.gotmpl", "-- secret.yaml"}, nil, `it has a value for "password"`, nil},
@@ -256,15 +254,9 @@ func TestRules(t *testing.T) {
 		{"definition-version-removed", edit{"  - name: v1\n    served: true\n", "  - name: v1\n    served: false\n"}, nil, `the version "v1" is not served any more`, &edit{}},
 		{"leftover-in-use", edit{"kind: Namespace", "kind: NetworkPolicy"}, nil, "the older package brings its Namespace shop", &edit{}},
 		{"leftover-in-use", edit{"\nkind: CustomResourceDefinition", "\nkind: Other"}, nil, "the older package brings its CustomResourceDefinition", &edit{}},
-		{"system-namespace", edit{"metadata: {name: shop, annotations: {package-operator.run/phase: crds}}", "metadata: {name: kube-system, annotations: {package-operator.run/phase: crds}}"}, nil,
-			"namespace.yaml:3 metadata.name the namespace kube-system is part of Kubernetes", nil},
 		{"finalizer", edit{"{name: first, namespace: shop,", "{name: first, namespace: shop, finalizers: [example.com/hold],"}, nil, "its deletion waits for example.com/hold", nil},
 		{"template-in-plain-file", edit{`resources: ["*"]`, `resources: ["{{ .config.shop }}"]`}, edit{`resources: ["*"]`, `resources: ["{{ $labels.config }}"]`},
 			"role.yaml:4 {{ .config.shop }} is installed literally", nil},
-		{"package-collision-protection", edit{otherItem, otherItem + part + "spec: {image: a}\n"}, edit{otherItem, otherItem + part + "spec: {image: a, collisionProtection: None}\n"},
-			"it is about the ClusterPackage itself, and not about its objects", nil},
-		{"unread-object", edit{"\n-- item.yaml", "\n-- more.json\n{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\"}\n-- item.yaml"}, edit{"\n-- item.yaml", "\n-- dashboard.json\n{\"kind\": \"x\"}\n-- item.yaml"},
-			"error more.json the object is not installed", nil},
 		{"number-as-float", edit{`"{{ .package.metadata.name }}"`, `"size: 1e+06"`}, edit{`"{{ .package.metadata.name }}"`, `"size: 1000000"`}, "stringData.password 1e+06 is how", nil},
 		{"number-as-float", edit{crdStatus, crdSpec + crdStatus[1:], otherItem, otherItem + "spec: {size: 9007199254740993}\n"}, edit{crdStatus, crdSpec + crdStatus[1:], otherItem, otherItem + "spec: {size: 9007199254740992}\n"}, "spec.size 9007199254740993 is above 2^53", nil},
 		{"replicas-and-autoscaler", edit{otherItem, otherItem + autoscaler, "  minReadySeconds: 5\n", "  minReadySeconds: 5\n  replicas: 2\n"},
@@ -403,9 +395,9 @@ func TestGoodPackageHasNoFindings(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	t.Parallel()
-	bad := edit{"  version: 1.0.0\n", "", "{name: last}", "{name: last}, {name: none}", ", maintainers: [{name: Us}]", ""}.apply(t)
-	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", `info manifest.yaml spec.phases[5] no object is in the phase "none"`}, found(t, bad, Options{}), "sorted by level, each once")
-	if got := found(t, bad, Options{Disable: []string{"no-version", "empty-phase"}}); len(got) > 0 {
+	bad := edit{"  version: 1.0.0\n", "", ", description: Replicas of the shop.", "", ", maintainers: [{name: Us}]", ""}.apply(t)
+	require.Equal(t, []string{"warning manifest.yaml spec.version there is no version", "info manifest.yaml spec.config.openAPIV3Schema.properties.shop.properties.replicas the key shop.replicas has no description"}, found(t, bad, Options{}), "sorted by level, each once")
+	if got := found(t, bad, Options{Disable: []string{"no-version", "undocumented-config"}}); len(got) > 0 {
 		t.Errorf("disabled: %q", got)
 	}
 	annotated := edit{"  version: 1.0.0\n", "", "metadata: {name: shop}", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-version, no-tests'}}"}.apply(t)

@@ -11,29 +11,12 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
-	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
 func notRendered(c *oneCase, r reporter) {
 	if c.Unrendered != "" {
 		r.manifest("test.template", "Add a test case with a configuration.", "templates were not rendered, and rules about their objects not checked: %s", c.Unrendered)
-	}
-}
-
-func systemNamespace(c *oneCase, r reporter) {
-	for _, o := range c.of(namespaceKind) {
-		if o.GetName() == "default" || strings.HasPrefix(o.GetName(), "kube-") {
-			r.at(o, "metadata.name", "Leave it out.", "the namespace %s is part of Kubernetes", o.GetName())
-		}
-	}
-}
-
-func packageCollisionProtection(c *oneCase, r reporter) {
-	for _, o := range c.of(packageKind, clusterPackageKind) {
-		if o.collision != corev1alpha1.CollisionProtectionPrevent && fields.Text(o.Object, "spec", "collisionProtection") == "" {
-			r.at(o, document.Child("metadata.annotations", corev1alpha1.CollisionProtectionAnnotation), "Set its spec.collisionProtection, if its objects are meant.", "it is about the %s itself, and not about its objects", o.kind.Kind)
-		}
 	}
 }
 
@@ -60,13 +43,6 @@ func templateInPlainFile(c *oneCase, r reporter) {
 				break
 			}
 		}
-	}
-}
-
-func unreadObject(c *oneCase, r reporter) {
-	for _, p := range loader.Unread(c.files) {
-		r.base.Path = p
-		r.manifest("", "Rename it to "+strings.TrimSuffix(p, ".json")+".yaml.", "the object is not installed")
 	}
 }
 

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -102,14 +101,6 @@ func foreignNamespace(c *oneCase, r reporter) {
 		if ns := o.GetNamespace(); ns != "" && ns != c.namespace && !slices.Contains(brought, ns) {
 			brought = append(brought, ns) // one finding for each namespace
 			r.at(o, "metadata.namespace", "Bring the Namespace in an earlier phase if it is the package's own; otherwise say in the README that it has to exist.", "the package does not bring the namespace %q", ns)
-		}
-	}
-}
-
-func emptyPhase(c *oneCase, r reporter) {
-	for i, phase := range c.manifest.Spec.Phases {
-		if !c.inAnyCase(func(o *object) bool { return o.phaseName == phase.Name }) {
-			r.manifest(fmt.Sprintf("spec.phases[%d]", i), "Remove it, or add a test case in which it has objects.", "no object is in the phase %q", phase.Name)
 		}
 	}
 }
