@@ -7,7 +7,6 @@ import (
 // Limits of the rollout engine.
 const (
 	ForeignOwners     = 16               // foreign owner references of a deployment that are followed, because its author writes them
-	OwnerWatches      = 16               // internal: watches of single foreign owners in one namespace; above that, one watch for each kind
 	WritesInFlight    = 16               // internal: concurrent writes to a cluster; 16 keep two cores busy
 	ImpliedTries      = 20               // dry runs of one object, each with fewer foreign fields; a client can write any number of these
 	WritesOfNamespace = 12               // internal: concurrent writes for one namespace, so that a slow webhook there leaves some for others

@@ -28,9 +28,9 @@ import (
 // collector would delete the deployment in the foreground too, which the
 // admission policy refuses; the engine deletes it in the background instead.
 //
-// The author of a deployment writes its owner references: of each, limits.ForeignOwners
-// are followed, and limits.OwnerWatches watches show single owners of the objects in one
-// namespace. Further owners are shown by one watch of all objects of their kind there.
+// One watch shows all objects of a kind in a namespace, of which nothing is kept: the author of
+// a deployment writes its owner references, and could name any number of single ones. Of each
+// object limits.ForeignOwners are followed.
 type Owners struct {
 	// Listen is that of livestate.Cache.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
@@ -44,28 +44,21 @@ type Owners struct {
 	mu       sync.Mutex
 	followed map[objects.OwnerKey]sets.Set[foreignOwner]
 	watches  map[livestate.Selection]*ownerWatch
-	// single counts the watches of single owners by the namespace of what they own.
-	single map[string]int
 }
 
 // foreignOwner is an owner as a reference names it: the UID alone says nothing of where it is.
 type foreignOwner struct {
-	livestate.Selection
+	// of selects all objects of its kind in its namespace.
+	of  livestate.Selection
 	uid types.UID
-}
-
-// kind is the selection of all objects of the owner's kind.
-func (o foreignOwner) kind() livestate.Selection {
-	return livestate.Selection{Resource: o.Resource, Namespace: o.Namespace}
 }
 
 // ownerWatch is one watch. Its fields are locked by Owners.
 type ownerWatch struct {
-	all       *Owners
-	stop      context.CancelFunc
-	namespace string // where it counts as a watch of a single owner
-	// owners are those that it shows, with what they own.
-	owners map[foreignOwner]sets.Set[objects.OwnerKey]
+	all  *Owners
+	stop context.CancelFunc
+	// owners are those that are followed, with what they own.
+	owners map[types.UID]sets.Set[objects.OwnerKey]
 	// terminating are the UIDs of objects that are deleted in the foreground.
 	terminating sets.Set[types.UID]
 	began       time.Time
@@ -102,11 +95,6 @@ func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (ter
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for owner := range w.followed[key] {
-		if _, wants := wanted[owner]; !wants {
-			w.remove(key, owner)
-		}
-	}
 	now := w.Now()
 	for owner, ref := range wanted {
 		watch := w.add(key, owner)
@@ -119,6 +107,11 @@ func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (ter
 			}
 		} else if !watch.listed && again == 0 {
 			again = limits.ErrorsUnreported
+		}
+	}
+	for owner := range w.followed[key] {
+		if _, wants := wanted[owner]; !wants {
+			w.remove(key, owner)
 		}
 	}
 	return terminating, problem, again
@@ -140,9 +133,9 @@ func (w *Owners) find(key objects.OwnerKey, ref *metav1.OwnerReference) (foreign
 	if err != nil {
 		return foreignOwner{}, err
 	}
-	owner := foreignOwner{Selection: livestate.Selection{Resource: mapping.Resource, Name: ref.Name}, uid: ref.UID}
+	owner := foreignOwner{of: livestate.Selection{Resource: mapping.Resource}, uid: ref.UID}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if owner.Namespace = key.Namespace; key.Namespace == "" {
+		if owner.of.Namespace = key.Namespace; key.Namespace == "" {
 			return owner, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
 		}
 	}
@@ -151,13 +144,11 @@ func (w *Owners) find(key objects.OwnerKey, ref *metav1.OwnerReference) (foreign
 
 // add adds an owner to a watch, and returns it.
 func (w *Owners) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
-	watch := w.watchOf(key.Namespace, owner)
-	keys := watch.owners[owner]
-	if keys == nil {
-		keys = sets.Set[objects.OwnerKey]{}
-		watch.owners[owner] = keys
+	watch := w.watchOf(owner.of)
+	if watch.owners[owner.uid] == nil {
+		watch.owners[owner.uid] = sets.Set[objects.OwnerKey]{}
 	}
-	keys.Insert(key)
+	watch.owners[owner.uid].Insert(key)
 	if w.followed == nil {
 		w.followed = map[objects.OwnerKey]sets.Set[foreignOwner]{}
 	}
@@ -168,38 +159,19 @@ func (w *Owners) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 	return watch
 }
 
-// watchOf returns the watch that shows an owner of something in a namespace, begun where there is none.
-func (w *Owners) watchOf(namespace string, owner foreignOwner) *ownerWatch {
-	if watch := w.showing(owner); watch != nil {
+// watchOf returns a watch, begun where there is none.
+func (w *Owners) watchOf(sel livestate.Selection) *ownerWatch {
+	if watch := w.watches[sel]; watch != nil {
 		return watch
 	}
-	sel := owner.Selection
-	if w.single[namespace] >= limits.OwnerWatches {
-		sel = owner.kind()
-	}
 	ctx, stop := context.WithCancel(context.Background()) // it ends with its last owner, or with the process
-	watch := &ownerWatch{
-		all: w, stop: stop, namespace: namespace, owners: map[foreignOwner]sets.Set[objects.OwnerKey]{}, terminating: sets.Set[types.UID]{}, began: w.Now(),
-	}
+	watch := &ownerWatch{all: w, stop: stop, owners: map[types.UID]sets.Set[objects.OwnerKey]{}, terminating: sets.Set[types.UID]{}, began: w.Now()}
 	if w.watches == nil {
-		w.watches, w.single = map[livestate.Selection]*ownerWatch{}, map[string]int{}
+		w.watches = map[livestate.Selection]*ownerWatch{}
 	}
 	w.watches[sel] = watch
-	if sel.Name != "" {
-		w.single[namespace]++
-	}
 	panics.Go(ctx, "watching owners", func() { w.Listen(ctx, sel, watch) })
 	return watch
-}
-
-// showing returns the watch that shows an owner; nil for none. One that shows it already
-// precedes one that was begun for others of its kind.
-func (w *Owners) showing(owner foreignOwner) *ownerWatch {
-	single, kind := w.watches[owner.Selection], w.watches[owner.kind()]
-	if single == nil || kind != nil && kind.owners[owner] != nil {
-		return kind
-	}
-	return single
 }
 
 // remove ends the watch of an owner with the last key.
@@ -207,22 +179,15 @@ func (w *Owners) remove(key objects.OwnerKey, owner foreignOwner) {
 	if w.followed[key].Delete(owner); len(w.followed[key]) == 0 {
 		delete(w.followed, key)
 	}
-	watch := w.showing(owner)
-	if watch.owners[owner].Delete(key); len(watch.owners[owner]) > 0 {
+	watch := w.watches[owner.of]
+	if watch.owners[owner.uid].Delete(key); len(watch.owners[owner.uid]) > 0 {
 		return
 	}
-	if delete(watch.owners, owner); len(watch.owners) > 0 {
+	if delete(watch.owners, owner.uid); len(watch.owners) > 0 {
 		return
 	}
 	watch.stop()
-	sel := owner.kind()
-	if w.watches[sel] != watch {
-		sel = owner.Selection
-		if w.single[watch.namespace]--; w.single[watch.namespace] == 0 {
-			delete(w.single, watch.namespace)
-		}
-	}
-	delete(w.watches, sel)
+	delete(w.watches, owner.of)
 }
 
 // problem returns why a watch shows nothing; nil where it does, or may in a moment.
@@ -271,8 +236,8 @@ func (w *ownerWatch) change(do func()) {
 	do()
 	changed := (problem == nil) != (w.problem(w.all.Now()) == nil)
 	keys := sets.Set[objects.OwnerKey]{}
-	for owner, of := range w.owners {
-		if changed || w.terminating.Has(owner.uid) && !terminating.Has(owner.uid) {
+	for uid, of := range w.owners {
+		if changed || w.terminating.Has(uid) && !terminating.Has(uid) {
 			keys = keys.Union(of)
 		}
 	}
