@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -130,23 +129,6 @@ func TestReleasedObjects(t *testing.T) {
 		}
 		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}})
 	})
-}
-
-// A limit of -1 keeps every revision, beyond the ten that are kept by default.
-func TestUnlimitedHistory(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := deployment(ns, phase("one", configMap("kept", "v0")))
-	dep.Spec.RevisionHistoryLimit = ptr.To[int32](-1)
-	install(t, dep)
-	for i := range 12 {
-		change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-			d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("kept", fmt.Sprint("v", i+1)))}
-		})
-		awaitRollout(t, dep)
-	}
-	awaitRetained(t, dep, 12)
-	awaitRetained(t, dep, 1)
 }
 
 func prune(t *testing.T, obj client.Object, upTo string) {

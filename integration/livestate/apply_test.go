@@ -144,7 +144,7 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 	}
 }
 
-// TestApplyAnswers is what else the engine relies on about applies.
+// TestApplyAnswers is what else the engine relies on about applies; TestMemoryAnswersAsAnAPIServer has their guards.
 func TestApplyAnswers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -165,36 +165,6 @@ func TestApplyAnswers(t *testing.T) {
 	}
 	data := obj{"data": obj{"a": "1"}}
 
-	t.Run("uid and resource version of the live object", func(t *testing.T) {
-		t.Parallel()
-		live := create(t, configMaps, data)
-		require.NoError(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "2"}}))
-	})
-	t.Run("another uid", func(t *testing.T) {
-		t.Parallel()
-		live := create(t, configMaps, data)
-		guards := guard(live)
-		guards["uid"] = "11111111-1111-1111-1111-111111111111"
-		wantClass(t, again(t, configMaps, live, guards, data), apply.Replaced, "the uid is not the live one")
-		delete(guards, "resourceVersion")
-		wantClass(t, again(t, configMaps, live, guards, data), apply.Replaced, "the uid alone is wrong")
-	})
-	t.Run("a uid, and the object is absent", func(t *testing.T) {
-		t.Parallel()
-		live := create(t, configMaps, data)
-		gone, _, err := w.Delete(ctx, configMaps, e.namespace, live.GetName(), "", "", metav1.DeletePropagationBackground)
-		require.NoError(t, err)
-		if !gone {
-			t.Error("a ConfigMap is gone at once")
-		}
-		wantClass(t, again(t, configMaps, live, guard(live), data), apply.Conflict, "the object is absent")
-	})
-	t.Run("a stale resource version", func(t *testing.T) {
-		t.Parallel()
-		live := create(t, configMaps, data)
-		require.NoError(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "2"}}))
-		wantClass(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "3"}}), apply.Conflict, "the object has changed since")
-	})
 	t.Run("an unknown field and a wrong type", func(t *testing.T) {
 		t.Parallel()
 		for _, fields := range []obj{{"unknown": "x"}, {"data": obj{"a": obj{"b": 1}}}} {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,21 +177,4 @@ func mapping(group, version, kind, resource string, namespaced bool) *meta.RESTM
 		Resource:         schema.GroupVersionResource{Group: group, Version: version, Resource: resource},
 		Scope:            scope,
 	}
-}
-
-// grant lets the user read the core resources, CRDs and discovery.
-func (e *env) grant(t *testing.T, user string, resources ...string) *rbacv1.ClusterRole {
-	t.Helper()
-	read := []string{"get", "list", "watch"}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}, Rules: []rbacv1.PolicyRule{
-		{Verbs: read, APIGroups: []string{""}, Resources: resources},
-		{Verbs: read, APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"*"}},
-	}}
-	require.NoError(t, e.admin.Create(t.Context(), role))
-	require.NoError(t, e.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: user},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},
-	}))
-	return role
 }

@@ -51,29 +51,6 @@ func TestAPIServerRestarts(t *testing.T) {
 	}
 }
 
-// TestStartsBeforeTheAPIServer: a Cache waits for an API server that is away.
-func TestStartsBeforeTheAPIServer(t *testing.T) {
-	t.Parallel()
-	s, err := startSandbox(t.Context())
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, s.Stop()) })
-	e := newEnvIn(t, s)
-	cm := e.configMap(t, "a")
-	require.NoError(t, s.StopComponent(t.Context(), sandbox.APIServer))
-	f, _ := follow(t, e.config)
-	f.Use("a", []schema.GroupKind{configMapKind})
-	eventually(t, "the error is shown", func() bool {
-		state := f.State(configMapKind)
-		return state.Err != nil && !state.Served && f.toldOfKind(configMapKind) > 0
-	})
-	if _, err := f.Mapping(configMapKind, ""); err == nil {
-		t.Error("nothing is known yet")
-	}
-	require.NoError(t, s.StartComponent(t.Context(), sandbox.APIServer))
-	f.synced(t, configMapKind)
-	f.watched(t, e.key("a"), cm.ResourceVersion)
-}
-
 // TestStoppingEndsInTime: a Cache stops while its API server does not answer.
 func TestStoppingEndsInTime(t *testing.T) {
 	t.Parallel()

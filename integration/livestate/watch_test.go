@@ -2,10 +2,8 @@ package livestate_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -43,7 +40,6 @@ type follower struct {
 	mu sync.Mutex
 	// changes are the resource versions that Changed told, "" for nil.
 	changes map[objects.Key][]string
-	kinds   map[schema.GroupKind]int
 	// observed counts the calls of Observe.
 	observed map[objects.Key]int
 	observe  func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
@@ -52,10 +48,11 @@ type follower struct {
 // follow starts a Cache that ends with the test, or earlier by stop.
 func follow(t *testing.T, config *rest.Config, options ...func(*livestate.Options)) (f *follower, stop func()) {
 	t.Helper()
-	f = &follower{changes: map[objects.Key][]string{}, kinds: map[schema.GroupKind]int{}, observed: map[objects.Key]int{}}
+	f = &follower{changes: map[objects.Key][]string{}, observed: map[objects.Key]int{}}
 	o := livestate.Options{
-		Names:  apinames.Default,
-		Config: config,
+		KindChanged: func(schema.GroupKind) {},
+		Names:       apinames.Default,
+		Config:      config,
 		Observe: func(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
 			f.mu.Lock()
 			f.observed[key]++
@@ -74,11 +71,6 @@ func follow(t *testing.T, config *rest.Config, options ...func(*livestate.Option
 				return
 			}
 			f.changes[key] = append(f.changes[key], obs.ResourceVersion)
-		},
-		KindChanged: func(gk schema.GroupKind) {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.kinds[gk]++
 		},
 	}
 	for _, option := range options {
@@ -105,12 +97,6 @@ func (f *follower) timesObserved(key objects.Key) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.observed[key]
-}
-
-func (f *follower) toldOfKind(gk schema.GroupKind) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.kinds[gk]
 }
 
 func (f *follower) synced(t *testing.T, kinds ...schema.GroupKind) {
@@ -222,35 +208,6 @@ func TestWatchFollowsLabelledObjects(t *testing.T) {
 	}
 }
 
-func TestRelistObservesAgain(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	cm := e.configMap(t, "a")
-	f, _ := follow(t, e.config)
-	f.Use("a", []schema.GroupKind{configMapKind})
-	f.synced(t, configMapKind)
-	f.watched(t, e.key("a"), cm.ResourceVersion)
-	told := len(f.told(e.key("a")))
-
-	f.mu.Lock()
-	f.observe = func(_ objects.Key, live *unstructured.Unstructured) *objects.Observed {
-		return &objects.Observed{Trimmed: []byte(live.GetName())}
-	}
-	f.mu.Unlock()
-	want := f.Relist(configMapKind)
-	if again := f.Relist(configMapKind); again < want {
-		t.Errorf("a second Relist wants listing %d, the first one %d", again, want)
-	}
-	eventually(t, "the kind is listed again", func() bool { return f.State(configMapKind).Listing >= want })
-	if obs, ok := f.Get(e.key("a")); !ok || string(obs.Trimmed) != "a" {
-		t.Errorf("Observe did not see the object again: %+v", obs)
-	}
-	eventually(t, "Changed told the new record", func() bool { return len(f.told(e.key("a"))) > told })
-
-	e.set(t, cm, "after")
-	f.watched(t, e.key("a"), cm.ResourceVersion)
-}
-
 func TestKindsInUse(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -276,60 +233,6 @@ func TestKindsInUse(t *testing.T) {
 	f.Use("c", []schema.GroupKind{configMapKind})
 	f.synced(t, configMapKind)
 	f.watched(t, e.key("a"), cm.ResourceVersion)
-}
-
-func TestCRDAppearsAndDisappears(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	w := newWriter(t, e.config)
-	thing := crd(unique("thing")+".example.com", "Thing", apiextensionsv1.NamespaceScoped, "v1alpha1", "v1")
-	gk := schema.GroupKind{Group: thing.Spec.Group, Kind: "Thing"}
-	key := objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: e.namespace, Name: "a"}
-	f, _ := follow(t, e.config)
-	f.Use("a", []schema.GroupKind{gk, configMapKind})
-	f.synced(t, configMapKind)
-	if s := f.State(gk); s.Served || s.Synced || s.Err != nil {
-		t.Errorf("state of a kind that is not served: %+v", s)
-	}
-	if _, err := f.Mapping(gk, "v1"); !meta.IsNoMatchError(err) {
-		t.Errorf("Mapping of a kind that is not served: %v", err)
-	}
-
-	for round := range 3 {
-		require.NoError(t, e.admin.Create(t.Context(), thing.DeepCopy()))
-		f.synced(t, gk)
-		m, err := f.Mapping(gk, "")
-		require.NoError(t, err)
-		if m.Resource.Version != "v1" || m.Resource.Resource != "things" || m.Scope.Name() != meta.RESTScopeNameNamespace {
-			t.Errorf("preferred mapping %v", m)
-		}
-		_, err = f.Mapping(gk, "v1alpha1")
-		require.NoError(t, err)
-		if _, err := f.Mapping(gk, "v2"); !meta.IsNoMatchError(err) {
-			t.Errorf("Mapping of a version that is not served: %v", err)
-		}
-		guards := absent()
-		guards["labels"] = obj{cacheLabel: "True"}
-		// A synced kind never answers 404 to a create.
-		live, err := w.Apply(t.Context(), request(t, m, e.namespace, "a", guards, nil))
-		require.NoError(t, err)
-		f.watched(t, key, live.GetResourceVersion())
-
-		require.NoError(t, e.admin.Delete(t.Context(), thing.DeepCopy()))
-		eventually(t, fmt.Sprintf("the kind is gone in round %d", round), func() bool { return !f.State(gk).Served })
-		f.unknown(t, key)
-		f.lastTold(t, key, "")
-		if s := f.State(gk); s.Synced || s.Err != nil {
-			t.Errorf("state of a kind whose CRD was deleted: %+v", s)
-		}
-		eventually(t, "the CRD is gone", func() bool {
-			err := e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), &apiextensionsv1.CustomResourceDefinition{})
-			return apply.Classify(err) == apply.Absent
-		})
-	}
-	if f.toldOfKind(gk) < 6 {
-		t.Errorf("KindChanged was called %d times", f.toldOfKind(gk))
-	}
 }
 
 func TestCRDChangesVersions(t *testing.T) {
@@ -441,43 +344,6 @@ func TestConfirmReadsAllPages(t *testing.T) {
 	}
 	for key, version := range seen {
 		f.watched(t, key, version)
-	}
-}
-
-func TestForbiddenKind(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	user := unique("reader")
-	role := e.grant(t, user, "configmaps")
-	config := rest.CopyConfig(e.config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: []string{"system:authenticated"}}
-	f, _ := follow(t, config)
-	f.Use("a", []schema.GroupKind{configMapKind, secretKind})
-	f.synced(t, configMapKind)
-	eventually(t, "the error is shown", func() bool { return f.State(secretKind).Err != nil })
-	if s := f.State(secretKind); !s.Served || s.Synced || apply.Classify(s.Err) != apply.Blocked || !strings.Contains(s.Err.Error(), "secrets") {
-		t.Errorf("state of a forbidden kind: %+v", s)
-	}
-	if s := f.State(configMapKind); s.Err != nil {
-		t.Errorf("another kind must not be affected: %+v", s)
-	}
-	role.Rules[0].Resources = append(role.Rules[0].Resources, "secrets")
-	require.NoError(t, e.admin.Update(t.Context(), role))
-	f.synced(t, secretKind)
-	if s := f.State(secretKind); s.Err != nil {
-		t.Errorf("the error must go: %+v", s)
-	}
-}
-
-func TestNotWatchable(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	f, _ := follow(t, e.config)
-	review := schema.GroupKind{Group: "authorization.k8s.io", Kind: "SubjectAccessReview"}
-	f.Use("a", []schema.GroupKind{review})
-	eventually(t, "the kind is known", func() bool { return f.State(review).Served })
-	if s := f.State(review); s.Synced || !errors.Is(s.Err, livestate.ErrNotWatchable) {
-		t.Errorf("state %+v", s)
 	}
 }
 

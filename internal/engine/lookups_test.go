@@ -126,15 +126,3 @@ func TestFailedLookups(t *testing.T) {
 		})
 	}
 }
-
-// The pause after a short lookup is short.
-func TestPauseBetweenLookups(t *testing.T) {
-	t.Parallel()
-	for took, want := range map[time.Duration]time.Duration{
-		0: 0, time.Millisecond: 9 * time.Millisecond, time.Second: lookupPauseMax, time.Hour: lookupPauseMax,
-	} {
-		if got := pause(took); got != want {
-			t.Errorf("after %s: %s, want %s", took, got, want)
-		}
-	}
-}

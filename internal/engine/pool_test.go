@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
-	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -27,30 +26,6 @@ func owner(namespace, name string) objects.OwnerKey {
 }
 
 func sleep(int) { time.Sleep(task) }
-
-func TestPoolServesOwnersInTurn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		pool := engine.NewPool(4, 4)
-		began := time.Now()
-		var wg sync.WaitGroup
-		wg.Go(func() { pool.Run(t.Context(), owner("team", "large"), false, 10_000, sleep) })
-		time.Sleep(10 * task)
-		wg.Go(func() {
-			asked := time.Now()
-			pool.Run(t.Context(), owner("team", "small"), false, 5, sleep)
-			// Every second turn is its own: two of four places at a time, and the tasks
-			// under way end first.
-			if took := time.Since(asked); took > 5*task {
-				t.Errorf("5 tasks beside 10,000 took %s", took)
-			}
-		})
-		wg.Wait()
-		if took, ideal := time.Since(began), 10_005*task/4; took > ideal+2*task {
-			t.Errorf("everything took %s; with no place idle it is %s", took, ideal)
-		}
-	})
-}
 
 // Work that is slow, and goes on, is told of as progress: its worker is not stuck.
 func TestPoolTellsOfProgress(t *testing.T) {
@@ -73,33 +48,6 @@ func TestPoolTellsOfProgress(t *testing.T) {
 		if alive(nil) == nil {
 			t.Error("a worker that stopped is not noticed")
 		}
-	})
-}
-
-func TestPoolSharesEvenly(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const owners, each = 10, 50
-		pool := engine.NewPool(5, 5)
-		done := make([]atomic.Int32, owners)
-		var wg sync.WaitGroup
-		for o := range owners {
-			wg.Go(func() {
-				pool.Run(t.Context(), owner("team", fmt.Sprint(o)), false, each, func(int) { time.Sleep(task); done[o].Add(1) })
-			})
-		}
-		for range 20 {
-			time.Sleep(2 * task)
-			least, most := done[0].Load(), done[0].Load()
-			for o := range done {
-				least, most = min(least, done[o].Load()), max(most, done[o].Load())
-			}
-			// The places that were free at first went to the first to come.
-			if most-least > 6 {
-				t.Fatalf("one owner has %d tasks done, another one %d", most, least)
-			}
-		}
-		wg.Wait()
 	})
 }
 
@@ -159,11 +107,6 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 	})
 }
 
-func TestPoolWithNothingToDo(t *testing.T) {
-	t.Parallel()
-	engine.NewPool(1, 1).Run(t.Context(), owner("team", "owner"), false, 0, func(int) { t.Error("a task out of nothing") })
-}
-
 // A namespace with a thousand owners does not hold up one with a single one, and its slow
 // tasks leave places to others.
 func TestPoolServesNamespacesInTurn(t *testing.T) {
@@ -200,70 +143,4 @@ func within(running, most *atomic.Int32) func() {
 	for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
 	}
 	return func() { running.Add(-1) }
-}
-
-// TestPool runs whatever owners bring, each task once and never more than the
-// limit at a time.
-func TestPool(t *testing.T) {
-	t.Parallel()
-	type batch struct {
-		namespace  string
-		owner      string
-		background bool
-		size       int
-		after      time.Duration
-	}
-	batches := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) batch {
-		return batch{
-			namespace:  rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "namespace"),
-			owner:      rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"),
-			background: rapid.Bool().Draw(t, "background"),
-			size:       rapid.IntRange(0, 40).Draw(t, "size"),
-			after:      time.Duration(rapid.IntRange(0, 30).Draw(t, "after")) * task / 3,
-		}
-	}), 1, 12)
-	rapid.Check(t, func(rt *rapid.T) {
-		limit := rapid.IntRange(1, 6).Draw(rt, "limit")
-		share := rapid.IntRange(1, limit).Draw(rt, "share")
-		all := batches.Draw(rt, "batches")
-		failure := ""
-		synctest.Test(t, func(t *testing.T) {
-			pool := engine.NewPool(limit, share)
-			var running, most atomic.Int32
-			var ofX, mostX atomic.Int32
-			var wg sync.WaitGroup
-			counts := make([][]atomic.Int32, len(all))
-			for i, b := range all {
-				counts[i] = make([]atomic.Int32, b.size)
-				wg.Go(func() {
-					time.Sleep(b.after)
-					pool.Run(t.Context(), owner(b.namespace, b.owner), b.background, b.size, func(n int) {
-						defer within(&running, &most)()
-						if b.namespace == "x" {
-							defer within(&ofX, &mostX)()
-						}
-						counts[i][n].Add(1)
-						time.Sleep(task)
-					})
-				})
-			}
-			wg.Wait()
-			if most.Load() > int32(limit) {
-				failure = fmt.Sprintf("%d tasks ran at a time, the limit is %d", most.Load(), limit)
-			}
-			if mostX.Load() > int32(share) {
-				failure = fmt.Sprintf("%d tasks of a namespace ran at a time, its share is %d", mostX.Load(), share)
-			}
-			for i := range counts {
-				for n := range counts[i] {
-					if c := counts[i][n].Load(); c != 1 {
-						failure = fmt.Sprintf("task %d of batch %d ran %d times", n, i, c)
-					}
-				}
-			}
-		})
-		if failure != "" {
-			rt.Fatal(failure)
-		}
-	})
 }

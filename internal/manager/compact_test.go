@@ -50,14 +50,6 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-func TestCompactPassesWhatIsNoObject(t *testing.T) {
-	t.Parallel()
-	tombstone := cache.DeletedFinalStateUnknown{Key: "a"}
-	if got, err := (&ownKinds{}).compact(tombstone); err != nil || got != any(tombstone) {
-		t.Errorf("got %v, %v", got, err)
-	}
-}
-
 // TestLargeOwnKinds: what the caches hold of the Packages and repositories of one namespace is bounded by its share of the memory, however
 // large these are, and whatever the namespace has at hand. It is given back when they are deleted.
 func TestLargeOwnKinds(t *testing.T) {

@@ -108,27 +108,6 @@ func TestWhatOwnsObjectsIsKept(t *testing.T) {
 	}
 }
 
-// BenchmarkSetMemory reports how many bytes the cache holds for a set: archived, and with
-// 10 objects of 280 bytes.
-func BenchmarkSetMemory(b *testing.B) {
-	for name, archived := range map[string]bool{"archived": true, "active": false} {
-		b.Run(name, func(b *testing.B) {
-			const deployments, revisions = 200, 10
-			for range b.N {
-				kept := make([]*corev1alpha1.ObjectSet, 0, deployments*revisions)
-				before := live()
-				for d := range deployments {
-					for n := range revisions {
-						kept = append(kept, compacted(b, decodeSet(b, setJSON(fmt.Sprintf("shop-%d", d), n, 10, archived))))
-					}
-				}
-				b.ReportMetric(float64(live()-before)/float64(len(kept)), "B/set")
-				runtime.KeepAlive(kept)
-			}
-		})
-	}
-}
-
 // live returns how many bytes are reachable.
 func live() int64 {
 	runtime.GC()

@@ -1,8 +1,6 @@
 package manager
 
 import (
-	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -19,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/require"
 )
@@ -72,21 +69,6 @@ func TestHTTP1Config(t *testing.T) {
 				t.Errorf("%d connections, want %d", len(connections), tc.connections)
 			}
 		})
-	}
-}
-
-// TestHTTP1ConfigKeeps what a configuration names, and leaves the one that it is made of.
-func TestHTTP1ConfigKeeps(t *testing.T) {
-	refused := errors.New("refused")
-	dial := func(context.Context, string, string) (net.Conn, error) { return nil, refused }
-	config := &rest.Config{Dial: dial, TLSClientConfig: rest.TLSClientConfig{NextProtos: []string{"h2"}}}
-	made := http1Config(config)
-	require.Equal(t, []string{"h2"}, made.NextProtos, "protocols")
-	if _, err := made.Dial(t.Context(), "tcp", ""); !errors.Is(err, refused) {
-		t.Errorf("dialed by another dialer: %v", err)
-	}
-	if made.Timeout != limits.WriteTimeout || config.Timeout != 0 {
-		t.Errorf("timeouts are %s, and %s of the original", made.Timeout, config.Timeout)
 	}
 }
 

@@ -3,12 +3,9 @@ package objects_test
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 func TestNewerThan(t *testing.T) {
@@ -31,19 +28,6 @@ func TestNewerThan(t *testing.T) {
 		if got := tc.a.NewerThan(tc.b); got != tc.want {
 			t.Errorf("%s: got %t", tc.reason, got)
 		}
-	}
-}
-
-func TestController(t *testing.T) {
-	t.Parallel()
-	owned := &objects.Observed{Owners: apinames.Default.References([]metav1.OwnerReference{
-		{Name: "none"}, {Name: "not any more", Controller: ptr.To(false)}, {Name: "controller", Controller: ptr.To(true)},
-	}, nil)}
-	if c := owned.Controller(); c == nil || c.Name != "controller" {
-		t.Errorf("got %v", c)
-	}
-	if c := (&objects.Observed{Owners: owned.Owners[:2]}).Controller(); c != nil {
-		t.Errorf("an owner is no controller: %v", c)
 	}
 }
 

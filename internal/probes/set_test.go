@@ -4,7 +4,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -289,17 +288,6 @@ func TestEvaluateWithoutSet(t *testing.T) {
 	}
 }
 
-func TestSelects(t *testing.T) {
-	t.Parallel()
-	set := mustCompile(t, entryFor())
-	if !set.Selects(deploymentKind) {
-		t.Error("the set does not select Deployments")
-	}
-	if set.Selects(schema.GroupKind{Kind: "Deployment"}) {
-		t.Error("the set selects Deployments of the core group")
-	}
-}
-
 func TestCompileErrors(t *testing.T) {
 	t.Parallel()
 	broken := entryFor(
@@ -388,25 +376,6 @@ func TestSecretsAreNeverQuoted(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestEvaluateConcurrently(t *testing.T) {
-	t.Parallel()
-	set := mustCompile(t, entryFor(
-		condition("Available", ""), rule("self.spec.replicas == 2", ""), fieldsEqual(".status.conditions[0].status", `"True"`)))
-	obj := yamltest.Decode(t, deployment)
-	var group sync.WaitGroup
-	for range 8 {
-		group.Go(func() {
-			for range 100 {
-				if got := set.Evaluate(obj); got.Status != True {
-					t.Errorf("Evaluate = %v", got)
-				}
-			}
-		})
-	}
-
-	group.Wait()
 }
 
 // TestProgramsAreShared checks that a thousand packages with equal probes share one program, which

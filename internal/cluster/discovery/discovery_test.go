@@ -142,31 +142,6 @@ func TestFailureIsTold(t *testing.T) {
 	}
 }
 
-// TestAPIServiceAfterCRD: what another API server offers is read from discovery, also
-// where a CRD had it before.
-func TestAPIServiceAfterCRD(t *testing.T) {
-	t.Parallel()
-	f, told := discover(t, old(), thingKind)
-	s := apiServices{f}
-	(&crds{Discovery: f}).known()
-	f.index.putCRDs([]*definition{newCRD("u", "Namespaced", "v1")}, true)
-	require.NoError(t, f.readAll(t.Context()))
-	f.index.dropCRD("things.example.com")
-	if got := show(f.index, thingKind); got != "not served" {
-		t.Errorf("after the CRD: %s", got)
-	}
-	s.Changed(newAPIService())
-	if !f.wantDiscovery.Load() {
-		t.Error("the API is known by its CRD, and discovery is not read again")
-	}
-	if complete, err := f.update(t.Context()); !complete || err != nil {
-		t.Errorf("discovery has all, and is to be read again: %v", err)
-	}
-	if got := show(f.index, thingKind); got != "namespace things/v1" || !slices.Equal(*told, []schema.GroupKind{thingKind}) {
-		t.Errorf("after the APIService: %s, told of %v", got, *told)
-	}
-}
-
 func newAPIService() *definition {
 	a := &definition{}
 	a.Name = "v1.example.com"

@@ -212,16 +212,6 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-func TestRememberDoesNotTouchTheCallersRecord(t *testing.T) {
-	t.Parallel()
-	r := NewRecords()
-	mine := state("u", "5")
-	r.Remember(name{Namespace: "ns", Name: "a"}, mine)
-	if !mine.Watched || dump(&r) != "a:u@5!" {
-		t.Errorf("mine %+v, records %s", mine, dump(&r))
-	}
-}
-
 // world is an API server's store of one kind, and everything on its way to the
 // records: the watch in order, responses in the order of our writes of that
 // object, which the engine writes from one place.

@@ -386,21 +386,6 @@ func TestCheckLimits(t *testing.T) {
 	}
 }
 
-func TestCheckWithoutOpenAPI(t *testing.T) {
-	t.Parallel()
-	client, err := rest.UnversionedRESTClientFor(&rest.Config{
-		Host: "http://api.example", QPS: -1,
-		ContentConfig: rest.ContentConfig{NegotiatedSerializer: scheme.Codecs.WithoutConversion()},
-		Transport: roundTripper(func(request *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusNotFound, Body: http.NoBody, Request: request}, nil
-		}),
-	})
-	require.NoError(t, err)
-	if err := New(client).Check(context.Background(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})[0]; err != nil {
-		t.Errorf("Check = %v", err)
-	}
-}
-
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }

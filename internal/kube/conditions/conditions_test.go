@@ -99,22 +99,6 @@ func TestSet(t *testing.T) {
 	}
 }
 
-func TestRemove(t *testing.T) {
-	t.Parallel()
-	all := []metav1.Condition{{Type: "A"}, {Type: "B"}}
-	left, shared := all, all
-	if conditions.Remove(&left, "C") || len(left) != 2 || &left[0] != &all[0] {
-		t.Errorf("one that is absent: %v", left)
-	}
-	if !conditions.Remove(&left, "A") || len(left) != 1 || left[0].Type != "B" || shared[0].Type != "A" {
-		t.Errorf("one that is there: %v, and what shares the conditions: %v", left, shared)
-	}
-	var none []metav1.Condition
-	if conditions.Remove(&none, "A") {
-		t.Error("one of none")
-	}
-}
-
 func TestIsTrueFor(t *testing.T) {
 	t.Parallel()
 	conds := []metav1.Condition{

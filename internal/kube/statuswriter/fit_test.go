@@ -109,28 +109,6 @@ func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
 	}
 }
 
-// TestFitAtTheLimit: a status that just fits with the condition Truncated still fits
-// when it is fitted again.
-func TestFitAtTheLimit(t *testing.T) {
-	t.Parallel()
-	for pad := range 500 {
-		status := &corev1alpha1.ObjectDeploymentStatus{}
-		fill := func() {
-			for i := range 40 {
-				conditions.Set(&status.Conditions, 1, fmt.Sprintf("example.com/Mapped%d", i), true, "R", strings.Repeat("m", 700))
-			}
-			conditions.Set(&status.Conditions, 1, "Own", true, "R", strings.Repeat("m", pad))
-			statuswriter.Fit(status, 1, nil)
-		}
-		fill()
-		once := status.DeepCopy()
-		fill()
-		if diff := cmp.Diff(once, status); diff != "" {
-			t.Fatalf("with %d bytes, made again it differs:\n%s", pad, diff)
-		}
-	}
-}
-
 // TestFitDependencies: dependencies are kept, and their messages shortened, where a status is large by them alone.
 func TestFitDependencies(t *testing.T) {
 	t.Parallel()

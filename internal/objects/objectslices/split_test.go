@@ -253,22 +253,3 @@ func nameOf(o corev1alpha1.ObjectSetObject) string {
 	name, _, _ := bytes.Cut(rest, []byte(`"`))
 	return string(name)
 }
-
-// Slices of a typical large package are not needlessly many.
-func TestSlicesAreFilled(t *testing.T) {
-	t.Parallel()
-	var all []corev1alpha1.ObjectSetTemplatePhase
-	for i := range 10 {
-		all = append(all, phase(fmt.Sprintf("phase-%d", i), 100, 300))
-	}
-	_, made, err := objectslices.Split(deployment, "", all, nil)
-	require.NoError(t, err)
-	if len(made) != 10 {
-		t.Errorf("1,000 objects of 400 bytes in 10 phases take %d slices, want one for each phase", len(made))
-	}
-	_, made, err = objectslices.Split(deployment, "", phases(phase("a", 2000, 1000)), nil)
-	require.NoError(t, err)
-	if n := 2000 * 1100 / limits.SliceBytes; len(made) > 3*n {
-		t.Errorf("%d slices where %d are the least", len(made), n)
-	}
-}

@@ -2,7 +2,6 @@ package claims_test
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -340,43 +339,5 @@ func expectWoken(t *rapid.T, w *woken, waits map[string]map[objects.Key]struct{}
 	slices.Sort(want)
 	if got := w.take(); !slices.Equal(got, want) {
 		t.Fatalf("woke %v, want %v", got, want)
-	}
-}
-
-// TestClaimRace lets two packages that bring the same objects ask at the same
-// time, again and again: one gets all of them, the other none, and is woken.
-func TestClaimRace(t *testing.T) {
-	t.Parallel()
-	const rounds, rivals, objectsEach = 200, 4, 50
-	for round := range rounds {
-		wakeups := make(chan objects.Owner, rivals)
-		table := claims.NewTable(func(h objects.Owner) { wakeups <- h })
-		wants := make([]objects.Key, objectsEach)
-		for i := range wants {
-			wants[i] = key(fmt.Sprintf("object-%d", i))
-		}
-		winners := make([]bool, rivals)
-		var wg sync.WaitGroup
-		for r := range rivals {
-			order := slices.Clone(wants)
-			if r%2 == 1 {
-				slices.Reverse(order)
-			}
-			wg.Go(func() { winners[r] = table.Claim(holder(fmt.Sprint(r)), order) == nil })
-		}
-		wg.Wait()
-		winner := slices.Index(winners, true)
-		if winner < 0 || slices.Contains(winners[winner+1:], true) {
-			t.Fatalf("round %d: winners %v", round, winners)
-		}
-		for _, k := range wants {
-			if h, _ := table.Holder(k); h != holder(fmt.Sprint(winner)) {
-				t.Fatalf("round %d: %s is held by %v", round, k, h)
-			}
-		}
-		table.Release(holder(fmt.Sprint(winner)))
-		if len(wakeups) != rivals-1 {
-			t.Fatalf("round %d: %d losers were woken", round, len(wakeups))
-		}
 	}
 }
