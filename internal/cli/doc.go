@@ -7,11 +7,12 @@
 //	catalogue   repo, available, bundle
 //	migrate     import, adopt, release
 //
-// Each of these has the commands for one purpose. They stand on command (flags, connection, waiting), content (folders and
-// images) and desired (the Package that is wanted), and import none of each other but for planning, and author by migrate.
-// This package builds the root of them.
+// Each of these has the commands for one purpose. They build on command (flags, connection,
+// waiting), content (folders and images) and desired (the desired Package). They do not import each
+// other, except for planning, and for author, which migrate imports. This package builds the root
+// command.
 //
-// Data goes to standard output, everything else to standard error. The exit code is 0 for
-// success and 1 for errors, which begin with "Error: ", those of usage with
-// "Error: arguments invalid: ". docs/cli.md describes the commands and their output.
+// Data is written to standard output, everything else to standard error. The exit code is 0 for
+// success and 1 for errors. Errors start with "Error: ", and errors of usage with "Error: arguments
+// invalid: ". docs/cli.md describes the commands and their output.
 package cli

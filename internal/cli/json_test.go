@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/test/golden"
 )
 
-// Each command that prints JSON has a golden file of it; those that change something print the same lines.
+// Each command that prints JSON has a golden file for it. Commands that change something all print
+// the same kind of lines.
 func TestEveryJSONHasAFile(t *testing.T) {
 	t.Parallel()
 	found := 0

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// PackageOperatorNames gives a command line of Package Operator its form here where a name means something else: repo is about
-// repositories of the cluster, and inspect has the tree. Names that are free are hidden commands.
+// PackageOperatorNames translates a command line of Package Operator if a name has another meaning
+// here: repo is about repositories in the cluster, and inspect prints the tree. Other names are
+// hidden commands.
 func PackageOperatorNames(args []string) []string {
 	first := nextWord(args, 0)
 	if first < 0 {
@@ -25,7 +26,8 @@ func PackageOperatorNames(args []string) []string {
 	return args
 }
 
-// isOfRepositoryFile reports whether a command is one of repository, of which repo is the short form in Package Operator.
+// isOfRepositoryFile reports whether a command belongs to repository, which Package Operator
+// shortens to repo.
 func isOfRepositoryFile(args []string, verb int) bool {
 	if verb < 0 {
 		return false
@@ -42,8 +44,8 @@ func isOfRepositoryFile(args []string, verb int) bool {
 	return false
 }
 
-// nextWord returns the index of the first word from one on, -1 for none. Flags are taken to have a value, as cobra does
-// while it looks for the command.
+// nextWord returns the index of the first word at or after an index; -1 if there is none. Flags
+// count as having a value, as in cobra's own search for the command.
 func nextWord(args []string, from int) int {
 	for i := from; i < len(args); i++ {
 		arg := args[i]

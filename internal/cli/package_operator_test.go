@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/test/clustertest"
 )
 
-// Command lines of Package Operator work, and programs that read standard output notice nothing.
+// Command lines of Package Operator work, and programs that read standard output see no difference.
 func TestPackageOperatorNames(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "shop.yaml")
@@ -36,7 +36,7 @@ func TestPackageOperatorNames(t *testing.T) {
 	}
 }
 
-// What tree prints of folders and images, inspect prints.
+// inspect prints the same tree of folders and images as tree.
 func TestTree(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, clitest.GoodPackage)

@@ -28,7 +28,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/version"
 )
 
-// Commands are commands that are made elsewhere, such as the one of the page, which is built on this package's parts.
+// Commands creates commands of other packages, such as the command of the page, which builds on
+// this package's parts.
 type Commands func(command.Command) []*cobra.Command
 
 // Main returns the exit code. A second interrupt ends the process.
@@ -54,7 +55,7 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	return command.Exit(root.ExecuteContext(ctx), streams.ErrOut)
 }
 
-// Tree returns all commands, for the reference: none of them can be run.
+// Tree returns all commands, for the reference. None of them can run.
 func Tree(more ...Commands) *cobra.Command {
 	return newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, more...)
 }

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-func init() { cobra.EnableCommandSorting = false } // groups list their commands in the order in which one needs them
+func init() { cobra.EnableCommandSorting = false } // groups list their commands in the order of their use
 
 // firstSteps lead from an empty cluster to a package that works, and from objects to a package.
 var firstSteps = [][]string{
@@ -21,7 +21,8 @@ var firstSteps = [][]string{
 	{"build FOLDER -t IMAGE --push", "publish it"},
 }
 
-// wayIn is what the root prints without arguments: what there is, and where to begin, on one screen.
+// wayIn is the output of the root without arguments: all commands, and the first steps, on one
+// screen.
 func wayIn(root *cobra.Command) string {
 	var b strings.Builder
 	table := func(rows [][]string) {

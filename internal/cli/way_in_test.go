@@ -8,7 +8,8 @@ import (
 	"lockstep.run/lockstep/test/clustertest"
 )
 
-// What the root prints fits on a screen, names every command in its group, and each first step can be typed.
+// The output of the root fits on a screen and names every command in its group, and each first step
+// can be typed.
 func TestWayIn(t *testing.T) {
 	t.Parallel()
 	root := newRoot(clustertest.Streams(nil, nil), cluster.Connect)

@@ -16,10 +16,11 @@ var leadOn = template.Must(template.New("").Parse(`<!doctype html>
 <meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Go on to the page</a>
 `))
 
-// openThroughFile opens an address in a browser by a file that only the user can read: the arguments of programs, and so an
-// address with a code, are shown to all users of a machine. remove deletes the file.
+// openThroughFile opens an address in a browser through a file that only the user can read.
+// Arguments of programs are visible to all users of a machine, so an address with a code must not
+// be one. remove deletes the file.
 func openThroughFile(ctx context.Context, address string, open func(context.Context, string) error) (remove func(), err error) {
-	dir, err := os.MkdirTemp("", "lockstep-") // of mode 0700
+	dir, err := os.MkdirTemp("", "lockstep-") // with mode 0700
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for the address: %w", err)
 	}
@@ -71,11 +72,11 @@ func openFile(ctx context.Context, file string) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", program[0], err)
 		}
-	case <-time.After(opening): // some stay until the browser ends
+	case <-time.After(opening): // some do not exit until the browser does
 	case <-ctx.Done():
 	}
 	return nil
 }
 
-// opening is the time in which a program says that it cannot open a browser.
+// opening is the time within which a program reports that it cannot open a browser.
 const opening = 3 * time.Second

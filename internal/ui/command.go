@@ -77,7 +77,8 @@ func (c *uiCommand) run(ctx context.Context) error {
 	return <-served
 }
 
-// notesOf says what commands of the page lack: without it they are of another cluster than the page.
+// notesOf describes the flags that the commands on the page lack. Without these flags, the commands
+// mean another cluster than the page.
 func notesOf(kubeContext, kubeconfig string) []string {
 	var flags string
 	for _, flag := range [][2]string{{"--context", kubeContext}, {"--kubeconfig", kubeconfig}} {
@@ -91,7 +92,8 @@ func notesOf(kubeContext, kubeconfig string) []string {
 	return []string{"Commands to copy from this page are of this cluster only with the flags that it was opened with:" + flags}
 }
 
-// announce opens the browser, or prints the address that opens the page. remove deletes what it was opened by.
+// announce opens the browser, or prints the address that opens the page. remove deletes the file
+// that opened the browser.
 func (c *uiCommand) announce(ctx context.Context, host, address string) (remove func(), err error) {
 	remove = func() {}
 	if !c.noBrowser {

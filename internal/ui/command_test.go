@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The address with the code is in a file that the user alone can read, whose name is all
-// that the program gets; it is removed with the command.
+// The address with the code is in a file that only the user can read. The program only gets its
+// name. The file is removed with the command.
 func TestAddressIsForTheUserAlone(t *testing.T) {
 	t.Parallel()
 	const address = "http://127.0.0.1:4711/#the-code"
@@ -55,7 +55,7 @@ func TestAddressIsForTheUserAlone(t *testing.T) {
 	}
 }
 
-// Where no browser opens, the address is printed, and nothing else on standard output.
+// If no browser opens, standard output has only the address.
 func TestAddressIsPrinted(t *testing.T) {
 	t.Parallel()
 	for name, noBrowser := range map[string]bool{"asked for": true, "no browser": false} {
@@ -81,7 +81,8 @@ func TestAddressIsPrinted(t *testing.T) {
 	}
 }
 
-// The commands of a page would be of the current context, which may be another cluster than that of the page.
+// The commands on a page would use the current context, which might lead to another cluster than
+// the page's.
 func TestCommandsAreOfTheCluster(t *testing.T) {
 	t.Parallel()
 	if notes := notesOf("", ""); notes != nil {

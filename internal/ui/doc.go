@@ -1,7 +1,7 @@
-// Package ui serves kubectl package ui: a page on this machine that shows the installed
-// packages, what they wait for, and why.
+// Package ui serves kubectl package ui: a page on this machine that shows the installed packages,
+// the objects they wait for, and the reasons.
 //
 //	cluster ─► watches (rights of the user) ─► page (pure: observed state → HTML) ─► guard (one browser) ─► browser
 //
-// It lives as long as the command, and changes nothing in the cluster.
+// It runs as long as the command, and does not change the cluster.
 package ui

@@ -16,14 +16,15 @@ import (
 
 const pageReadTimeout = 10 * time.Second // of a request
 
-// view is what a page shows, and when that changes. What it holds ends with the request.
+// view is the content of a page, and the signal that it changed. Its resources end with the
+// request.
 type view struct {
 	draw func(page.Frame) *page.Page
 	// subscribe is nil for a page that does not change.
 	subscribe func() (<-chan struct{}, func())
 }
 
-// notFound is an error of a page that does not exist.
+// notFound is the error for a page that does not exist.
 type notFound string
 
 func (e notFound) Error() string { return string(e) }
@@ -54,7 +55,7 @@ func (s *server) frame() page.Frame {
 
 // show answers with a document.
 func (s *server) show(w http.ResponseWriter, r *http.Request, open func(*http.Request) (view, error)) {
-	// The request was read: its deadline would end what takes longer.
+	// The request was read, and its deadline would end a longer answer.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithTimeout(r.Context(), pageReadTimeout)
 	defer cancel()
@@ -77,7 +78,7 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 
 // write writes a document, as a whole or not at all.
 func write(w http.ResponseWriter, status int, p *page.Page) {
-	if p == nil { // what it shows went while it was drawn
+	if p == nil { // its subject was deleted while it was drawn
 		http.Error(w, "What this page shows is gone.", http.StatusNotFound)
 		return
 	}
@@ -89,10 +90,10 @@ func write(w http.ResponseWriter, status int, p *page.Page) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // the connection alone can fail
+	_, _ = w.Write(b.Bytes()) // only the connection can fail
 }
 
-// targetOf is the package that the path of a request names.
+// targetOf returns the package in the path of a request.
 func targetOf(r *http.Request) progress.Target {
 	namespace := r.PathValue("namespace")
 	return progress.Target{Scope: corev1alpha1.ScopeOf(namespace), Namespace: namespace, Name: r.PathValue("name")}

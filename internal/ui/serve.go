@@ -19,7 +19,7 @@ const (
 	pageHeaderBytes  = 16 << 10         // of a request; browsers send one or two KiB
 	pageWriteTimeout = 30 * time.Second // of an answer, and of each piece of a stream
 	pageConnections  = 64               // a browser opens six for a host
-	pageStreams      = 12               // two browsers' worth
+	pageStreams      = 12               // enough for two browsers
 )
 
 // server answers the requests of the browser that is signed in.
@@ -30,12 +30,12 @@ type server struct {
 	guard   *guard.Guard
 	// ctx ends with the command.
 	ctx context.Context
-	// notes of every page, beside those of the board.
+	// notes on every page, in addition to the board's.
 	notes   []string
 	streams chan struct{}
 }
 
-// newServer is for a page at an address; closed is called after too many wrong codes.
+// newServer returns a server for a page at an address. closed is called after too many wrong codes.
 func newServer(ctx context.Context, cl *cluster.Cluster, host string, closed func()) *server {
 	s := &server{
 		cluster: cl, ctx: ctx, streams: make(chan struct{}, pageStreams),

@@ -31,14 +31,14 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// browser is signed in at a page that is served.
+// browser is signed in at a served page.
 type browser struct {
 	*http.Client
 	t    *testing.T
 	base string
 }
 
-// most is a limit of what the page sends at a time.
+// most limits the bytes that the page sends at a time.
 const most = 16 << 20
 
 // serve serves a page of a cluster, and signs a browser in.
@@ -87,7 +87,7 @@ func (b *browser) read(response *http.Response) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// stream opens a stream; the channel has its fragments, and ends with it.
+// stream opens a stream. The channel receives its fragments, and ends with it.
 func (b *browser) stream(ctx context.Context, path string) (int, <-chan page.Fragment) {
 	b.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+path, nil)
@@ -121,7 +121,7 @@ func (b *browser) stream(ctx context.Context, path string) (int, <-chan page.Fra
 	return response.StatusCode, fragments
 }
 
-// await returns the first fragment of that name that has a text.
+// await returns the first fragment with an ID and a text.
 func await(t *testing.T, fragments <-chan page.Fragment, id, text string) page.Fragment {
 	t.Helper()
 	last := page.Fragment{}
@@ -149,7 +149,7 @@ func webPackage() *corev1alpha1.Package {
 	return pkg
 }
 
-// What changes in the cluster is sent to a page that is open, and a page that is opened later has it.
+// Changes in the cluster are sent to an open page, and a page that is opened later has them.
 func TestStream(t *testing.T) {
 	t.Parallel()
 	cl := clustertest.FakeCluster(t)
@@ -173,7 +173,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// However often packages change, a stream sends at most four times a second, and in the end how they are.
+// However often packages change, a stream sends at most four times a second. The last fragment has
+// the final state.
 func TestStreamRate(t *testing.T) {
 	t.Parallel()
 	pkg := webPackage()
@@ -207,7 +208,7 @@ func TestStreamRate(t *testing.T) {
 	}
 }
 
-// A stream ends with the command, and there are so many at a time.
+// A stream ends with the command, and the number of concurrent streams is limited.
 func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := serve(t, clustertest.FakeCluster(t))
@@ -236,11 +237,11 @@ func TestStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// failing is a cluster whose answers are errors as long as there is one.
+// failing is a cluster that answers with an error as long as one is set.
 type failing struct {
 	clustertest.Listing
 	err atomic.Pointer[error]
-	// wide is of lists of all namespaces alone.
+	// wide only applies to lists of all namespaces.
 	wide error
 	stop chan struct{}
 }
@@ -293,8 +294,8 @@ func failingCluster(t *testing.T, wide error, objects ...client.Object) (*cluste
 
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Group: corev1alpha1.GroupName, Resource: "packages"}, "", errors.New("not any more <img src=x onerror=alert(1)>"))
 
-// A watch that is forbidden half-way, or a connection that is lost, is a text on the
-// page, which shows the last known state; it is removed when the answer changes.
+// If a watch is forbidden half-way, or a connection is lost, a text on the page reports it, and the
+// page shows the last known state. The text is removed when the answer changes.
 func TestWatchFailsHalfWay(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -331,7 +332,8 @@ func TestWatchFailsHalfWay(t *testing.T) {
 	}
 }
 
-// A user who may not watch all namespaces sees the packages of that of the context, and a note.
+// A user who may not watch all namespaces sees the packages in the namespace of the context, and a
+// note.
 func TestOneNamespace(t *testing.T) {
 	t.Parallel()
 	other := webPackage()
@@ -343,8 +345,8 @@ func TestOneNamespace(t *testing.T) {
 	}
 }
 
-// The page of a package has its revisions, compares them without values of Secrets, follows changes, and ends with the package.
-// Neither its configuration nor a value of a Secret is on any page.
+// The page of a package has its revisions, compares them without values of Secrets, follows
+// changes, and ends with the package. No page has its configuration or a value of a Secret.
 func TestPackagePage(t *testing.T) {
 	t.Parallel()
 	var objects []client.Object

@@ -13,10 +13,11 @@ import (
 	"lockstep.run/lockstep/internal/ui/watches"
 )
 
-// refresh is the time after which a stream looks at the clock: ages change by the minute.
+// refresh is the interval at which a stream draws the page again, because ages change by the
+// minute.
 const refresh = 30 * time.Second
 
-// stream sends the fragments that change, until the browser or the command ends.
+// stream sends changed fragments until the browser or the command ends.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.Request) (view, error)) {
 	select {
 	case s.streams <- struct{}{}:
@@ -26,7 +27,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 		return
 	}
 	out := &events{w: w, control: http.NewResponseController(w)}
-	_ = out.control.SetReadDeadline(time.Time{}) // the request was read; its end is noticed by a read that waits
+	_ = out.control.SetReadDeadline(time.Time{}) // the request was read; a pending read notices its end
 	v, err := open(r)
 	if err != nil || v.subscribe == nil {
 		_ = out.send("gone", []byte("{}"))
@@ -50,7 +51,8 @@ func (s *server) follow(ctx context.Context, out *events, v view, known map[stri
 		if err = out.changes(p, known); err != nil {
 			return
 		}
-		// A page that takes long to draw is drawn less often, so that streams never take a processor for themselves.
+		// A page that takes long to draw is drawn less often, so that a stream never uses a whole
+		// processor.
 		pause := time.NewTimer(max(watches.Interval, 4*time.Since(begin)))
 		select {
 		case <-pause.C:
@@ -94,7 +96,7 @@ func (e *events) start() error {
 	return e.control.Flush()
 }
 
-// changes sends the fragments that are not known, or a comment which shows that the connection stands.
+// changes sends the fragments that are not known, or a comment that keeps the connection alive.
 func (e *events) changes(p *page.Page, known map[string]string) error {
 	fragments, err := p.Changed(known)
 	if err != nil {

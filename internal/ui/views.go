@@ -27,7 +27,7 @@ func (s *server) list(r *http.Request) (view, error) {
 	}, nil
 }
 
-// causePatience is for how long a page waits for the cause; later it comes by the stream.
+// causePatience limits how long a page waits for the cause. Later, the cause is sent by the stream.
 const causePatience = 2 * time.Second
 
 // one is the page of one package.
@@ -58,7 +58,7 @@ func (s *server) one(r *http.Request) (view, error) {
 	}, nil
 }
 
-// icon is that of a package in the catalogue, as far as the user may read it.
+// icon returns the icon of a package in the catalogue, if the user may read it.
 func (s *server) icon(ctx context.Context, pkg corev1alpha1.GenericPackage) template.URL {
 	resolved := pkg.PackageStatus().Resolved
 	if resolved == nil {

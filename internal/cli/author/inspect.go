@@ -34,7 +34,7 @@ type inspectCommand struct {
 	tree    bool
 	values  bool
 	output  output.Flags
-	// asManager reads an image as the manager of the cluster would; its namespace has the keys.
+	// asManager reads an image as the manager of the cluster would, with the keys in its namespace.
 	asManager bool
 	manager   string
 }
@@ -144,7 +144,7 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	return image.Files, nil
 }
 
-// schema is that of the configuration of the package, or of one of its components.
+// schema returns the configuration schema of the package, or of one of its components.
 func (c *inspectCommand) schema(source string, files loader.Files) (*apiextensionsv1.JSONSchemaProps, error) {
 	for _, part := range loader.Parts(files) {
 		if part.Component != c.preview.component {

@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// With --as-manager an image is read from where the ImageConfigs of the cluster say, once it is verified.
+// With --as-manager, an image is read from the place that the cluster's ImageConfigs name, after it
+// is verified.
 func TestInspectAsManager(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)

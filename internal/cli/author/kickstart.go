@@ -25,7 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Kickstart makes packages of plain objects.
+// Kickstart turns plain objects into packages.
 type Kickstart struct {
 	Streams    genericiooptions.IOStreams
 	registry   content.RegistryFlags
@@ -233,7 +233,7 @@ func (c *Kickstart) print(folder, called string, made *kickstart.Result) {
 	}
 }
 
-// provisional adds a lock, so that everything else can be checked.
+// provisional adds a lock, so that the rest of the package can be checked.
 func provisional(made *kickstart.Result) loader.Files {
 	if made.ProvisionalLock == nil {
 		return made.Files

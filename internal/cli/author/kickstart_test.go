@@ -69,7 +69,7 @@ Next, pin its images: kubectl package update ` + out + "\n", Err: ""}
 	}
 }
 
-// An existing folder is never written to.
+// An existing folder is never overwritten.
 func TestKickstartOverAFolder(t *testing.T) {
 	t.Parallel()
 	out := clitest.Folder(t, "-- a.yaml\na: b\n")
@@ -150,8 +150,8 @@ func TestKickstartFromElsewhere(t *testing.T) {
 	}
 }
 
-// A bundle of the Operator Lifecycle Manager gives the package its name; the
-// folder keeps that of the argument.
+// A bundle of the Operator Lifecycle Manager gives the package its name. The folder keeps the name
+// of the argument.
 func TestKickstartFromABundle(t *testing.T) {
 	t.Parallel()
 	host := clitest.ServeRegistry(t)

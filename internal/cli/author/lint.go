@@ -174,7 +174,7 @@ func (r lintReport) summary() string {
 	return strings.Join(parts, ", ")
 }
 
-// alikePerRule is how many findings of one rule are printed.
+// alikePerRule limits how many findings of one rule are printed.
 const alikePerRule = 20
 
 func printLint(out io.Writer, styles terminal.Styles, report lintReport) {

@@ -91,8 +91,8 @@ Package shop/shop-web
 	}
 }
 
-// A package with components is shown with all of them, in the environment of
-// their test cases; a flag about one part shows that alone.
+// A package with components is shown with all of them, in the environment of their test cases. A
+// flag about one part shows only that part.
 func TestInspectTreeComponents(t *testing.T) {
 	t.Parallel()
 	const manifest = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: %s}\nspec:\n  scopes: [Cluster]\n  phases: [{name: deploy}]\n"
@@ -140,8 +140,7 @@ func TestInspectTreeErrors(t *testing.T) {
 	}
 }
 
-// The same files give the same digest, whenever they were written and whatever
-// their modes are.
+// The same files give the same digest, regardless of their modification times and modes.
 func TestBuildIsDeterministic(t *testing.T) {
 	t.Parallel()
 	digest := func(change func(dir string) error) string {

@@ -22,9 +22,10 @@ type previewFlags struct {
 	component string
 	config    string
 	testCase  string
-	// locked renders with the images of the lock where no test case is named.
+	// locked renders with the images of the lock if no test case is named.
 	locked bool
-	// override and rewrite, which may be nil, change references of images of the lock, and of those that objects name.
+	// override and rewrite, which may be nil, change the image references of the lock and of
+	// objects.
 	override, rewrite func(string) string
 }
 
@@ -74,7 +75,7 @@ func (p *previewFlags) load(
 	return pkg, object, nil
 }
 
-// completeFrom completes a flag with names in the folder of the first argument.
+// completeFrom completes a flag with names from the folder of the first argument.
 func completeFrom(names func(loader.Files) []string) cobra.CompletionFunc {
 	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) == 0 || !content.IsPath(args[0]) {

@@ -105,7 +105,7 @@ func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
 	return out, nil
 }
 
-// ordered encodes an object with what identifies it first.
+// ordered encodes an object with its identifying fields first.
 func ordered(body map[string]any) (json.RawMessage, error) {
 	rest := maps.Clone(body)
 	head := struct {

@@ -17,13 +17,14 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// newPackage has templates with the delimiters <% and %>, because {{ and }} belong to the package that is made of them.
+// newPackage has templates with the delimiters <% and %>, because {{ and }} belong to the new
+// package.
 //
 //go:embed all:newpackage
 var newPackage embed.FS
 
-// checkName validates the name of a package, which is used as a label and as the name of
-// objects and a namespace.
+// checkName validates the name of a package, which becomes a label and the name of objects and a
+// namespace.
 func checkName(name string) error {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return fmt.Errorf("%q cannot be the name of a package: %s", name, problems[0])
@@ -31,11 +32,12 @@ func checkName(name string) error {
 	return nil
 }
 
-// manifestSchema is the file of the manifest's schema.
+// manifestSchema is the file with the manifest's schema.
 const manifestSchema = "PackageManifest.json"
 
-// scaffold returns the files of a new package, with its fixtures, and with the schema of the manifest for editors in a folder that is
-// no part of the image. One for a ClusterPackage has a namespace of its own. validate, test and lint accept it.
+// scaffold returns the files of a new package with its fixtures. The schema of the manifest, for
+// editors, is in a folder that the image does not include. A ClusterPackage gets a namespace of its
+// own. validate, test and lint accept the result.
 func scaffold(ctx context.Context, name string, cluster bool) (loader.Files, error) {
 	files := loader.Files{}
 	_, recipe := probes.Recipe("Deployment")

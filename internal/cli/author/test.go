@@ -50,7 +50,7 @@ are problems too, and other kinds are looked up in its schemaLocations; --downlo
 type testReport struct {
 	Passed bool              `json:"passed"`
 	Cases  []testrunner.Case `json:"cases"`
-	// Problems and warnings beside what differs from fixtures.
+	// Problems and warnings, except for differences from fixtures.
 	Problems []content.Finding `json:"problems"`
 	Warnings []content.Finding `json:"warnings"`
 	// Unchecked counts objects without a schema by kind.

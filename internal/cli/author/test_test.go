@@ -97,7 +97,8 @@ func TestTestSchemas(t *testing.T) {
 	if got := clitest.Invoke(t, "", "test", dir, "--ignore-schemas"); got.Code != 0 {
 		t.Errorf("without schemas: %+v", got)
 	}
-	// What admission may set right is a warning where the manifest does not ask.
+	// A value that admission can correct is a warning if the manifest does not require a strict
+	// check.
 	lenient := clitest.Fixed(t, clitest.Folder(t, strings.Replace(clitest.GoodPackage, "image: web}", "image: web, imagePullPolicy: Sometimes}", 1)))
 	if got := clitest.Invoke(t, "", "test", lenient); got.Code != 0 || !strings.Contains(got.Err, "warning: ") {
 		t.Errorf("without kubeconform: %+v", got)

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/content"
 )
 
-// registryHostVariable names a registry to use instead of those of images.
+// registryHostVariable names a registry that replaces the registries of images.
 const registryHostVariable = "PKO_REPOSITORY_HOST"
 
 type updateCommand struct {

@@ -59,8 +59,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// The environment may name a registry that stands in for all others; the lock
-// names images as the manifest does.
+// The environment can name a registry that replaces all others. The lock still names images as the
+// manifest does.
 func TestUpdateAtAnotherRegistry(t *testing.T) {
 	host := clitest.ServeRegistry(t)
 	digest := clitest.PushRandom(t, host+"/web:v1")

@@ -73,7 +73,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	return err
 }
 
-// checkFlags say how a package is checked.
+// checkFlags choose how a package is checked.
 type checkFlags struct{ ignoreSchemas bool }
 
 // add adds the flags to a command.

@@ -23,7 +23,8 @@ func TestConformance(t *testing.T) {
 	}}.Run(t)
 }
 
-// imported returns the Package that becomes of a PackageInstall in one namespace, beside Secrets with files.
+// imported returns the Package that a PackageInstall becomes, in a namespace that also has Secrets
+// with files.
 func imported(t *testing.T, install map[string]any, secrets map[string]map[string]any) *corev1alpha1.Package {
 	t.Helper()
 	documents := []map[string]any{install}
@@ -84,7 +85,8 @@ func merged(t *testing.T, in struct{ Secrets []map[string]any }, want *conforman
 	want.Is("values", json.RawMessage(read.Config))
 }
 
-// extended: values of Helm are those of the package, in the order of the annotations; ytt is not run.
+// extended: values of Helm become values of the package, in the order of the annotations. ytt is
+// not run.
 func extended(t *testing.T, in struct {
 	Annotations map[string]string
 	Steps       []string

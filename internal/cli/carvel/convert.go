@@ -18,13 +18,13 @@ const (
 	dataGroup    = "data.packaging.carvel.dev/"
 )
 
-// Note says what became of a field.
+// Note explains what happened to a field.
 type Note struct {
-	// Object such as "PackageInstall shop/web".
+	// Object, such as "PackageInstall shop/web".
 	Object string
-	// Field such as spec.values[0]; empty for the object as a whole.
+	// Field, such as spec.values[0]; empty for the object as a whole.
 	Field string
-	// Carried is false for what the new objects lack.
+	// Carried is false if the new objects lack the field.
 	Carried bool
 	Text    string
 }
@@ -36,8 +36,8 @@ type Result struct {
 	Notes   []Note
 }
 
-// Convert makes objects of documents, in their order. Lists are unpacked. Repositories of the namespace global become
-// ClusterPackageRepositories.
+// Convert turns documents into objects, in their order. Lists are unpacked. Repositories of the
+// namespace global become ClusterPackageRepositories.
 func Convert(documents []map[string]any, global string) *Result {
 	c := &converter{global: global, result: &Result{}, secrets: map[string][]string{}}
 	all := unpacked(documents)
@@ -70,7 +70,7 @@ func unpacked(documents []map[string]any) (all []*unstructured.Unstructured) {
 	return all
 }
 
-// keysOf are the keys of a Secret in order; their values are not kept.
+// keysOf returns the sorted keys of a Secret. Their values are not kept.
 func keysOf(secret *unstructured.Unstructured) []string {
 	found := map[string]bool{}
 	for _, field := range []string{"data", "stringData"} {
@@ -113,7 +113,7 @@ type item struct {
 	*converter
 	object string
 	doc    *unstructured.Unstructured
-	// different is set where what would be installed lacks something.
+	// different is set if the installed objects would lack something.
 	different bool
 }
 
@@ -121,7 +121,7 @@ func (i *item) kept(field, format string, args ...any) { i.note(field, true, for
 
 func (i *item) lost(field, format string, args ...any) { i.note(field, false, format, args...) }
 
-// missing is lost for fields that change the installed objects.
+// missing adds a note about a field that changes the installed objects and cannot be carried over.
 func (i *item) missing(field, format string, args ...any) {
 	i.different = true
 	i.note(field, false, format, args...)
@@ -135,7 +135,8 @@ func (i *item) emit(apiVersion, kind string, metadata, spec map[string]any) {
 	i.result.Objects = append(i.result.Objects, map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec})
 }
 
-// metadata keeps labels and those annotations that no tool has set for itself; handled are those that became fields.
+// metadata keeps labels, and the annotations that no tool has set for itself. handled are
+// annotations that became fields.
 func (i *item) metadata(namespace string, handled map[string]bool) map[string]any {
 	out := map[string]any{"name": i.doc.GetName()}
 	if namespace != "" {
@@ -166,7 +167,7 @@ func (i *item) metadata(namespace string, handled map[string]bool) map[string]an
 	return out
 }
 
-// fields are the fields of a mapping that are read one by one; rest names those that nothing has read.
+// fields are the fields of a mapping, which are read one by one. rest names the unread ones.
 type fields struct {
 	path   string
 	values map[string]any
@@ -201,7 +202,7 @@ func (f *fields) bool(name string) bool {
 	return value
 }
 
-// child is empty for a field that is absent.
+// child is empty for an absent field.
 func (f *fields) child(name string) *fields {
 	values, _ := f.get(name).(map[string]any)
 	return &fields{path: f.at(name), values: values, read: map[string]bool{}}
@@ -232,7 +233,7 @@ func (f *fields) rest(i *item) {
 	}
 }
 
-// interval is a period within what the field allows.
+// interval returns a period that the field allows.
 func (f *fields) interval(i *item, name, least string, allowed func(metav1.Duration) bool) string {
 	text := f.text(name)
 	if text == "" {

@@ -37,7 +37,7 @@ func notes(r *Result) string {
 	return b.String()
 }
 
-// The conversion of a file of objects is compared with a file, and so are its notes.
+// The converted objects of a file and their notes are compared with files.
 func TestConvert(t *testing.T) {
 	t.Parallel()
 	input, err := os.ReadFile("testdata/input.yaml")

@@ -1,7 +1,9 @@
-// Package carvel makes Lockstep objects of kapp-controller's PackageInstalls and PackageRepositories.
+// Package carvel turns kapp-controller's PackageInstalls and PackageRepositories into objects of
+// Lockstep.
 //
 //	documents ─► Convert ─► objects to apply, and notes: what became of each field
 //
-// It is pure. Nothing is dropped without a note. A Package that would be installed differently, because something
-// could not be carried over, is paused. Values of Secrets are in neither: the objects refer to the Secrets.
+// It is pure. Nothing is dropped without a note. A Package is paused if it would be installed
+// differently because something could not be carried over. The result never has the values of
+// Secrets: the objects refer to the Secrets.
 package carvel

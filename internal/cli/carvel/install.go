@@ -24,7 +24,7 @@ const (
 
 const coreVersion = "package-operator.run/v1alpha1"
 
-// install makes a Package of a PackageInstall.
+// install turns a PackageInstall into a Package.
 func (i *item) install() {
 	from, spec := i.spec(), map[string]any{}
 	namespace := i.doc.GetNamespace()
@@ -113,7 +113,7 @@ func (i *item) identity(from *fields, spec map[string]any) {
 	}
 }
 
-// target makes a targetRef of a cluster.
+// target turns a cluster into a targetRef.
 func (i *item) target(from *fields, spec map[string]any) {
 	secret := from.child("kubeconfigSecretRef")
 	ref := map[string]any{"name": secret.text("name")}
@@ -130,7 +130,7 @@ func (i *item) target(from *fields, spec map[string]any) {
 	i.kept("spec.cluster", "becomes spec.targetRef; its user needs the rights on every object of the package, and get on the namespace kube-system")
 }
 
-// annotations carries over those that change the installed objects, and returns them.
+// annotations carries over the annotations that change the installed objects, and returns them.
 func (i *item) annotations(spec map[string]any) map[string]bool {
 	all, handled := i.doc.GetAnnotations(), map[string]bool{}
 	pull := []any{}
@@ -165,7 +165,8 @@ func (i *item) annotations(spec map[string]any) map[string]bool {
 	return handled
 }
 
-// values makes an entry of configFrom for each key of each Secret: Secrets in their order, keys in alphabetical order.
+// values adds an entry to configFrom for each key of each Secret: Secrets in their order, keys in
+// alphabetical order.
 func (i *item) values(from *fields, spec map[string]any) {
 	sources := []any{}
 	all := i.doc.GetAnnotations()
@@ -183,7 +184,8 @@ func (i *item) values(from *fields, spec map[string]any) {
 	}
 }
 
-// dependencies carries over who installs them, and the versions and values that take the place of the author's.
+// dependencies carries over who installs them, and the versions and values that replace the
+// author's.
 func (i *item) dependencies(from *fields, spec map[string]any) {
 	if len(from.values) == 0 {
 		return
@@ -224,7 +226,7 @@ func (i *item) dependencies(from *fields, spec map[string]any) {
 	spec["dependencies"] = out
 }
 
-// secretOf makes sources of the Secret that an entry of values names.
+// secretOf returns sources for the Secret that an entry of values names.
 func (i *item) secretOf(entry *fields, into string) []any {
 	ref := entry.child("secretRef")
 	name := ref.text("name")

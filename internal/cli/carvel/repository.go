@@ -8,7 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// repository makes a PackageRepository of one, or a ClusterPackageRepository of one in the global namespace.
+// repository turns a repository into a PackageRepository, or into a ClusterPackageRepository if it
+// is in the global namespace.
 func (i *item) repository() {
 	from, spec := i.spec(), map[string]any{}
 	kind, namespace := "PackageRepository", i.doc.GetNamespace()
@@ -33,7 +34,7 @@ func (i *item) repository() {
 	i.emit(coreVersion, kind, i.metadata(namespace, nil), spec)
 }
 
-// source takes the first kind that is there, as kapp-controller does.
+// source takes the first kind that is set, as kapp-controller does.
 func (i *item) source(fetch *fields) map[string]any {
 	kinds := []struct {
 		name, becomes string
@@ -123,7 +124,7 @@ func (i *item) git(from *fields) map[string]any {
 	return out
 }
 
-// address takes credentials out of a URL.
+// address removes credentials from a URL.
 func (i *item) address(from *fields, user bool) string {
 	text := from.text("url")
 	u, err := url.Parse(text)

@@ -87,7 +87,7 @@ type availablePackage struct {
 	Name        string `json:"name"`
 	DisplayName string `json:"displayName,omitempty"`
 	Description string `json:"shortDescription,omitempty"`
-	// Newest is the version that is installed where none is asked for.
+	// Newest is the version that is installed if none is requested.
 	Newest     string `json:"newest"`
 	Repository string `json:"repository"`
 	Versions   int    `json:"versions"`
@@ -144,7 +144,7 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 				return nil, err
 			}
 			if newest == nil || c.everywhere && namespace != "" && newest.Scope == corev1alpha1.ScopeCluster {
-				continue // it is among those of the cluster
+				continue // it is listed with the cluster's
 			}
 			row := availablePackage{Name: name, Newest: newest.Version.Version, Repository: newest.Source(), Versions: len(of.Offered)}
 			if c.everywhere {
@@ -159,7 +159,7 @@ func (c *availableCommand) gather(ctx context.Context, cl *cluster.Cluster) ([]a
 	return rows, nil
 }
 
-// offering returns the namespaces with repositories, after "" for the cluster.
+// offering returns the namespaces with repositories. The first is "", for the cluster.
 func offering(ctx context.Context, cl *cluster.Cluster) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("AvailablePackageList"))

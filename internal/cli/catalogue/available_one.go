@@ -39,7 +39,7 @@ type availableVersionReport struct {
 	corev1alpha1.AvailableVersion `json:",inline"`
 	// Source is the repository with its kind, such as PackageRepository/stable.
 	Source string `json:"source"`
-	// NotHere is why the version cannot be installed here; empty where it can.
+	// NotHere is the reason why the version cannot be installed here; empty if it can.
 	NotHere string `json:"notHere,omitempty"`
 }
 
@@ -107,7 +107,7 @@ func reportOf(found *desired.Chosen) *availableReport {
 	return r
 }
 
-// sayPrereleases says of each prerelease that fits why it is not chosen by itself.
+// sayPrereleases gives each matching prerelease the reason why it is not chosen by itself.
 func sayPrereleases(r *availableReport) {
 	for i := range r.Versions {
 		v := &r.Versions[i]
@@ -117,7 +117,8 @@ func sayPrereleases(r *availableReport) {
 	}
 }
 
-// sayUnsatisfied says of each version that fits which of its dependencies cannot be satisfied here as things are.
+// sayUnsatisfied gives each matching version the dependencies that cannot be satisfied here at the
+// moment.
 func sayUnsatisfied(ctx context.Context, c *desired.Chooser, r *availableReport) error {
 	depends := func(v availableVersionReport) bool { return v.NotHere == "" && len(v.Dependencies) > 0 }
 	if !slices.ContainsFunc(r.Versions, depends) {
@@ -184,7 +185,7 @@ func (t *availableWriter) field(name, value string) {
 	}
 }
 
-// text shows several lines below a title.
+// text prints several lines below a title.
 func (t *availableWriter) text(title, text string) {
 	if text = strings.TrimSpace(text); text == "" {
 		return
@@ -255,7 +256,8 @@ func (t *availableWriter) version(v *availableVersionReport) {
 	t.text("Release notes", release.Notes)
 }
 
-// requirements shows what a version depends on, brings, and how often it may be installed.
+// requirements prints the dependencies of a version, the APIs it brings, and how often it can be
+// installed.
 func (t *availableWriter) requirements(v *availableVersionReport) {
 	t.field("Installs as", map[corev1alpha1.Scope]string{
 		corev1alpha1.ScopeCluster: "ClusterPackage", corev1alpha1.ScopeNamespaced: "Package",
@@ -273,7 +275,7 @@ func (t *availableWriter) requirements(v *availableVersionReport) {
 	t.field("Provides", strings.Join(apis, ", "))
 }
 
-// oneScope is empty for both.
+// oneScope is empty if both scopes are possible.
 func oneScope(scopes []corev1alpha1.Scope) corev1alpha1.Scope {
 	if len(scopes) == 1 {
 		return scopes[0]

@@ -84,7 +84,7 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// fetcher stands for the controller of repositories.
+// fetcher plays the controller of repositories.
 func fetcher(t *testing.T, c *cluster.Cluster, next func(*corev1alpha1.PackageRepositorySpec) metav1.Condition) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -179,7 +179,8 @@ func TestSource(t *testing.T) {
 	}
 }
 
-// No output has what may be a credential in an address: a query, or a password that an older definition took.
+// No output has a possible credential of an address: a query, or a password that an older
+// definition accepted.
 func TestRepositoriesAreShownWithoutCredentials(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -215,7 +216,7 @@ func TestRepositoriesAreShownWithoutCredentials(t *testing.T) {
 	}
 }
 
-// An update is repeated on what the manager wrote meanwhile.
+// An update is repeated if the manager has written the repository in the meantime.
 func TestSourceUpdateRaces(t *testing.T) {
 	t.Parallel()
 	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}

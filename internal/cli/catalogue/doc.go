@@ -1,2 +1,3 @@
-// Package catalogue holds the commands about repositories in the cluster, and about what they offer.
+// Package catalogue holds the commands about repositories in the cluster and about the packages
+// they offer.
 package catalogue

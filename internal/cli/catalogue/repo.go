@@ -35,7 +35,7 @@ made by kubectl package repository.`,
 	return cmd
 }
 
-// named completes a command whose argument is the name of a repository, empty if it is left out.
+// named completes a command whose optional argument is the name of a repository.
 func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.Name) error, checks ...func() error) *cobra.Command {
 	cmd.Args = command.Takes("NAME")
 	cmd.ValidArgsFunction = c.Completes((*cluster.Cluster).CompleteRepositories)

@@ -103,7 +103,7 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.Name, spec *corev1al
 	return c.report(ctx, cl, r, what, "")
 }
 
-// report prints the outcome and waits as the flags say.
+// report prints the outcome, and waits if the flags require it.
 func (c *repoCommand) report(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, what, retry string) error {
 	fmt.Fprintln(c.Streams.Out, terminal.Line(cluster.RepositoryText(r)+" "+what))
 	if !c.Wait {
@@ -141,7 +141,7 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 		r           corev1alpha1.GenericPackageRepository
 		what, fetch string
 	)
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the manager may be writing its status
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the manager might be writing the status
 		if cl, r, err = c.find(ctx, n); err != nil {
 			return err
 		}
@@ -162,7 +162,8 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.report(ctx, cl, r, what, fetch)
 }
 
-// change changes the fields that the flags name. If none differs, it requests a fetch, which it returns.
+// change changes the fields that the flags name. If this changes no field, it requests a fetch,
+// which it returns.
 func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPackageRepository) (what, fetch string, err error) {
 	spec := r.RepositorySpec()
 	before := spec.DeepCopy()

@@ -99,7 +99,8 @@ func (c *repoGetCommand) list(ctx context.Context, cl *cluster.Cluster) error {
 	return nil
 }
 
-// published is a repository as it is printed, without what may be a credential; kubectl apply keeps a copy of the spec.
+// published returns a repository to print, without possible credentials: kubectl apply keeps a copy
+// of the spec.
 func published(r corev1alpha1.GenericPackageRepository) corev1alpha1.GenericPackageRepository {
 	out := command.Published(r)
 	cluster.ConcealSource(&out.RepositorySpec().Source)

@@ -43,7 +43,7 @@ func (f *repoSpecFlags) add(cmd *cobra.Command) {
 	f.prereleases.Add(cmd, "let tags with a prerelease take part")
 }
 
-// sources are the flags that name where a repository is.
+// sourceNames are the flags that name the source of a repository.
 var sourceNames = []string{"url", "http", "git", "file"}
 
 // check returns an error of usage.
@@ -73,7 +73,7 @@ func (f *repoSpecFlags) check() error {
 	return err
 }
 
-// apply changes a spec to what the flags say.
+// apply changes a spec according to the flags.
 func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRepositorySpec) error {
 	if err := f.source(ctx, &spec.Source); err != nil {
 		return err
@@ -87,7 +87,8 @@ func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRep
 	return cmp.Or(f.setSecrets(&spec.Source), f.setTags(&spec.Source))
 }
 
-// source replaces the source where a flag names one; its other fields stay where it is of the same kind.
+// source replaces the source if a flag names one. The other fields of the source stay if its kind
+// does.
 func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySource) error {
 	switch {
 	case f.given("url") || f.image != "":
@@ -96,7 +97,7 @@ func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySo
 		*s = corev1alpha1.RepositorySource{Image: image}
 	case f.given("http"):
 		file := cmp.Or(s.HTTP, &corev1alpha1.RepositoryHTTPSource{})
-		file.URL, file.SHA256 = f.http, "" // that of another file
+		file.URL, file.SHA256 = f.http, "" // they belong to the other file
 		*s = corev1alpha1.RepositorySource{HTTP: file}
 	case f.given("git"):
 		git := cmp.Or(s.Git, &corev1alpha1.RepositoryGitSource{})
@@ -155,7 +156,7 @@ func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
 	return nil
 }
 
-// readInline reads files and folders, by their paths below the arguments.
+// readInline reads files and folders, keyed by their paths below the arguments.
 func readInline(ctx context.Context, names []string) (map[string]string, error) {
 	files, total := map[string]string{}, 0
 	for _, root := range names {

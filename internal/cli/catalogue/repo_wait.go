@@ -21,11 +21,12 @@ import (
 const (
 	// repoTimeout is the default for one fetch.
 	repoTimeout = 2 * time.Minute
-	// fetchGrace is the grace period of a fetch that failed, which the manager repeats.
+	// fetchGrace is the grace period after a failed fetch, which the manager repeats.
 	fetchGrace = 10 * time.Second
 )
 
-// awaitRepository waits until a repository is fetched as its spec says, and after the retry where one was requested.
+// awaitRepository waits until a repository is fetched according to its spec, and after the retry if
+// one was requested.
 func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, retry string) error {
 	begin, name, see := time.Now(), cluster.RepositoryText(r), "\nSee: kubectl package repo get "+cluster.RepositoryFlags(r)
 	lines := progressLines{out: c.Streams.ErrOut, begin: begin}
@@ -81,7 +82,8 @@ func stalled(r corev1alpha1.GenericPackageRepository) bool {
 	return c != nil && c.Status == metav1.ConditionTrue
 }
 
-// repositoryState says how a repository stands: in words, why it fails, and whether it is done.
+// repositoryState returns the state of a repository in words, the reason of a failure, and whether
+// the fetch is done.
 func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (word, failure string, done bool) {
 	ready := conditionOf(r, corev1alpha1.ConditionReady)
 	switch {
@@ -99,7 +101,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 	return "fetching", "", false
 }
 
-// awaitGone waits until a repository does not exist.
+// awaitGone waits until a repository no longer exists.
 func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) error {
 	uid := r.GetUID()
 	lines := progressLines{out: c.Streams.ErrOut, begin: time.Now()}

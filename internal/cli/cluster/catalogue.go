@@ -19,26 +19,28 @@ import (
 
 const availablePage = 50 // AvailablePackages in one response, each of up to 512 KiB
 
-// Catalogue reads what repositories offer to the packages of one namespace, or of the cluster. It reads each package once.
+// Catalogue reads the offers of repositories to the packages of one namespace, or of the cluster.
+// It reads each package once.
 type Catalogue struct {
 	cluster   *Cluster
 	namespace string
 	read      map[string][2][]corev1alpha1.AvailablePackageSpec
 	hidden    map[string]bool
-	// all are the names of the packages of the whole catalogue, once it was read.
+	// all are the names of all packages of the catalogue, once it was read.
 	all []string
-	// whole is that of the cluster, which catalogues of several namespaces share.
+	// whole has the offers of the cluster's repositories, which catalogues of several namespaces
+	// share.
 	whole *whole
-	// Slim drops the fields of each object that are not needed; it may be nil.
+	// Slim drops unneeded fields of each object; it may be nil.
 	Slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)
 }
 
-// whole is all that the repositories of the cluster offer, by package; nil before it was read.
+// whole holds all offers of the cluster's repositories, by package; nil before they were read.
 type whole struct {
 	specs map[string][]corev1alpha1.AvailablePackageSpec
 }
 
-// Catalogue returns that of a namespace; of the ClusterPackages where namespace is empty.
+// Catalogue returns the catalogue of a namespace, or of ClusterPackages if namespace is empty.
 func (c *Cluster) Catalogue(namespace string) *Catalogue {
 	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}, whole: &whole{}}
 }
@@ -46,7 +48,7 @@ func (c *Cluster) Catalogue(namespace string) *Catalogue {
 // Beside shares the offers of the cluster's repositories with another catalogue, which has the same Slim: they are read once.
 func (c *Catalogue) Beside(other *Catalogue) { c.whole = other.whole }
 
-// All reads the whole catalogue once, and returns the names of its packages in order.
+// All reads the whole catalogue once, and returns the sorted names of its packages.
 func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 	if c.all != nil {
 		return c.all, nil
@@ -94,8 +96,8 @@ func (c *Catalogue) each(ctx context.Context, scope corev1alpha1.Scope) (map[str
 	return found, err
 }
 
-// Pending returns the repositories, such as PackageRepository/stable, that the packages see and that were never fetched, and the
-// kinds of those that may not be read.
+// Pending returns the repositories, such as PackageRepository/stable, that the packages see and
+// that were never fetched, and the kinds that the user may not read.
 func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err error) {
 	if err := c.readHidden(ctx); err != nil {
 		return nil, nil, err
@@ -124,8 +126,8 @@ func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err 
 	return pending, unread, nil
 }
 
-// Of returns the versions of a package, the lowest first, and what people see of it; none for a package that is not
-// offered.
+// Of returns the versions of a package, lowest first, and its display texts. It returns none if no
+// repository offers the package.
 func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *corev1alpha1.PackageDisplay, error) {
 	specs, known := c.read[name]
 	if !known {
@@ -144,11 +146,12 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 	return found, display(specs), nil
 }
 
-// furtherPart is the name of an object that is not the first of its package.
+// furtherPart matches the name of an object that is not the first of its package.
 var furtherPart = regexp.MustCompile(`\.part-[0-9]+$`)
 
-// Names returns the names of all packages that are offered, in order. These are read only where some repository is not for
-// the namespace, whose packages are left out.
+// Names returns the sorted names of all offered packages. It reads the packages themselves only if
+// some repository does not serve the namespace, because the packages of that repository are left
+// out.
 func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
 	if err := c.readHidden(ctx); err != nil {
 		return nil, err
@@ -176,7 +179,7 @@ func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// visible returns the names of packages of which the namespace sees some version.
+// visible returns the names of the packages with a version that the namespace sees.
 func (c *Catalogue) visible(ctx context.Context) ([]string, error) {
 	all, err := c.All(ctx)
 	if err != nil {
@@ -217,7 +220,7 @@ func display(specs [2][]corev1alpha1.AvailablePackageSpec) *corev1alpha1.Package
 	return nil
 }
 
-// parts reads the objects of one package, of which there are several for a large one.
+// parts reads the objects of one package. A large package has several.
 func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace, name string, slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)) ([]corev1alpha1.AvailablePackageSpec, error) {
 	var found []corev1alpha1.AvailablePackageSpec
 	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
@@ -241,7 +244,8 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 	}
 }
 
-// EachAvailable reads the objects of a namespace, or with "" of all, in pages of so many, until one is not used.
+// EachAvailable reads the objects of a namespace, or of all if it is empty, in pages of the given
+// size, until use returns false.
 func (c *Cluster) EachAvailable(ctx context.Context, scope corev1alpha1.Scope, namespace string, page int64, use func(corev1alpha1.GenericAvailablePackage) bool) error {
 	for next := ""; ; {
 		list := scope.NewAvailablePackageList()
@@ -259,7 +263,8 @@ func (c *Cluster) EachAvailable(ctx context.Context, scope corev1alpha1.Scope, n
 	}
 }
 
-// readHidden finds the cluster repositories that are not for the namespace. Where that may not be read, none is.
+// readHidden finds the cluster repositories that do not serve the namespace. It finds none if the
+// user may not read them.
 func (c *Catalogue) readHidden(ctx context.Context) error {
 	if c.hidden != nil {
 		return nil

@@ -35,9 +35,9 @@ const defaultHost = "http://localhost:8080"
 // Cluster is a connection to an API server.
 type Cluster struct {
 	client.WithWatch
-	// Namespace of the flags, or else of the context.
+	// Namespace of the flags, or the context's if no flag names one.
 	Namespace string
-	// NamespaceGiven means that a flag named the namespace: a bare name is then of a Package.
+	// NamespaceGiven means that a flag names the namespace. A bare name is then a Package's.
 	NamespaceGiven bool
 	// Host is the address of the API server.
 	Host string
@@ -45,7 +45,7 @@ type Cluster struct {
 	Config *rest.Config
 }
 
-// Connect sends nothing yet. Warnings of the API server go to warnings.
+// Connect sends no request yet. Warnings of the API server are written to warnings.
 func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cluster, error) {
 	loader := getter.ToRawKubeConfigLoader()
 	namespace, given, err := loader.Namespace()
@@ -69,7 +69,7 @@ func Connect(getter genericclioptions.RESTClientGetter, warnings io.Writer) (*Cl
 	return c, nil
 }
 
-// New makes a Cluster of a client that knows the kinds of this project.
+// New makes a Cluster from a client that knows the kinds of this project.
 func New(host, namespace string, build func(client.Options) (client.WithWatch, error)) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(corev1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
@@ -129,8 +129,8 @@ func (c *Cluster) AnyKind() (client.Client, error) {
 	return made, nil
 }
 
-// Explain adds the remedy to an error of the API server; doing is such as "cannot create package
-// shop/web".
+// Explain adds the remedy to an error of the API server. doing is a text such as "cannot create
+// package shop/web".
 func (c *Cluster) Explain(doing string, err error) error {
 	switch {
 	case err == nil:
@@ -186,13 +186,13 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Unserved reports whether a 404 is about the kinds of this project, not the object.
+// Unserved reports whether a 404 is about the kinds of this project rather than the object.
 func Unserved(err error) bool {
 	details := unserved(err)
 	return details != nil && details.Group == corev1alpha1.GroupName
 }
 
-// unserved returns the details of a 404 that is about a kind, not the object.
+// unserved returns the details of a 404 that is about a kind rather than the object.
 func unserved(err error) *metav1.StatusDetails {
 	details := notFound(err)
 	if details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {

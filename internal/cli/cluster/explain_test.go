@@ -69,7 +69,7 @@ func TestExplain(t *testing.T) {
 	if err := (&cluster.Cluster{}).Explain("cannot do it", nil); err != nil {
 		t.Errorf("no error became %v", err)
 	}
-	// An object that is missing is not a kind that is missing.
+	// A missing object does not mean that its kind is missing.
 	if cluster.Unserved(apierrors.NewNotFound(packages, "a")) {
 		t.Error("a package that does not exist counts as a kind that is not served")
 	}

@@ -16,9 +16,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// listing is a fake client, which cannot stream lists. Unlike an API server it
-// forgets what changes between a list and its watch, so tests that change
-// something once wait until a package is watched.
+// listing is a fake client that cannot stream lists. Unlike an API server, it misses changes
+// between a list and its watch. A test that changes an object only once waits until a package is
+// watched.
 type listing struct {
 	client.WithWatch
 	watched chan struct{}
@@ -35,7 +35,7 @@ func (l listing) Watch(ctx context.Context, list client.ObjectList, opts ...clie
 	return w, err
 }
 
-// watched returns when a package is watched.
+// watched returns once a package is watched.
 func watched(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	select {

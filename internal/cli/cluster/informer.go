@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Watched says what an informer watches.
+// Watched describes the objects that an informer watches.
 type Watched struct {
 	Example runtime.Object
 	List    client.ObjectList
-	// Options of every request; they may become others while the informer runs.
+	// Options of every request. They can change while the informer runs.
 	Options func() client.ListOptions
 	// Transform changes each object before it is stored; it may be nil.
 	Transform cache.TransformFunc
@@ -26,7 +26,8 @@ type Watched struct {
 	Handler cache.ResourceEventHandler
 }
 
-// Informer is one whose HasSynced reports whether the handler has got all objects of the first list, not only the store.
+// Informer is an informer whose HasSynced reports whether the handler, and not only the store, has
+// all objects of the first list.
 type Informer struct {
 	cache.SharedIndexInformer
 	handler cache.ResourceEventHandlerRegistration
@@ -35,8 +36,8 @@ type Informer struct {
 // HasSynced implements cache.SharedIndexInformer.
 func (i Informer) HasSynced() bool { return i.handler.HasSynced() }
 
-// empty is the watch that client-go returns, without an error, where connections end without an answer, as at a load balancer whose
-// servers do not run, or time out.
+// empty is the watch that client-go returns, without an error, if connections end without an answer
+// or time out, as at a load balancer without running servers.
 var (
 	empty         = reflect.TypeOf(watch.NewEmptyWatch())
 	errUnanswered = errors.New("the API server does not answer")
@@ -70,7 +71,7 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 	if w.Transform != nil {
 		_ = informer.SetTransform(w.Transform) // it has not started
 	}
-	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // Report has it, and says it in words
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // Report gets the error, and puts it into words
 	handler, _ := informer.AddEventHandler(w.Handler)                                               // it has not stopped
 	go informer.RunWithContext(ctx)
 	return Informer{informer, handler}

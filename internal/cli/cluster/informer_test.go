@@ -38,7 +38,7 @@ func TestInformerSyncsWithHandler(t *testing.T) {
 	wait(informer.HasSynced)
 }
 
-// unanswered is a cluster at which the connections of watches end without an answer.
+// unanswered is a cluster whose watch connections end without an answer.
 type unanswered struct{ client.WithWatch }
 
 // Watch implements client.WithWatch.
@@ -46,7 +46,8 @@ func (unanswered) Watch(context.Context, client.ObjectList, ...client.ListOption
 	return watch.NewEmptyWatch(), nil
 }
 
-// Connections that end without an answer are reported, though client-go returns no error of them.
+// Connections that end without an answer are reported, although client-go returns no error for
+// them.
 func TestInformerReportsUnansweredWatches(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, nil, pkg("a"))

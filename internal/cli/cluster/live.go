@@ -20,11 +20,11 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// listFrom is the number of objects from which on one list replaces GETs.
+// listFrom is the number of objects from which one list replaces the GETs.
 const listFrom = 4
 
-// Live reads the objects of a revision, without absent ones; unreadable has reasons by kind.
-// Secrets have their values.
+// Live reads the existing objects of a revision. unreadable has reasons by kind. Secrets have their
+// values.
 func (c *Cluster) Live(ctx context.Context, wanted []objectdiff.Object) (live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string, err error) {
 	if c.Config == nil {
 		return nil, nil, errors.New("the connection cannot read other kinds")
@@ -80,7 +80,7 @@ func readGroup(
 	}
 	for _, key := range keys {
 		u := listed[key.Name]
-		if u == nil { // it may have no label of the engine
+		if u == nil { // it might lack the engine's label
 			u = &unstructured.Unstructured{}
 			u.SetGroupVersionKind(kind)
 			err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: key.Name}, u)

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Objects without the engine's label are found too, however many are asked for: they may
-// be those of others that are in the way.
+// Objects without the engine's label are found too, however many are requested: they might belong
+// to others and be in the way.
 func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -36,7 +36,7 @@ func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 			case 0:
 				cm.Labels = nil // another owner's
 			case 1:
-				continue // not there
+				continue // it does not exist
 			}
 			build.WithObjects(cm)
 		}

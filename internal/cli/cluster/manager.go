@@ -16,11 +16,12 @@ import (
 
 var leaseKey = client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
 
-// slowAnswer is from what time on an answer to a single read is a reason why a manager comes to nothing.
+// slowAnswer is the duration of a single read that is reported as a reason for a stuck manager.
 const slowAnswer = 2 * time.Second
 
-// Delay says why a manager may have reported nothing, at the cost of one request: no Lease, one that is not renewed, or
-// an API server that refuses or is slow. It is empty where nothing is known.
+// Delay returns why a manager might have reported nothing, at the cost of one request: no Lease, a
+// Lease that is not renewed, or an API server that refuses or is slow. It is empty if no reason is
+// known.
 func (c *Cluster) Delay(ctx context.Context) string {
 	var lease coordinationv1.Lease
 	begin := time.Now()
@@ -41,8 +42,9 @@ func (c *Cluster) Delay(ctx context.Context) string {
 	return ""
 }
 
-// Silence returns for how long no manager has renewed its Lease, at the cost of one request. It is zero if one runs, or if the Lease
-// cannot be read: it may be in another namespace, or forbidden.
+// Silence returns how long no manager has renewed its Lease, at the cost of one request. It is zero
+// if a manager runs, or if the Lease cannot be read: it might be in another namespace, or
+// forbidden.
 func (c *Cluster) Silence(ctx context.Context, now time.Time) time.Duration {
 	var lease coordinationv1.Lease
 	if c.Get(ctx, leaseKey, &lease) != nil {
@@ -51,7 +53,7 @@ func (c *Cluster) Silence(ctx context.Context, now time.Time) time.Duration {
 	return silence(&lease, now)
 }
 
-// silence is zero for a Lease that is renewed. Clocks may differ by the duration of the Lease.
+// silence is zero for a Lease that is renewed. Clocks can differ by the duration of the Lease.
 func silence(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	if lease.Spec.RenewTime == nil || now.Sub(lease.Spec.RenewTime.Time) <= 2*limits.LeaseDuration {
 		return 0

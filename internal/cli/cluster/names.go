@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Name of a package, deployment or repository as an argument has it.
+// Name of a package, deployment or repository in an argument.
 type Name struct {
 	// Scope is empty if the argument has no kind.
 	Scope corev1alpha1.Scope
@@ -79,7 +79,7 @@ func (n Name) Scoped(arg string, cluster bool) (Name, error) {
 	return n, nil
 }
 
-// Target is the package of that name in one scope.
+// Target is the package of this name in one scope.
 func (c *Cluster) Target(scope corev1alpha1.Scope, name string) progress.Target {
 	t := progress.Target{Scope: scope, Name: name}
 	if scope == corev1alpha1.ScopeNamespaced {
@@ -101,8 +101,8 @@ type NotFoundError string
 // Error implements error.
 func (e NotFoundError) Error() string { return string(e) }
 
-// Find reads a package. Without a kind it is the Package or else the ClusterPackage of that name;
-// if both exist, it is the Package if a flag names its namespace.
+// Find reads a package. Without a kind, it is the Package or else the ClusterPackage of that name.
+// If both exist, it is the Package if a flag names its namespace.
 func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alpha1.GenericPackage, error) {
 	scopes := []corev1alpha1.Scope{n.Scope}
 	if n.Scope == "" {
@@ -119,7 +119,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 			found, targets = append(found, pkg), append(targets, t)
 		case apierrors.IsNotFound(err) && !Unserved(err):
 		case apierrors.IsForbidden(err) && len(scopes) > 1:
-			// a user who may read one kind only means that one
+			// A user who may read only one kind means that kind.
 			denied = c.Explain("cannot read "+t.String(), err)
 		default:
 			return t, nil, c.Explain("cannot read "+t.String(), err)
@@ -138,7 +138,8 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	return progress.Target{}, nil, NotFoundError(fmt.Sprintf("there is neither a package %s in namespace %s nor a clusterpackage of that name", n.Name, c.Namespace))
 }
 
-// Snapshot reads a package with its deployment and newest revision; nil if they may not be read.
+// Snapshot reads a package with its deployment and newest revision, which are nil if the user may
+// not read them.
 func (c *Cluster) Snapshot(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
 	snap := progress.Snapshot{Target: t, Package: pkg}
 	dep := t.Scope.NewObjectDeployment()

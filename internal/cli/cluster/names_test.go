@@ -88,7 +88,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// forbid refuses to read a kind.
+// forbid refuses reads of a kind.
 func forbid(kind string) *interceptor.Funcs {
 	return &interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 		if _, isCluster := obj.(*corev1alpha1.ClusterPackage); isCluster && kind == "ClusterPackage" {
@@ -117,7 +117,7 @@ func TestChangeCause(t *testing.T) {
 			t.Errorf("revision %d: %s", i+1, got)
 		}
 	}
-	// A rollback activates the set of the revision that it goes back to.
+	// A rollback activates the set of the revision that it returns to.
 	sets[5].GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] = "5"
 	if got := cluster.ChangeCause(sets[:5], sets[5]); got != "Rolled back from revision 5." {
 		t.Error(got)

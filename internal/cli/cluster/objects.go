@@ -17,15 +17,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ObjectName is an object as an argument has it.
+// ObjectName is an object in an argument.
 type ObjectName struct {
-	// Namespace is empty for an object of the namespace of the command, or of the cluster.
+	// Namespace is empty for an object in the command's namespace, or a cluster-scoped one.
 	Namespace string
-	// Kind is a kind or resource, or a short name of one, as kubectl takes it.
+	// Kind is a kind, a resource or its short name, as in kubectl.
 	Kind, Name string
 }
 
-// ParseObjects parses KIND/NAME and NAMESPACE/KIND/NAME, or KIND NAME..., without those that are there twice.
+// ParseObjects parses KIND/NAME and NAMESPACE/KIND/NAME, or KIND NAME..., without duplicates.
 func ParseObjects(args []string) ([]ObjectName, error) {
 	var all []ObjectName
 	seen := map[ObjectName]bool{}
@@ -63,8 +63,8 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 	return all, nil
 }
 
-// ReadNamed reads objects of namespaces or of the cluster. An object that two names select is returned
-// once. The client is one for all kinds.
+// ReadNamed reads objects of namespaces or of the cluster. It returns an object once even if two
+// names select it. all is a client for all kinds.
 func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []ObjectName) ([]*unstructured.Unstructured, error) {
 	mapper, err := c.shortcuts(all)
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 	return found, nil
 }
 
-// shortcuts finds kinds by short names, too.
+// shortcuts also finds kinds by their short names.
 func (c *Cluster) shortcuts(all client.Client) (meta.RESTMapper, error) {
 	disco, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {
@@ -115,8 +115,8 @@ func (c *Cluster) shortcuts(all client.Client) (meta.RESTMapper, error) {
 	return restmapper.NewShortcutExpander(all.RESTMapper(), disco, nil), nil
 }
 
-// mappingOf finds a kind by its name, that of its resource, or a short one; with its group and
-// version where these are given.
+// mappingOf finds a kind by its name, its resource or a short name, with its group and version if
+// these are given.
 func mappingOf(mapper meta.RESTMapper, name string) (*meta.RESTMapping, error) {
 	full, part := schema.ParseResourceArg(strings.ToLower(name))
 	gvk := schema.GroupVersionKind{}

@@ -22,12 +22,12 @@ import (
 
 const pollInterval = 200 * time.Millisecond
 
-// Await polls an object until done, or until ctx ends, and then returns its cause.
+// Await polls an object until done returns true, or until ctx ends, and then returns its cause.
 func (c *Cluster) Await(ctx context.Context, doing string, obj client.Object, done func() (bool, error)) error {
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
 			if end, ok := ctx.Deadline(); ok && time.Until(end) < 2*pollInterval && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown {
-				<-ctx.Done() // the client does not begin a request that cannot end in time
+				<-ctx.Done() // the client does not start a request that cannot end in time
 				return false, ctx.Err()
 			}
 			return false, c.Explain(doing, err)
@@ -46,7 +46,7 @@ type Observer struct {
 	target  progress.Target
 	uid     types.UID
 	changed chan struct{}
-	// sets is nil for a package whose name cannot be the value of a label.
+	// sets is nil for a package whose name is not a valid label value.
 	packages, sets cache.SharedIndexInformer
 	// slices that were read. A slice never changes.
 	slices map[string][]corev1alpha1.ObjectSetObject
@@ -57,8 +57,8 @@ type Observer struct {
 	hidden bool
 }
 
-// Observe watches the package of a target and UID, and its revisions where that is allowed, until
-// ctx ends.
+// Observe watches the package of a target and UID, and its revisions if the user may read them,
+// until ctx ends.
 func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID) *Observer {
 	o := &Observer{cluster: c, target: t, uid: uid, changed: make(chan struct{}, 1), slices: map[string][]corev1alpha1.ObjectSetObject{}}
 	one := client.ListOptions{Namespace: t.Namespace, FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, t.Name)}
@@ -70,7 +70,7 @@ func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID)
 	return o
 }
 
-// Changed is sent to after one or more changes.
+// Changed receives a value after one or more changes.
 func (o *Observer) Changed() <-chan struct{} { return o.changed }
 
 // inform passes the result of every request to report.
@@ -96,7 +96,7 @@ func (o *Observer) notify() {
 	}
 }
 
-// setLost records whether the API server answers; the informer retries.
+// setLost records whether the API server answers. The informer retries.
 func (o *Observer) setLost(err error) {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		err = nil
@@ -121,7 +121,7 @@ func (o *Observer) setHidden(err error) {
 	}
 }
 
-// Complete reports whether the revisions were read, or cannot be.
+// Complete reports whether the revisions were read, or cannot be read.
 func (o *Observer) Complete() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,7 +157,7 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 	return snap, true, nil
 }
 
-// Sets returns the revisions as they were observed, in no order. They are not to be changed.
+// Sets returns the observed revisions, in no order. The caller must not change them.
 func (o *Observer) Sets() (sets []corev1alpha1.GenericObjectSet) {
 	if o.sets == nil {
 		return nil

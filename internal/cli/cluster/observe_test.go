@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// until looks again after every change, until what it sees is as wanted.
+// until checks after every change until the snapshot is as wanted.
 func until(t *testing.T, o *cluster.Observer, wanted func(progress.Snapshot) bool) progress.Snapshot {
 	t.Helper()
 	ctx := testContext(t)
@@ -72,7 +72,7 @@ func TestObserve(t *testing.T) {
 	until(t, o, func(s progress.Snapshot) bool { return s.Package == nil })
 }
 
-// A package that was deleted and made again is not the one that is followed.
+// A package that was deleted and created again is not followed.
 func TestObserveOtherUID(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, nil, pkg("a"))
@@ -102,7 +102,7 @@ func TestObserveForbidden(t *testing.T) {
 	}}, pkg("a"))
 	ctx := testContext(t)
 	o := c.Observe(ctx, c.Target(corev1alpha1.ScopeNamespaced, "a"), "p-1")
-	for { // revisions may be refused before packages are, which hides them alone
+	for { // refusals of revisions might come before refusals of packages, and hide only the revisions
 		select {
 		case <-o.Changed():
 		case <-ctx.Done():

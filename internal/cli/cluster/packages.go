@@ -11,9 +11,9 @@ import (
 
 const packagePage = 500 // Packages in one response: statuses of a few KiB each
 
-// Packages reads the ClusterPackages and the Packages of all namespaces; those of the one
-// namespace where others may not be read, and no ClusterPackages where these may not be.
-// hidden names the parts left out.
+// Packages reads the ClusterPackages and the Packages of all namespaces. If the user may not read
+// other namespaces, it reads only the current one, and it skips ClusterPackages that the user may
+// not read. hidden names the parts left out.
 func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPackage, hidden []string, err error) {
 	everyone, err := c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, "")
 	if apierrors.IsForbidden(err) && c.Namespace != "" {
@@ -30,7 +30,8 @@ func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPac
 	return append(everyone, ofCluster...), hidden, c.Explain("cannot read the clusterpackages", err)
 }
 
-// PackagesOf reads the Packages of a namespace, of all where it is empty, or the ClusterPackages, in pages.
+// PackagesOf reads the Packages of a namespace, or of all if it is empty, or the ClusterPackages,
+// in pages.
 func (c *Cluster) PackagesOf(ctx context.Context, scope corev1alpha1.Scope, namespace string) ([]corev1alpha1.GenericPackage, error) {
 	var found []corev1alpha1.GenericPackage
 	for next := ""; ; {

@@ -18,15 +18,15 @@ import (
 
 // Remote is the cluster that a targetRef leads to.
 type Remote struct {
-	// Cluster has Host, Config and AnyKind, as the user of the kubeconfig.
+	// Cluster has Host, Config and AnyKind, for the user of the kubeconfig.
 	*Cluster
-	// ID and Home are the UIDs of the namespaces kube-system there and here.
+	// ID and Home are the UIDs of the namespace kube-system there and here.
 	ID, Home types.UID
 }
 
 // Remote connects to the cluster of a targetRef of a package in a namespace, which is empty for a
-// ClusterPackage; nil for nil. The Secret is read with the rights of the caller. Errors quote
-// nothing of the kubeconfig but the address of its server.
+// ClusterPackage. It returns nil for nil. The Secret is read with the rights of the caller. Errors
+// quote only the server's address from the kubeconfig.
 func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha1.TargetReference) (*Remote, error) {
 	if ref == nil {
 		return nil, nil
@@ -57,7 +57,7 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	return &Remote{Cluster: &Cluster{Host: config.Host, Config: config}, ID: id, Home: home.UID}, nil
 }
 
-// At returns the cluster that the objects of a package are in: that of its targetRef, or c where it has none.
+// At returns the cluster that holds the objects of a package: its targetRef's, or c if it has none.
 func (c *Cluster) At(ctx context.Context, namespace string, ref *corev1alpha1.TargetReference) (*Cluster, error) {
 	remote, err := c.Remote(ctx, namespace, ref)
 	if err != nil || remote == nil {

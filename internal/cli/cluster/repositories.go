@@ -59,7 +59,8 @@ func RepositoryFlags(r corev1alpha1.GenericPackageRepository) string {
 	return text
 }
 
-// FindRepository reads a repository: without a kind, the PackageRepository or else the ClusterPackageRepository of that name.
+// FindRepository reads a repository. Without a kind, it is the PackageRepository or else the
+// ClusterPackageRepository of that name.
 func (c *Cluster) FindRepository(ctx context.Context, n Name) (corev1alpha1.GenericPackageRepository, error) {
 	scopes := []corev1alpha1.Scope{n.Scope}
 	if n.Scope == "" {
@@ -98,7 +99,8 @@ func (c *Cluster) CompleteRepositories(ctx context.Context, begin string) (names
 	return names
 }
 
-// RepositorySource names a source in one word and its address, without what may be a credential.
+// RepositorySource returns the kind of a source in one word and its address, without possible
+// credentials.
 func RepositorySource(s *corev1alpha1.RepositorySource) (kind, address string) {
 	switch {
 	case s.Image != nil:
@@ -117,10 +119,11 @@ func RepositorySource(s *corev1alpha1.RepositorySource) (kind, address string) {
 	return "", ""
 }
 
-// shownURL is an address without queries and users, which may be credentials. Of SSH the name of a user is none.
+// shownURL returns an address without queries and users, which might be credentials. A user name of
+// SSH is not a credential.
 func shownURL(address string) string {
 	u, err := url.Parse(address)
-	shown := outbound.Conceal(address) // such as user@host:path, or what no client takes
+	shown := outbound.Conceal(address) // such as user@host:path, or an address that no client accepts
 	if err == nil {
 		u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
 		if u.Scheme != "ssh" {
@@ -134,7 +137,8 @@ func shownURL(address string) string {
 	return shown
 }
 
-// ConcealSource takes out of a source what may be a credential. The query of a URL may be a signature.
+// ConcealSource removes possible credentials from a source. The query of a URL might be a
+// signature.
 func ConcealSource(s *corev1alpha1.RepositorySource) {
 	conceal := func(address *string) {
 		shown := shownURL(*address)
@@ -151,7 +155,8 @@ func ConcealSource(s *corev1alpha1.RepositorySource) {
 	}
 }
 
-// RepositoryState is the state of a repository in a word, and whether it works; Unknown is that it is on the way.
+// RepositoryState returns the state of a repository in a word, and whether it works. Unknown means
+// that a fetch is under way.
 func RepositoryState(r corev1alpha1.GenericPackageRepository) (word string, works metav1.ConditionStatus) {
 	ready := meta.FindStatusCondition(*r.StatusConditions(), corev1alpha1.ConditionReady)
 	switch {

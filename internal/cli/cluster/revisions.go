@@ -55,8 +55,9 @@ func (r *Rollout) rejected(set corev1alpha1.GenericObjectSet) bool {
 	})
 }
 
-// ChangeCause is what made a revision, by those before it, the oldest first. The annotation says what changed when its set was
-// made, which may have been for an earlier revision.
+// ChangeCause returns the cause of a revision, given the revisions before it, oldest first. The
+// annotation describes the change that created the set, which might have been for an earlier
+// revision.
 func ChangeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
 	if from := set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]; from != "" {
 		return fmt.Sprintf("Rolled back from revision %s.", from)
@@ -70,7 +71,8 @@ func ChangeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.Generi
 	return set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation]
 }
 
-// ComparableObjects are the objects of a revision. One with sensitive values is not compared.
+// ComparableObjects returns the objects of a revision. A revision with sensitive values is not
+// compared.
 func (c *Cluster) ComparableObjects(ctx context.Context, set corev1alpha1.GenericObjectSet) ([]objectdiff.Object, error) {
 	all, sealed, err := c.Objects(ctx, set)
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 // Rollout is a package or deployment with its revisions.
 type Rollout struct {
 	Target progress.Target
-	// Package is nil for a deployment that was named itself.
+	// Package is nil if the argument names a deployment.
 	Package    corev1alpha1.GenericPackage
 	Deployment corev1alpha1.GenericObjectDeployment
-	// Sets are the revisions, the oldest first.
+	// Sets are the revisions, oldest first.
 	Sets []corev1alpha1.GenericObjectSet
 }
 
@@ -98,9 +98,9 @@ func (r *Rollout) Revision(number int64) (corev1alpha1.GenericObjectSet, error) 
 	return nil, fmt.Errorf("revision not found: %s has no revision %d; it has: %s", r, number, cmp.Or(strings.Join(numbers, ", "), "none"))
 }
 
-// Current is the revision in charge, or else the newest one; nil where there is none.
+// Current returns the revision in charge, or else the newest one; nil if there is none.
 func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
-	// By the sets: the status of the deployment is behind them, right after a change.
+	// The sets decide, because the status of the deployment lags behind them right after a change.
 	for _, set := range slices.Backward(r.Sets) {
 		if !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived {
 			return set
@@ -112,8 +112,8 @@ func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
 	return r.Sets[len(r.Sets)-1]
 }
 
-// Objects returns the objects of a revision, without those in Secrets; sealed reports whether
-// there are such.
+// Objects returns the objects of a revision, without those in Secrets. sealed reports whether there
+// are any.
 func (c *Cluster) Objects(ctx context.Context, set corev1alpha1.GenericObjectSet) (all []objectdiff.Object, sealed bool, err error) {
 	all, err = ReadObjects(ctx, c, set)
 	return all, slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 }),

@@ -7,7 +7,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 )
 
-// The revision in charge is known by the sets: right after a change, the status of the deployment names the one before.
+// The sets show the revision in charge. Right after a change, the status of the deployment still
+// names the previous one.
 func TestCurrentRevision(t *testing.T) {
 	t.Parallel()
 	set := func(name string, revision int64, state corev1alpha1.ObjectSetLifecycleState, waits bool) corev1alpha1.GenericObjectSet {

@@ -21,7 +21,7 @@ func PackageName(args []string) (cluster.Name, error) {
 	return n, err
 }
 
-// Positive checks numbers of revisions; 0 is one that is not given.
+// Positive checks numbers of revisions. 0 means that the flag is not given.
 func Positive(flag string, n *int64) func() error {
 	return func() error {
 		if *n < 0 {
@@ -31,7 +31,7 @@ func Positive(flag string, n *int64) func() error {
 	}
 }
 
-// ExitCode is an error that is no message, but the exit code of the program.
+// ExitCode is an error without a message. It is the exit code of the program.
 type ExitCode int
 
 // Error implements error.
@@ -49,7 +49,7 @@ func Exit(err error, errOut io.Writer) int {
 	return 1
 }
 
-// UsageError is an error of the arguments, which names the help of the command.
+// UsageError is an error of the arguments that points to the help of the command.
 func UsageError(cmd *cobra.Command, err error) error {
 	end := "."
 	if strings.HasSuffix(err.Error(), "?") {
@@ -58,8 +58,8 @@ func UsageError(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("arguments invalid: %w%s See: %s --help", err, end, cmd.CommandPath())
 }
 
-// Groups has commands that only have commands below them refuse other words, and name the command that is meant. Flags that stand
-// next to such a word are unknown there, so they are ignored.
+// Groups makes commands that only have subcommands refuse other words and suggest the intended
+// command. Flags after such a word are unknown there, so they are ignored.
 func Groups(root *cobra.Command) {
 	for _, cmd := range append(root.Commands(), root) {
 		if !cmd.HasSubCommands() {

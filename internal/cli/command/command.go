@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Dialer connects to a cluster; cluster.Connect except in tests.
+// Dialer connects to a cluster. It is cluster.Connect except in tests.
 type Dialer func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error)
 
 // Command is shared by all commands about a cluster.
@@ -51,7 +51,7 @@ func (c *Command) Connects(cmd *cobra.Command) {
 		"kubeconfig": "the kubeconfig `file`, instead of KUBECONFIG's",
 	}
 	own.VisitAll(func(f *pflag.Flag) {
-		// kubectl options explains the hidden ones.
+		// The command "kubectl options" explains the hidden ones.
 		f.Usage, f.Hidden = usage[f.Name], usage[f.Name] == ""
 	})
 	cmd.Flags().AddFlagSet(own)
@@ -60,7 +60,7 @@ func (c *Command) Connects(cmd *cobra.Command) {
 	}
 }
 
-// OnSource completes a command about a folder or an image; checks are of its flags.
+// OnSource completes a command about a folder or an image. checks validate its flags.
 func OnSource(cmd *cobra.Command, run func(ctx context.Context, source string) error, checks ...func() error) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for _, check := range checks {
@@ -135,7 +135,8 @@ func (c *Command) Rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster
 	return cl, r, err
 }
 
-// WarnOfSilence warns on stderr if no manager runs, at the cost of one request. Programs, which read -o, are spared it.
+// WarnOfSilence warns on stderr if no manager runs, at the cost of one request. With -o, which
+// programs read, it does nothing.
 func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
 	if c.Output.Wanted() {
 		return
@@ -146,7 +147,7 @@ func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
 	}
 }
 
-// CompleteSource completes a folder or a name, and then names up to a number of arguments.
+// CompleteSource completes a folder or a name for up to most arguments.
 func (c *Command) CompleteSource(most int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -173,7 +174,7 @@ func (c *Command) CompleteAvailable(cmd *cobra.Command, args []string, begin str
 	})(cmd, args, begin)
 }
 
-// Completes completes the first argument by names of a cluster that begin like it.
+// Completes completes the first argument with names from a cluster that have its prefix.
 func (c *Command) Completes(names func(cl *cluster.Cluster, ctx context.Context, begin string) []string) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
@@ -192,13 +193,13 @@ var (
 	errNotInteractive = errors.New("nothing was changed: confirm it by --yes")
 )
 
-// Interactive reports whether the user can be asked.
+// Interactive reports whether the program can ask the user.
 func Interactive(streams genericiooptions.IOStreams) bool {
 	in, ok := streams.In.(*os.File)
 	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)
 }
 
-// Confirm prompts on a terminal; elsewhere its error names the flag to set.
+// Confirm prompts on a terminal. Otherwise its error names the flag to set.
 func Confirm(streams genericiooptions.IOStreams, question string) error {
 	if !Interactive(streams) {
 		return errNotInteractive
@@ -219,5 +220,5 @@ func readAnswer(in io.Reader) error {
 	return errNotConfirmed
 }
 
-// FieldManager is the name under which this program writes.
+// FieldManager is the name that this program writes under.
 const FieldManager = "kubectl-package"

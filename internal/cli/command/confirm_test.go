@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/test/clustertest"
 )
 
-// Only an explicit yes confirms, and without a terminal nothing is asked.
+// Only an explicit yes confirms. Without a terminal there is no question.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]error{

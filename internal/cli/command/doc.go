@@ -1,5 +1,6 @@
-// Package command is what all commands share: streams, the connection to a cluster and kubectl's flags, checks of
-// arguments, tables, questions, and the wait for a package.
+// Package command is shared by all commands: streams, the connection to a cluster and kubectl's
+// flags, checks of arguments, tables, questions, and the wait for a package.
 //
-// It knows no command. A command embeds Command, and completes a cobra.Command by About, Connects, AddWait and the rest.
+// It does not know any command. A command embeds Command, and completes a cobra.Command with About,
+// Connects, AddWait and the other methods.
 package command

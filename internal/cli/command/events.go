@@ -17,11 +17,11 @@ import (
 
 // Types of events.
 const (
-	// EventMessage is a line that people are told: what was created, changed or done.
+	// EventMessage is a line for people: something was created, changed or done.
 	EventMessage = "message"
-	// EventTransition is a change of the package that is waited for.
+	// EventTransition is a change of the awaited package.
 	EventTransition = "transition"
-	// EventEnd is the last one.
+	// EventEnd is the last event.
 	EventEnd = "end"
 )
 
@@ -29,19 +29,20 @@ const (
 type Event struct {
 	Time time.Time `json:"time"`
 	Type string    `json:"type"`
-	// Kind, Namespace and Name of the package of a transition, its Summary and its Revision.
+	// Kind, Namespace and Name of the package in a transition, its Summary and its Revision.
 	Kind      string           `json:"kind,omitempty"`
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name,omitempty"`
 	Summary   progress.Summary `json:"summary,omitempty"`
 	Revision  int64            `json:"revision,omitempty"`
 	Text      string           `json:"text,omitempty"`
-	// Succeeded is of an end, and Error why not.
+	// Succeeded is set for the end, and Error explains a failure.
 	Succeeded *bool  `json:"succeeded,omitempty"`
 	Error     string `json:"error,omitempty"`
 }
 
-// events is the standard output of a command with -o json: what is written to it for people becomes messages, a line each.
+// events replaces the standard output of a command with -o json. Each line of text for people
+// becomes a message.
 type events struct {
 	mu      sync.Mutex
 	out     io.Writer
@@ -76,7 +77,7 @@ func (e *events) put(event Event) error {
 	return err
 }
 
-// end writes what is left, and how the command ended.
+// end writes the remaining text and the outcome of the command.
 func (e *events) end(failure error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -92,7 +93,7 @@ func (e *events) end(failure error) error {
 	return e.put(last)
 }
 
-// transition writes a change of the package that is waited for, in the words that people read.
+// transition writes a change of the awaited package, in the words that people read.
 func (e *events) transition(s progress.State, text string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

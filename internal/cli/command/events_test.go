@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/golden"
 )
 
-// With -o json standard output has JSON alone, a line for each message and transition, and an end that says how.
+// With -o json, standard output has only JSON: a line for each message and transition, and an end
+// with the outcome.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}

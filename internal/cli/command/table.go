@@ -12,14 +12,15 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// PrintTable prints rows, of which the first is the head.
+// PrintTable prints rows. The first is the head.
 func PrintTable(w io.Writer, rows [][]string) {
 	for _, line := range terminal.Table(rows) {
 		fmt.Fprintln(w, line)
 	}
 }
 
-// Published is an object as programs get it: with its kind, and without what servers keep about fields.
+// Published is an object as programs get it: with its kind, and without managed fields and the
+// like.
 func Published[T interface {
 	runtime.Object
 	metav1.Object
@@ -59,8 +60,8 @@ func ListNamespace(cl *cluster.Cluster, everywhere bool) string {
 	return cl.Namespace
 }
 
-// ClusterWide stands in columns of namespaces for cluster-scoped objects.
+// ClusterWide fills columns of namespaces for cluster-scoped objects.
 const ClusterWide = "(cluster)"
 
-// MostNamed is the number of objects that one line names.
+// MostNamed is the maximum number of objects that one line names.
 const MostNamed = 10

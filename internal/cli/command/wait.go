@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrTimeout is the cause of the end of a wait.
+	// ErrTimeout is the cause if a wait takes too long.
 	ErrTimeout     = errors.New("timeout")
 	errInterrupted = errors.New("interrupted")
 )
@@ -28,23 +28,23 @@ const (
 	RefineInterval = 3 * time.Second
 )
 
-// Waiter follows a package until it is in the state that a command waits for.
+// Waiter follows a package until it reaches the state that a command waits for.
 type Waiter struct {
 	Streams genericiooptions.IOStreams
 	Cluster *cluster.Cluster
 	Target  progress.Target
 	Uid     types.UID
-	// Failing begins an error, as in "is not available".
+	// Failing starts an error, as in "is not available".
 	Failing string
 	Before  progress.State
 	Assess  func(progress.State, time.Time) progress.Outcome
 	Timeout time.Duration
-	// refine, which may be nil, adds to a Snapshot the state that is not watched.
+	// Refine adds the unwatched part of the state to a Snapshot. It may be nil.
 	Refine func(context.Context, progress.Snapshot) progress.Snapshot
 }
 
-// Run follows the package until it is done, the timeout, or an interrupt. Everything but success
-// is an error.
+// Run follows the package until it is done, a timeout, or an interrupt. Any outcome but success is
+// an error.
 func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error) {
 	begin := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
@@ -96,7 +96,8 @@ func (w *Waiter) Run(ctx context.Context) (progress.State, time.Duration, error)
 	return state, elapsed, w.failure(state, outcome, elapsed, delay, err)
 }
 
-// failure is the error of a wait; nil after a success. delay is why the manager may have reported nothing.
+// failure is the error of a wait; nil after a success. delay explains why the manager might have
+// reported nothing.
 func (w *Waiter) failure(s progress.State, v progress.Outcome, elapsed time.Duration, delay string, err error) error {
 	failing := w.Target.String() + " " + w.Failing
 	see := "\nSee: kubectl package status " + w.Target.Flags()
@@ -135,7 +136,7 @@ func newView(streams genericiooptions.IOStreams, before progress.State) *view {
 func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Duration) {
 	shown := s
 	if outcome.Failed || outcome.Again > 0 {
-		shown.PullError, shown.Invalid, shown.Stalled = "", "", "" // the error of the command has them
+		shown.PullError, shown.Invalid, shown.Stalled = "", "", "" // the error of the command includes them
 	}
 	for _, line := range progress.Lines(v.last, shown) {
 		if out, is := v.out.(*events); is {
@@ -147,7 +148,8 @@ func (v *view) show(s progress.State, outcome progress.Outcome, elapsed time.Dur
 	v.last = progress.Remember(v.last, shown)
 }
 
-// Await polls an object until done, and says what did not happen in time, such as "is not rolled out", with its cause.
+// Await polls an object until done returns true. Its error has failing, such as "is not rolled
+// out", and the cause.
 func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Object, name, failing string, cause func() string, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, ErrTimeout)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// BareName reports whether an argument may name a package as well as a folder.
+// BareName reports whether an argument can name a package as well as a folder.
 func BareName(arg string) bool { return len(validation.IsDNS1123Label(arg)) == 0 }
 
 // HasManifest reports whether a folder holds a package.
@@ -23,7 +23,7 @@ func HasManifest(folder string) bool {
 	return false
 }
 
-// BaseName is the last part of an image's path as a Kubernetes name.
+// BaseName returns the last part of an image's path as a Kubernetes name.
 func BaseName(ref name.Reference) string {
 	path := ref.Context().RepositoryStr()
 	return strings.ReplaceAll(path[strings.LastIndex(path, "/")+1:], "_", "-")
@@ -33,7 +33,7 @@ func isURL(arg string) bool {
 	return strings.HasPrefix(arg, "https://") || strings.HasPrefix(arg, "http://")
 }
 
-// ImageReference parses an image, called noun in errors.
+// ImageReference parses the reference of an image. Errors call it noun.
 func ImageReference(noun, text string) (name.Reference, error) {
 	ref, err := name.ParseReference(text)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A bare name is an image of Docker Hub, and more often a folder in another place.
+// A bare name means an image of Docker Hub, but more often a folder in another place.
 func TestBareName(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/config"
 )
 
-// PrintExample prints values that fit a schema, and says on standard error what of them does not, such as values that rules
-// demand.
+// PrintExample prints values that fit a schema. It lists on standard error the values that do not
+// fit, for example because of rules.
 func PrintExample(ctx context.Context, streams genericiooptions.IOStreams, schema *apiextensionsv1.JSONSchemaProps) error {
 	example := describe.Example(schema)
 	if _, err := io.WriteString(streams.Out, example); err != nil {

@@ -107,11 +107,11 @@ func (f Finding) place() string {
 	return text
 }
 
-// Problems is a number of problems in words.
+// Problems returns a number of problems in words.
 func Problems(n int) string { return terminal.Count(n, "problem") }
 
-// Reported prints the violations in err, and returns an error with their number for the %s of
-// format.
+// Reported prints the violations in err, and returns an error with their number in place of the %s
+// in format.
 func Reported(streams genericiooptions.IOStreams, err error, format string) error {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) {

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Input is a file of objects; messages use its name.
+// Input is a file of objects. Messages use its name.
 type Input struct {
 	Name string
 	Data []byte
@@ -33,7 +33,7 @@ type Inputs struct {
 	bytes int
 }
 
-// NewInputs returns a reader of objects, of which - is stdin.
+// NewInputs returns a reader of objects. The name - means stdin.
 func NewInputs(stdin io.Reader) *Inputs { return &Inputs{stdin: stdin} }
 
 // All reads files, folders, patterns and URLs, in their order.
@@ -46,7 +46,7 @@ func (in *Inputs) All(ctx context.Context, names []string) ([]Input, error) {
 	return in.Out, nil
 }
 
-// One reads one of these.
+// One reads one of them.
 func (in *Inputs) One(ctx context.Context, name string) error {
 	if name == "-" {
 		return in.read("standard input", in.stdin)
@@ -127,7 +127,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	if err != nil {
 		return errors.New("an input begins as a URL and is none: correct the address")
 	}
-	// Queries and passwords may be credentials.
+	// Queries and passwords might be credentials.
 	plain := *request.URL
 	plain.RawQuery = ""
 	shown := plain.Redacted()

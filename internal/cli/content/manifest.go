@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// ManifestOf returns the manifest of a component; nil where it cannot be read, as the manager says then.
+// ManifestOf returns the manifest of a component; nil if it cannot be read, because the manager
+// reports that error.
 func ManifestOf(files loader.Files, component string) *manifest.Result {
 	parts := loader.Parts(files)
 	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })

@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// RegistryFlags say how registries are connected to.
+// RegistryFlags set the connections to registries.
 type RegistryFlags struct {
 	insecure []string
 	all      bool
@@ -42,7 +42,7 @@ func (r *RegistryFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&r.proxies, "registry-proxy", nil, "`HOST[:PORT]=URL`: proxy of one registry, or direct for none, instead of that of the environment; repeatable")
 }
 
-// options are those of all registries.
+// options returns the options for all registries.
 func (r *RegistryFlags) options() (o registry.Options, err error) {
 	o.CABundle = r.caFile
 	if o.Authorities, err = registry.ParseAuthorities(r.cas); err != nil {
@@ -54,7 +54,7 @@ func (r *RegistryFlags) options() (o registry.Options, err error) {
 	return o, nil
 }
 
-// Puller reads a folder of images; the default is that of packages.
+// Puller reads a folder of images. The default is the folder of packages.
 func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller, error) {
 	opts, err := r.options()
 	if err != nil {
@@ -71,7 +71,7 @@ func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller,
 	return registry.NewPuller(opts)
 }
 
-// trusts reports whether a registry may be reached by plain HTTP without being named.
+// trusts reports whether a registry can be reached by plain HTTP without a flag.
 func (r *RegistryFlags) trusts(reg string) bool {
 	if own, err := registry.ParseAuthorities(r.cas); err != nil || own.Has(reg) {
 		return false
@@ -103,8 +103,8 @@ func (r *RegistryFlags) pullAs(ctx context.Context, folder, ref string, access r
 	return image, Advise(err)
 }
 
-// PullManifests reads plain manifests of an image by digest, with the images that the lock of a bundle has: in the repository of the
-// reference as it is written.
+// PullManifests reads plain manifests of an image by digest, along with the images in the lock of a
+// bundle, which are in the repository of the reference as it is written.
 func (r *RegistryFlags) PullManifests(ctx context.Context, ref, written string, keys authn.Keychain) (*registry.Image, error) {
 	puller, err := r.Puller("", ref)
 	if err != nil {
@@ -129,7 +129,7 @@ func (r *RegistryFlags) Resolve(ctx context.Context, ref string) (string, error)
 	return digest, Advise(err)
 }
 
-// Advise adds the flag that helps.
+// Advise adds the flag that helps to an error.
 func Advise(err error) error {
 	var failure *registry.PullError
 	if errors.As(err, &failure) && failure.Reason == registry.ReasonInsecure {
@@ -138,7 +138,7 @@ func Advise(err error) error {
 	return err
 }
 
-// hosts are the registries that may be insecure, as references name them.
+// hosts are the registries that can be insecure, as references name them.
 func (r *RegistryFlags) hosts() (map[string]bool, error) {
 	hosts := map[string]bool{}
 	for _, host := range r.insecure {
@@ -188,7 +188,8 @@ func (r *RegistryFlags) Push(ctx context.Context, image v1.Image, tags []name.Ta
 	return nil
 }
 
-// Remote parses a reference, and returns how its registry is reached with the user's credentials.
+// Remote parses a reference, and returns the options to reach its registry with the user's
+// credentials.
 func (r *RegistryFlags) Remote(ctx context.Context, ref string) (name.Reference, []remote.Option, error) {
 	parsed, err := r.reference(ref)
 	if err != nil {
@@ -208,12 +209,13 @@ func (r *RegistryFlags) remote(ctx context.Context, reg name.Registry) ([]remote
 	}, nil
 }
 
-// PackageFiles reads the files of a package; none where the image is none.
+// PackageFiles reads the files of a package. It returns none if the image is not a package.
 func (r *RegistryFlags) PackageFiles(ctx context.Context, ref string) (loader.Files, error) {
 	return r.Pull(ctx, ref)
 }
 
-// RepositoryFiles reads the files of a repository of packages; none where the image is none.
+// RepositoryFiles reads the files of a repository of packages. It returns none if the image is not
+// a repository.
 func (r *RegistryFlags) RepositoryFiles(ctx context.Context, ref string) (loader.Files, error) {
 	image, err := r.PullFrom(ctx, repository.Folder, ref, nil)
 	if err != nil {
@@ -222,7 +224,7 @@ func (r *RegistryFlags) RepositoryFiles(ctx context.Context, ref string) (loader
 	return image.Files, nil
 }
 
-// requestError says what could not be done with an image.
+// requestError is the error of a request about an image.
 func requestError(doing string, ref name.Reference, err error) error {
 	var (
 		answer  *transport.Error
@@ -254,7 +256,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	carrier := http.DefaultTransport.(*http.Transport).Clone()
 	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	insecure := r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()]
-	carrier.TLSClientConfig.InsecureSkipVerify = insecure // asked for by --insecure-registry
+	carrier.TLSClientConfig.InsecureSkipVerify = insecure // requested by --insecure-registry
 	own, err := opts.Transport(reg.RegistryStr(), carrier)
 	if err != nil || insecure {
 		return own, err
@@ -264,7 +266,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 
 var errPlainHTTP = errors.New("plain HTTP")
 
-// tlsOnly rejects plain HTTP, to which the library falls back on private addresses.
+// tlsOnly rejects plain HTTP, because the library falls back to it on private addresses.
 type tlsOnly struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.

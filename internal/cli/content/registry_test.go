@@ -2,7 +2,7 @@ package content
 
 import "testing"
 
-// Registries on this machine need no flag, as with docker and crane; all others do.
+// Registries on this machine need no flag, as with docker and crane. All others do.
 func TestTrusts(t *testing.T) {
 	t.Parallel()
 	for host, want := range map[string]bool{

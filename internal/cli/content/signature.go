@@ -8,7 +8,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// Signatures returns the digests of the bundles that are read to verify an image, and how many more there are at least.
+// Signatures returns the digests of the bundles that verify an image, and a lower bound for the
+// number of further ones.
 func (r *RegistryFlags) Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error) {
 	puller, err := r.Puller("", ref)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// SourceFlags are those of an argument SOURCE, a folder or an image.
+// SourceFlags belong to an argument SOURCE, a folder or an image.
 type SourceFlags struct {
 	Registry RegistryFlags
 	Pull     bool
@@ -41,7 +41,7 @@ func (s *SourceFlags) Read(ctx context.Context, source string) (loader.Files, er
 	return files, err
 }
 
-// Folder is the source where that is a folder, else "".
+// Folder returns the source if it is a folder, otherwise "".
 func (s *SourceFlags) Folder(source string) string {
 	if !s.Pull && IsPath(source) {
 		return source
@@ -49,7 +49,7 @@ func (s *SourceFlags) Folder(source string) string {
 	return ""
 }
 
-// ReadFolder returns the files of a folder, and an error that says what to name instead.
+// ReadFolder returns the files of a folder. Its error suggests the right argument.
 func ReadFolder(path string) (loader.Files, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -73,7 +73,7 @@ func ReadConfig(path string, stdin io.Reader) ([]byte, error) {
 		return nil, nil
 	}
 	name, data, err := ReadInput(path, stdin)
-	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "{:\n") { // it may be sensitive: not quoted
+	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "{:\n") { // it might be sensitive, so it is not quoted
 		return nil, errors.New("read the configuration: --config takes a file, or - for standard input, and not the configuration itself")
 	}
 	if err != nil {
@@ -82,7 +82,7 @@ func ReadConfig(path string, stdin io.Reader) ([]byte, error) {
 	return ParseConfig(name, data)
 }
 
-// ParseConfig returns JSON of a configuration in YAML or JSON, named name in errors.
+// ParseConfig returns the JSON of a configuration in YAML or JSON. Errors call it name.
 func ParseConfig(name string, data []byte) ([]byte, error) {
 	var docs []any
 	problems := document.Each(name, data, func(d *document.Document) { docs = append(docs, d.Value) })

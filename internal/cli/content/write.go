@@ -34,7 +34,7 @@ func WriteFolder(folder string, files loader.Files) error {
 	return nil
 }
 
-// WriteFiles writes files below a folder, which their paths cannot leave.
+// WriteFiles writes files below a folder. Their paths cannot leave it.
 func WriteFiles(dir string, files loader.Files) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

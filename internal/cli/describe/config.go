@@ -15,18 +15,18 @@ import (
 
 // Key is one key of the configuration.
 type Key struct {
-	// Key such as cache.size; elements of a list are below cache[].
+	// Key, such as cache.size. Elements of a list are below cache[].
 	Key string `json:"key"`
-	// Type such as integer, []string or map[string].
+	// Type, such as integer, []string or map[string].
 	Type string `json:"type"`
-	// Default as JSON; absent where there is none.
+	// Default as JSON; absent if there is none.
 	Default     json.RawMessage `json:"default,omitempty"`
 	Description string          `json:"description,omitempty"`
 	Required    bool            `json:"required"`
 	Allowed     string          `json:"allowed,omitempty"`
 }
 
-// hidden stands for the default of a password.
+// hidden replaces the default of a password.
 var hidden = json.RawMessage(strconv.Quote(objectdiff.Hidden))
 
 // ConfigKeys are the keys of a configuration schema, in order.
@@ -52,7 +52,7 @@ func walk(schema *apiextensionsv1.JSONSchemaProps, path string, keys *[]Key) {
 		case props.Default != nil:
 			key.Default = props.Default.Raw
 		}
-		// A mapping is described by its content, unless it has a description itself.
+		// The content of a mapping describes it, unless it has its own description.
 		if len(props.Properties) == 0 || key.Description != "" || key.Required || key.Allowed != "" {
 			*keys = append(*keys, key)
 		}

@@ -17,7 +17,7 @@ func load(t *testing.T, files loader.Files, cluster bool) *loader.Package {
 	return pkg
 }
 
-// golden compares with a file, or writes it where LOCKSTEP_UPDATE is set.
+// golden compares with a file, or writes it if LOCKSTEP_UPDATE is set.
 func golden(t *testing.T, path, got string) {
 	t.Helper()
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-const exampleDepth = 32 // of objects in an example of values: each is indented
+const exampleDepth = 32 // of objects in an example of values, because each is indented
 
 // ConfigText is a table of the keys of a configuration schema.
 func ConfigText(keys []Key, styles terminal.Styles) string {
@@ -20,9 +20,9 @@ func ConfigText(keys []Key, styles terminal.Styles) string {
 	return w.String()
 }
 
-// Example is YAML of a configuration by its schema, with the documentation of each key as
-// comments. Keys that are required and those with a default have a value; all others are
-// commented out. Equal schemas have equal examples.
+// Example returns YAML for a configuration schema, with the documentation of each key as comments.
+// Required keys and keys with a default have a value; all others are commented out. Equal schemas
+// have equal examples.
 func Example(schema *apiextensionsv1.JSONSchemaProps) string {
 	e := &example{}
 	if schema == nil || len(schema.Properties) == 0 {
@@ -54,8 +54,8 @@ func (e *example) lines(indent int, off bool, lines []string) {
 	}
 }
 
-// properties writes the keys of an object, and reports whether one of them has a value.
-// given are values that a default of the object sets; on is false within commented lines.
+// properties writes the keys of an object, and reports whether one of them has a value. given are
+// the values that a default of the object sets. on is false within commented lines.
 func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[string]any, indent int, on bool) (active bool) {
 	for i, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		props := schema.Properties[name]
@@ -118,7 +118,7 @@ func (e *example) property(name string, props *apiextensionsv1.JSONSchemaProps, 
 func yamlLines(name string, value any) []string {
 	var text strings.Builder
 	if err := terminal.WriteYAML(&text, map[string]any{name: value}); err != nil {
-		panic(err) // of what was read as JSON
+		panic(err) // the value was read as JSON
 	}
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }
@@ -130,7 +130,7 @@ func defaultOf(props *apiextensionsv1.JSONSchemaProps) (value any, set bool) {
 	return decoded(props.Default.Raw), true
 }
 
-// decoded is JSON as values; whole numbers stay whole.
+// decoded returns JSON as values, with integers as integers.
 func decoded(raw []byte) any {
 	var value any
 	if yaml.Unmarshal(raw, &value) != nil {

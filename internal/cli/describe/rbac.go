@@ -14,11 +14,11 @@ import (
 
 // Grant has the rules of a role that the package contains or binds.
 type Grant struct {
-	// Role such as "ClusterRole cache-operator".
+	// Role, such as "ClusterRole cache-operator".
 	Role string `json:"role"`
 	// To are the subjects that the package binds it to.
 	To []string `json:"to,omitempty"`
-	// Rules of the role; empty where the package does not bring it.
+	// Rules of the role; empty if the package does not contain it.
 	Rules []rbacv1.PolicyRule `json:"rules,omitempty"`
 }
 
@@ -71,7 +71,7 @@ func roleName(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
 }
 
-// Targets names what a rule is about, such as deployments.apps.
+// Targets names the resources of a rule, such as deployments.apps.
 func Targets(groups, resources, urls []string) []string {
 	var targets []string
 	for _, resource := range resources {

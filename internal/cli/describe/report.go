@@ -23,7 +23,7 @@ type Report struct {
 	Name     string `json:"name"`
 	Version  string `json:"version,omitempty"`
 	Provider string `json:"provider,omitempty"`
-	// Component that is described, of all Components of the package.
+	// Component is the described one. Components are all components of the package.
 	Component    string                                    `json:"component,omitempty"`
 	Components   []string                                  `json:"components,omitempty"`
 	Scopes       []string                                  `json:"scopes"`
@@ -35,24 +35,27 @@ type Report struct {
 	Phases       []Phase                                   `json:"phases"`
 	Config       []Key                                     `json:"config"`
 	Images       []Image                                   `json:"images,omitempty"`
-	// Uses are the images that its objects name, as the manager of a cluster writes them; none without one.
+	// Uses are the images that its objects name, as the manager of a cluster writes them; empty
+	// without a cluster.
 	Uses []corev1alpha1.PackageImage `json:"uses,omitempty"`
-	// Asks are the rights that the package asks the manager for; nil for none. They are among Grants.
+	// Asks are the rights that the package requests from the manager; nil for none. Grants include
+	// them.
 	Asks *Asks `json:"asks,omitempty"`
 	// Grants are the rights that objects of the package give to others.
 	Grants []Grant `json:"grants,omitempty"`
-	// Needs are the rights on objects of the package that the identity needs which applies them.
+	// Needs are the rights that the applying identity needs on objects of the package.
 	Needs     []rbacv1.PolicyRule `json:"needs"`
 	TestCases []string            `json:"testCases,omitempty"`
 }
 
-// Asks are the rights that a package asks for, and for which account. Nothing of it is written unless they are granted.
+// Asks are the rights that a package requests, and their account. The manager writes no object of
+// the package unless they are granted.
 type Asks struct {
 	ServiceAccount string              `json:"serviceAccount"`
 	Rules          []rbacv1.PolicyRule `json:"rules"`
 }
 
-// AsksOf returns the rights that a package asks for, or nil.
+// AsksOf returns the rights that a package requests, or nil.
 func AsksOf(m *manifestsv1alpha1.PackageManifest) *Asks {
 	rules := manifest.Rules(m.Spec.Permissions)
 	if len(rules) == 0 {
@@ -81,7 +84,7 @@ type Object struct {
 	Name       string   `json:"name"`
 	Path       string   `json:"path,omitempty"`
 	Probes     []string `json:"probes,omitempty"`
-	// Keep is set for an object that is kept when the package is deleted.
+	// Keep is set for an object that survives the deletion of the package.
 	Keep bool `json:"keep,omitempty"`
 }
 
@@ -89,11 +92,12 @@ type Object struct {
 type Image struct {
 	Name  string `json:"name"`
 	Image string `json:"image"`
-	// Digest of the lock; empty where it has none.
+	// Digest in the lock; empty if it has none.
 	Digest string `json:"digest,omitempty"`
 }
 
-// Of describes a package that was loaded of files. components are those that it has.
+// Of returns the report of a package that was loaded from files. components are all of its
+// components.
 func Of(pkg *loader.Package, files loader.Files, component string, components []string) (*Report, error) {
 	spec := &pkg.Manifest.Spec
 	r := &Report{
@@ -214,7 +218,8 @@ func dependencies(pkg *loader.Package) []string {
 	return out
 }
 
-// Dependency shows a dependency on a package or an API, such as "db: package db.example.com >=1 (optional)".
+// Dependency describes a dependency on a package or an API, such as "db: package db.example.com >=1
+// (optional)".
 func Dependency(d corev1alpha1.Dependency) string {
 	text := d.Name + ":"
 	if p := d.Package; p != nil {
@@ -235,5 +240,5 @@ func Dependency(d corev1alpha1.Dependency) string {
 	return text
 }
 
-// API shows an API, such as "example.com/v1 Shop".
+// API describes an API, such as "example.com/v1 Shop".
 func API(api corev1alpha1.ProvidedAPI) string { return api.APIVersion + " " + api.Kind }

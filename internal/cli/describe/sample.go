@@ -6,10 +6,10 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-const sampleDepth = 8 // of a value that an example makes up
+const sampleDepth = 8 // of a made-up value in an example
 
-// sample shows the form of a value: its default, example or first choice, or else an empty one. The comments above it say what
-// it has to be.
+// sample shows the form of a value: its default, example or first choice, or else an empty one. The
+// comments above it state the constraints.
 func sample(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 	switch {
 	case props.Default != nil && props.Format != "password":
@@ -30,7 +30,7 @@ func sample(props *apiextensionsv1.JSONSchemaProps, depth int) any {
 		if props.Items == nil || props.Items.Schema == nil || depth >= sampleDepth {
 			return []any{}
 		}
-		return []any{sample(props.Items.Schema, depth+1)} // to show what an element is
+		return []any{sample(props.Items.Schema, depth+1)} // one element shows the form
 	case "object":
 		return object(props, depth)
 	}

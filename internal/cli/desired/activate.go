@@ -43,7 +43,7 @@ func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set 
 	}
 	spec := map[string]any{"lifecycleState": corev1alpha1.ObjectSetLifecycleStateActive}
 	if objectsets.Owns(set) && !objectsets.Waits(set) {
-		spec["revision"] = r.Sets[len(r.Sets)-1].ObjectSetSpec().Revision + 1 // the engine gives it to the others
+		spec["revision"] = r.Sets[len(r.Sets)-1].ObjectSetSpec().Revision + 1 // the engine numbers other revisions itself
 	}
 	err := ChangeSet(ctx, cl, set, map[string]any{corev1alpha1.RolledBackFromAnnotation: nil}, spec)
 	return cl.Explain(fmt.Sprintf("cannot activate revision %d of %s", number, r), err)
@@ -62,7 +62,7 @@ func ChangeSet(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.Generi
 	return cl.Patch(ctx, set, client.RawPatch(types.MergePatchType, data), client.FieldOwner(command.FieldManager))
 }
 
-// Sealed reports whether objects of a revision are in Secrets, as those with sensitive values are.
+// Sealed reports whether objects of a revision are in Secrets, like objects with sensitive values.
 func Sealed(set corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
 }

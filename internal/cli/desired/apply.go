@@ -22,38 +22,40 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Package is what a user wants to be installed.
+// Package is the desired state of an installed package.
 type Package struct {
 	Name  cluster.Name
 	Image string
-	// ref, where it is set, stands in place of image.
+	// Ref replaces Image if it is set.
 	Ref *corev1alpha1.PackageReference
-	// values are added to configFrom in place of those of the same name; nil leaves them unchanged.
+	// values are added to configFrom, and replace values of the same name; nil leaves them
+	// unchanged.
 	values *corev1alpha1.ValueSource
-	// Account is left unchanged where it is empty.
+	// Account is left unchanged if it is empty.
 	Account string
-	// DowngradeFrom is the version from which the package may be downgraded once; empty
-	// where it may not.
+	// DowngradeFrom is the version that the package may be downgraded from once; empty if it may
+	// not.
 	DowngradeFrom string
-	// pullSecrets replace those of the package where changesPullSecrets is set.
+	// pullSecrets replace the package's if changesPullSecrets is set.
 	pullSecrets        []corev1alpha1.LocalSecretReference
 	changesPullSecrets bool
-	// Target is where a new package is installed; nil for the cluster itself.
+	// Target is the cluster of a new package; nil for this cluster.
 	Target *corev1alpha1.TargetReference
 	// Overrides are changes of spec.dependencies.
 	Overrides []corev1alpha1.DependencyOverride
-	// Config is JSON; nil leaves it unchanged, DropsConfig removes it.
+	// Config is JSON; nil leaves it unchanged. DropsConfig removes it.
 	Config           []byte
 	DropsConfig      bool
 	Component        string
 	ChangesComponent bool
 	// BeforeChange may refuse a change. It may be nil.
 	BeforeChange func(old corev1alpha1.GenericPackage) error
-	// beforeWrite is called after it, whether or not the package itself changes. It may be nil.
+	// beforeWrite is called after BeforeChange, whether or not the package itself changes. It may
+	// be nil.
 	beforeWrite func(context.Context) error
 	// Adopts existing objects without a controller.
 	Adopts bool
-	// Retries makes the manager reconcile the package even where nothing of it changes.
+	// Retries makes the manager reconcile the package even if its spec does not change.
 	Retries bool
 }
 
@@ -142,7 +144,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	if !Fails(t, old) && !want.Retries || done.Pkg.PackageSpec().Paused {
 		return done, nil
 	}
-	// The cause of a failure need not be in the spec.
+	// The cause of a failure is not necessarily in the spec.
 	retry, err := RequestRetry(ctx, cl, t, done.Pkg)
 	if done.Retry = retry; len(changes) == 0 && Fails(t, old) {
 		done.What += "; what has failed is tried again"
@@ -152,7 +154,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 
 // Patch applies a JSON patch to a package.
 func Patch(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, patch []Operation) error {
-	// The package may have been deleted and created again.
+	// The package might have been deleted and created again.
 	guard := []Operation{{Op: "test", Path: "/metadata/uid", Value: string(pkg.GetUID())}}
 	data, err := json.Marshal(append(guard, patch...))
 	if err != nil {
@@ -178,7 +180,7 @@ func MergePatch(
 	return cl.Explain("cannot change "+t.String(), err)
 }
 
-// Operation is one of a JSON patch.
+// Operation is one operation of a JSON patch.
 type Operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -254,7 +256,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 	return patch, changes
 }
 
-// SameJSON compares two JSON values, whatever the order of their fields.
+// SameJSON compares two JSON values, regardless of the order of their fields.
 func SameJSON(a, b []byte) bool {
 	var values [2]any
 	for i, raw := range [][]byte{a, b} {
@@ -275,13 +277,14 @@ func SameConfig(a, b *runtime.RawExtension) bool {
 	return SameJSON(a.Raw, b.Raw)
 }
 
-// RequestRetry returns the value that the status has once the retry is handled.
+// RequestRetry requests a retry, and returns the value that the status has once the retry is
+// handled.
 func RequestRetry(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) (string, error) {
 	value := time.Now().UTC().Format(time.RFC3339Nano)
 	return value, MergePatch(ctx, cl, t, pkg, corev1alpha1.RetryAnnotation, value, nil)
 }
 
-// Fails reports whether a retry may help.
+// Fails reports whether a retry might help.
 func Fails(t progress.Target, pkg corev1alpha1.GenericPackage) bool {
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
 	return s.Paused == "" && (s.PullError != "" || s.Invalid != "" || s.Unresolved != "" || s.Stalled != "" || len(s.Blocking) > 0)

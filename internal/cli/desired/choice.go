@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// ChoiceFlags choose a version of what repositories offer.
+// ChoiceFlags choose one of the versions that repositories offer.
 type ChoiceFlags struct {
 	version     string
 	api         string
@@ -37,7 +37,7 @@ func (f *ChoiceFlags) AddAPI(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.api, "api", "", "`APIVERSION/KIND`, such as example.com/v1/Shop, that the package has to provide, in the place of its name; the arguments are NAME alone then")
 }
 
-// Takes is command.Takes where --api stands in the place of the first argument.
+// Takes is command.Takes, except that --api can replace the first argument.
 func (f *ChoiceFlags) Takes(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if f.changed("api") {
@@ -47,7 +47,7 @@ func (f *ChoiceFlags) Takes(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// ByAPI is a packageRef to the package that provides the API of --api; nil without that.
+// ByAPI returns a packageRef to the package that provides the API of --api; nil without the flag.
 func (f *ChoiceFlags) ByAPI(args []string) (*corev1alpha1.PackageReference, error) {
 	if f.changed == nil || !f.changed("api") {
 		return nil, nil
@@ -78,14 +78,14 @@ func (f *ChoiceFlags) Check() error {
 	return nil
 }
 
-// Reference is a packageRef to a package.
+// Reference returns a packageRef to a package.
 func (f *ChoiceFlags) Reference(name string) *corev1alpha1.PackageReference {
 	return &corev1alpha1.PackageReference{
 		Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: f.version, Prereleases: f.prereleases.Value()},
 	}
 }
 
-// Over is a reference with what the flags change.
+// Over returns a reference changed by the flags.
 func (f *ChoiceFlags) Over(old *corev1alpha1.PackageReference) *corev1alpha1.PackageReference {
 	ref := old.DeepCopy()
 	if f.changed("version") {
@@ -117,7 +117,7 @@ func (f *ValuesFlags) Check() error {
 	return nil
 }
 
-// Read returns nil where there are none.
+// Read returns nil if there are none.
 func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 	if f.File == "" {
 		return nil, nil
@@ -133,12 +133,13 @@ func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 	return &Values{Text: text, raw: raw, Sensitive: f.sensitive}, nil
 }
 
-// SamePackage reports whether two references are to one package, by name or by API, in whatever versions.
+// SamePackage reports whether two references are to one package, by name or by API, in any
+// versions.
 func SamePackage(a, b *corev1alpha1.PackageReference) bool {
 	return a != nil && b != nil && a.Name == b.Name && equality.Semantic.DeepEqual(a.API, b.API)
 }
 
-// following returns a package with another reference; a new one for nil.
+// following returns a package with another reference. For nil it returns a new package.
 func following(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) corev1alpha1.GenericPackage {
 	pkg := corev1alpha1.GenericPackage(&corev1alpha1.Package{})
 	if old != nil {
@@ -166,7 +167,7 @@ func (p *PrereleaseFlag) Add(cmd *cobra.Command, usage string) {
 // Given reports whether the flags are set.
 func (p *PrereleaseFlag) Given() bool { return p.changed("prereleases") }
 
-// Value is nil for --prereleases=none, too.
+// Value is also nil for --prereleases=none.
 func (p *PrereleaseFlag) Value() *corev1alpha1.Prereleases {
 	switch {
 	case !p.Given(), slices.Equal(p.identifiers, []string{"none"}):

@@ -26,22 +26,24 @@ type Chooser struct {
 	*cluster.Catalogue
 	Cluster   *cluster.Cluster
 	Namespace string
-	// target is the cluster that the objects are in, nil for this one; there is the connection to it, where there is one.
+	// target is the cluster with the objects; nil for this one. there is the connection to it, if
+	// there is one.
 	target *corev1alpha1.TargetReference
 	There  *cluster.Cluster
 	// Warnings name inputs of the manager's choice that could not be read.
 	Warnings []string
-	// platform is nil before it was looked up, and where the user may not read it.
+	// platform is nil until it is looked up, and if the user may not read it.
 	platform *versions.Platform
 	looked   bool
 }
 
-// ChooserFor is for the packages of a namespace; for ClusterPackages where it is empty.
+// ChooserFor returns a chooser for the packages of a namespace, or for ClusterPackages if it is
+// empty.
 func ChooserFor(cl *cluster.Cluster, namespace string) *Chooser {
 	return &Chooser{Catalogue: cl.Catalogue(namespace), Cluster: cl, Namespace: namespace}
 }
 
-// At returns a chooser for a package whose objects are in another cluster, itself where ref is nil.
+// At returns a chooser for a package with objects in another cluster, or c itself if ref is nil.
 func (c *Chooser) At(ref *corev1alpha1.TargetReference) *Chooser {
 	if ref == nil {
 		return c
@@ -51,7 +53,7 @@ func (c *Chooser) At(ref *corev1alpha1.TargetReference) *Chooser {
 	return &remote
 }
 
-// Chosen is a version, or why there is none, of those that are offered.
+// Chosen is one of the offered versions, or the reason why none is chosen.
 type Chosen struct {
 	Name    string
 	Display *corev1alpha1.PackageDisplay
@@ -59,7 +61,7 @@ type Chosen struct {
 	versions.Choice
 }
 
-// Version is nil where none was chosen.
+// Version is nil if none was chosen.
 func (c *Chosen) Version() *offers.Offered {
 	if c.Index < 0 {
 		return nil
@@ -67,7 +69,8 @@ func (c *Chosen) Version() *offers.Offered {
 	return &c.Offered[c.Index]
 }
 
-// Why says of each version that is offered why it is not chosen; empty for the chosen one and for those that may be.
+// Why returns the reason why each offered version is not chosen. It is empty for the chosen
+// version, and for versions that can be chosen.
 func (c *Chosen) Why() map[string]string {
 	why := map[string]string{}
 	for _, considered := range c.Considered {
@@ -76,8 +79,8 @@ func (c *Chosen) Why() map[string]string {
 	return why
 }
 
-// RequestFor is what the manager would choose for an installed package, or with nil a new one, that follows a reference, which leads
-// to a package of a name.
+// RequestFor returns the manager's request for a package that follows a reference to a package of a
+// name. old is the installed package; nil for a new one.
 func (c *Chooser) RequestFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, name string) versions.Request {
 	request := offers.RequestOf(following(old, ref), name, versions.Platform{})
 	if old != nil && !request.AllowDowngrade {
@@ -86,7 +89,8 @@ func (c *Chooser) RequestFor(ctx context.Context, old corev1alpha1.GenericPackag
 	return request
 }
 
-// wasAvailable reports whether a revision of a package was available at any time, or may have been.
+// wasAvailable reports whether a revision of a package was available at any time, or might have
+// been.
 func (c *Chooser) wasAvailable(ctx context.Context, i resolver.Instance) bool {
 	sets := corev1alpha1.ScopeOf(i.Namespace).NewObjectSetList()
 	err := c.Cluster.List(ctx, sets, client.InNamespace(i.Namespace), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: i.Name})
@@ -95,7 +99,7 @@ func (c *Chooser) wasAvailable(ctx context.Context, i resolver.Instance) bool {
 	})
 }
 
-// Choose chooses among the versions that are offered of a package.
+// Choose chooses among the offered versions of a package.
 func (c *Chooser) Choose(ctx context.Context, name string, request versions.Request) (*Chosen, error) {
 	offered, display, err := c.Of(ctx, name)
 	if err != nil {
@@ -106,7 +110,7 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
 		if len(o.Version.Constraints) > 0 && c.Platform(ctx) == nil {
-			candidates[i].Constraints = nil // the manager knows
+			candidates[i].Constraints = nil // the manager checks them
 		}
 	}
 	if c.platform != nil {
@@ -116,19 +120,19 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	return found, nil
 }
 
-// RefusedError is that an API leads to no package.
+// RefusedError means that an API does not lead to a package.
 type RefusedError struct{ Message, see string }
 
 func (e *RefusedError) Error() string { return e.Message + ". See: " + e.see }
 
-// NameFor returns the name of the package that a reference leads to, for an installed package or, with nil, a new one: an error where
-// its API leads to none.
+// NameFor returns the name of the package that a reference leads to. old is the installed package;
+// nil for a new one. It returns an error if the API of the reference does not lead to a package.
 func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) (string, error) {
 	pkg := following(old, ref)
 	if ref.API == nil {
 		return ref.Name, nil
 	}
-	// What was chosen before stays, so that the others need not be read.
+	// An earlier choice stays, so the others need not be read.
 	var providers []string
 	if last := pkg.PackageStatus().LastAttempted; last != nil && last.PackageName != "" {
 		if provides, err := c.provides(ctx, last.PackageName, ref); err != nil {
@@ -170,13 +174,14 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 	return provider.Name, nil
 }
 
-// provides reports whether a package may be chosen for the API of a reference.
+// provides reports whether a package can be chosen for the API of a reference.
 func (c *Chooser) provides(ctx context.Context, name string, ref *corev1alpha1.PackageReference) (bool, error) {
 	offered, _, err := c.Of(ctx, name)
 	return err == nil && offers.Provide(slices.Values(offered), corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)), err
 }
 
-// MustChoose is choose with an error where nothing is chosen, which names the versions and why they are not.
+// MustChoose is Choose with an error if no version is chosen. The error names the versions and the
+// reasons.
 func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.Request) (*Chosen, error) {
 	found, err := c.Choose(ctx, name, request)
 	switch {
@@ -192,7 +197,8 @@ func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.
 
 func (c *Chooser) flag() string { return scopeFlag(c.Namespace) }
 
-// scopeFlag is what commands about the catalogue of a namespace, or with "" of the cluster, need beside a name.
+// scopeFlag is the flag that commands about the catalogue of a namespace, or of the cluster if it
+// is empty, need after a name.
 func scopeFlag(namespace string) string {
 	if namespace == "" {
 		return " --cluster"
@@ -200,7 +206,7 @@ func scopeFlag(namespace string) string {
 	return " -n " + namespace
 }
 
-// Unknown is the error for a package that is not offered; it names the nearest ones.
+// Unknown is the error for a package that is not offered. It names the most similar packages.
 func (c *Chooser) Unknown(ctx context.Context, name string) error {
 	where := "to the cluster"
 	if c.Namespace != "" {
@@ -220,7 +226,7 @@ func (c *Chooser) Unknown(ctx context.Context, name string) error {
 	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
 }
 
-// containing names packages of which a name is a part.
+// containing names the packages whose names contain a name.
 func containing(name string, names []string) string {
 	const most = 3
 	var near []string
@@ -235,7 +241,7 @@ func containing(name string, names []string) string {
 	return "Did you mean " + strings.Join(near[:min(len(near), most)], ", ") + "?"
 }
 
-// noVersion is the error where no version fits: each with the reason, the highest first.
+// noVersion is the error if no version fits. It lists each version with the reason, highest first.
 func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no version of %s can be installed", found.Name)
@@ -269,7 +275,7 @@ func NewestFirst(offered []offers.Offered) []offers.Offered {
 	return sorted
 }
 
-// CompareVersions orders versions, and texts that are none as text.
+// CompareVersions orders versions. Invalid versions are ordered as text.
 func CompareVersions(a, b string) int {
 	v, errA := versions.Parse(a)
 	w, errB := versions.Parse(b)
@@ -291,7 +297,7 @@ func (c *Chooser) Newest(ctx context.Context, name string) (*Chosen, *offers.Off
 	return found, &NewestFirst(found.Offered)[0], nil
 }
 
-// NothingOffered is the remedy where no repository offers a package.
+// NothingOffered is the remedy if no repository offers a package.
 func (c *Chooser) NothingOffered() string {
 	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or look at the problems of the present ones: kubectl package repo get -A"
 }

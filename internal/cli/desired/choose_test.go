@@ -21,7 +21,8 @@ import (
 
 var shopAPI = &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
 
-// byAPI is an installed package of a namespace that was chosen for an API; one that led to no package yet for an empty name.
+// byAPI returns an installed package of a namespace that was chosen for an API. An empty name means
+// that none is chosen yet.
 func byAPI(namespace, chosen string) *corev1alpha1.Package {
 	pkg := clustertest.Following("", "1.0.0")
 	pkg.Namespace, pkg.Spec.PackageRef = namespace, &corev1alpha1.PackageReference{API: shopAPI}
@@ -45,7 +46,8 @@ func lists(t *testing.T, c *cluster.Cluster, each func(client.ObjectList) error)
 	return c
 }
 
-// The whole catalogue is read once, however many packages name an API, and not at all for those that were chosen before.
+// The whole catalogue is read once, however many packages name an API. It is not read for packages
+// that were chosen before.
 func TestOutdatedReadsTheCatalogueOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -74,7 +76,7 @@ func TestOutdatedReadsTheCatalogueOnce(t *testing.T) {
 	}
 }
 
-// While a repository was never fetched, the manager chooses no package by API, and a command neither.
+// If a repository was never fetched, neither the manager nor a command chooses a package by API.
 func TestNameForWaitsForRepositories(t *testing.T) {
 	t.Parallel()
 	pending := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "official"}}

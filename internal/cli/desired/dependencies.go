@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// DependencyFlags are about what a package depends on.
+// DependencyFlags change the dependencies of a package.
 type DependencyFlags struct{ overrides []string }
 
 // Add adds the flags to a command.
@@ -74,7 +74,7 @@ func parseOverride(text string) (o corev1alpha1.DependencyOverride, err error) {
 	return o, nil
 }
 
-// withOverrides returns old with overrides merged in by their names, and of these the fields that are set.
+// withOverrides merges overrides into old by name. Only the fields that are set are merged.
 func withOverrides(old *corev1alpha1.PackageDependencies, want []corev1alpha1.DependencyOverride) *corev1alpha1.PackageDependencies {
 	if len(want) == 0 {
 		return old

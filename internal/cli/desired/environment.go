@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 )
 
-// look reads the versions of the cluster that the objects are in; nil where the user may not.
+// look reads the versions of the cluster that holds the objects; nil if the user may not.
 func (c *Chooser) look(ctx context.Context) *versions.Platform {
 	if c.Cluster.Config == nil {
 		return nil
@@ -41,7 +41,7 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 	return platformOf(env)
 }
 
-// Platform is what versions would run on; nil where the user may not read it.
+// Platform describes the cluster that versions would run on; nil if the user may not read it.
 func (c *Chooser) Platform(ctx context.Context) *versions.Platform {
 	if !c.looked {
 		c.platform, c.looked = c.look(ctx), true
@@ -57,7 +57,7 @@ func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
 	return found
 }
 
-// EnvironmentOf is what the packages of a namespace see of a cluster.
+// EnvironmentOf returns the environment that the packages of a namespace see of a cluster.
 func EnvironmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
 	seen, err := Look(ctx, cl, mapper)
 	if err != nil {
@@ -67,7 +67,7 @@ func EnvironmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMap
 	return &env, err
 }
 
-// Look reads what the packages of all namespaces see of a cluster.
+// Look reads the environment that the packages of all namespaces see of a cluster.
 func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*environment.Detector, error) {
 	versions, err := discovery.NewDiscoveryClientForConfig(cl.Config)
 	if err != nil {

@@ -18,16 +18,18 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// Images are the policies of images of a cluster, as far as the user may read them.
+// Images are a cluster's policies for images, as far as the user may read them.
 type Images struct {
 	set       *imagepolicy.Set
 	get       sources.Get
 	namespace string
-	// Unread is why ImageConfigs, or keys that they name, may not be read; nil where all were.
+	// Unread is the reason why ImageConfigs, or the keys they name, could not be read; nil if all
+	// were.
 	Unread error
 }
 
-// ReadImages reads the ImageConfigs of a cluster and the keys that they name, which are in the namespace of the manager.
+// ReadImages reads the ImageConfigs of a cluster and their keys, which are in the namespace of the
+// manager.
 func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Images, error) {
 	i := &Images{get: sources.Getter(cl), namespace: namespace}
 	list := &corev1alpha1.ImageConfigList{}
@@ -36,7 +38,7 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 		i.Unread = err
 		return i, nil
 	case cluster.Unserved(err):
-		return i, nil // an engine without them
+		return i, nil // the engine has none
 	case err != nil:
 		return nil, cl.Explain("read ImageConfigs", err)
 	}
@@ -55,8 +57,8 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 	return i, nil
 }
 
-// Decide returns what the policies say about an image that is used for a purpose, with the credentials that one of them names, and which of
-// these may not be read.
+// Decide returns the decision of the policies about an image that is used for a purpose, the
+// credentials that one of them names, and the names of credentials that the user may not read.
 func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Purpose) (decision imagepolicy.Decision, keys authn.Keychain, missing []string, err error) {
 	decision = i.set.Decide(ref, purpose)
 	if decision.Refusal != nil {
@@ -68,23 +70,24 @@ func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Pur
 	return decision, keys, missing, err
 }
 
-// Rewrite changes the references of images that the lock of a package names, as the manager does by ImageConfigs.
+// Rewrite changes image references in the lock of a package, as the manager does by ImageConfigs.
 func (i *Images) Rewrite(image string) string { return i.set.Rewrite(image) }
 
-// RewriteInObject changes the references of images that objects name, as the manager does by ImageConfigs.
+// RewriteInObject changes image references in objects, as the manager does by ImageConfigs.
 func (i *Images) RewriteInObject(image string) string { return i.set.RewriteInObject(image) }
 
 // TrustedImage is an image of a package as the manager would read it.
 type TrustedImage struct {
-	// Ref is what to pull: by the digest that was verified, where a policy verifies it.
+	// Ref is the reference to pull. If a policy verifies the image, it has the verified digest.
 	Ref string
-	// Keys precede those of the user.
+	// Keys precede the user's.
 	Keys authn.Keychain
-	// Warnings name images that were left out, and why.
+	// Warnings name skipped images, and the reasons.
 	Warnings []string
 }
 
-// Trust resolves and verifies the image of a package as the manager would. keys, which may be nil, are those of the Package.
+// Trust resolves and verifies the image of a package as the manager would. keys are the Package's,
+// and may be nil.
 func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, ref string, keys authn.Keychain) (*TrustedImage, error) {
 	decision, own, missing, err := i.Decide(ctx, ref, imagepolicy.Package)
 	if err != nil {
@@ -132,7 +135,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 	return image, nil
 }
 
-// RefusedImage is the error of an image that is not trusted.
+// RefusedImage is the error for an untrusted image.
 func RefusedImage(ref string, refusal *imagepolicy.Refusal) error {
 	return fmt.Errorf("%s: %w", refusal.Reason, refusal.About(ref))
 }

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// ReadOld returns nil where there is no package.
+// ReadOld returns nil if there is no package.
 func ReadOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev1alpha1.GenericPackage, error) {
 	old, err := cl.Read(ctx, t)
 	if apierrors.IsNotFound(err) && !cluster.Unserved(err) {
@@ -55,7 +55,8 @@ func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster
 	return done.Follow(ctx, c, cl, target)
 }
 
-// noticed requests a retry where values have changed and the package has not: its status says when it was looked at again.
+// noticed requests a retry if values have changed and the package has not. The status of the retry
+// shows when the manager has looked at the package again.
 func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *valuesWriter, done Applied) (Applied, error) {
 	if !w.changed {
 		return done, nil

@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Outdated is a package that follows repositories, and which versions there are for it. Its JSON fields are stable.
+// Outdated is a package that follows repositories, and the versions available for it. Its JSON
+// fields are stable.
 type Outdated struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -23,14 +24,15 @@ type Outdated struct {
 	// Constraint of spec.packageRef.version.
 	Constraint string `json:"constraint,omitempty"`
 	Installed  string `json:"installed,omitempty"`
-	// Wanted is the version that the constraint leads to, Newest the highest release of all.
+	// Wanted is the version that the constraint leads to. Newest is the highest release of all.
 	Wanted string `json:"wanted,omitempty"`
 	Newest string `json:"newest,omitempty"`
-	// Why it does not move, or not further.
+	// Why it is not updated, or not further.
 	Why string `json:"why,omitempty"`
 }
 
-// OutdatedOf compares packages with the offers, and returns those that are not at their newest version. byImage is the number of those that follow none.
+// OutdatedOf compares packages with the offers, and returns the packages that are not at their
+// newest version. byImage is the number of packages that follow no repository.
 func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage) (rows []Outdated, byImage int, err error) {
 	rows = []Outdated{}
 	type at struct {
@@ -117,7 +119,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 	return row, nil
 }
 
-// whyNot says why a package is not at the newest version; empty where it is.
+// whyNot returns the reason why a package is not at the newest version; empty if it is.
 func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string {
 	switch {
 	case row.Wanted == "":

@@ -11,11 +11,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/content"
 )
 
-// IsImage reports whether an argument is an image, and not the name of a package in a catalogue.
+// IsImage reports whether an argument is an image rather than the name of a package in a catalogue.
 func IsImage(arg string) bool { return strings.ContainsAny(arg, "/:@") }
 
-// OfferedArgument divides NAME/VERSION. A complete version after the only slash is that of a package which repositories
-// offer: an image of such a path needs a tag to be one.
+// OfferedArgument divides NAME/VERSION. A complete version after the only slash belongs to an
+// offered package, because an image of such a path needs a tag.
 func OfferedArgument(arg string) (pkg, version string) {
 	pkg, version, slash := strings.Cut(arg, "/")
 	version = strings.TrimPrefix(version, "v")
@@ -25,7 +25,7 @@ func OfferedArgument(arg string) (pkg, version string) {
 	return pkg, version
 }
 
-// named has a version that stands in an argument in the place of --version.
+// named takes the version from an argument, which replaces --version.
 func (f *ChoiceFlags) named(arg string) (pkg string, err error) {
 	pkg, version := OfferedArgument(arg)
 	if version == "" {
@@ -38,8 +38,8 @@ func (f *ChoiceFlags) named(arg string) (pkg string, err error) {
 	return pkg, nil
 }
 
-// PackageOrImage reads an argument PACKAGE|IMAGE. An image names its registry: without one, the same text may be meant as a package with
-// its repository or version.
+// PackageOrImage reads an argument PACKAGE|IMAGE. An image names its registry. Without a registry,
+// the text might mean a package with its repository or version.
 func (f *ChoiceFlags) PackageOrImage(arg string) (pkg string, image name.Reference, err error) {
 	if pkg, err = f.named(arg); err != nil {
 		return "", nil, err

@@ -33,7 +33,7 @@ func (f *PullSecretFlags) Check() error {
 	return nil
 }
 
-// Into sets what the flags say; without them, the Secrets of the package stay.
+// Into sets the Secrets of the flags. Without flags, the Secrets of the package stay.
 func (f *PullSecretFlags) Into(w *Package) {
 	if w.changesPullSecrets = f.changed("pull-secret"); !w.changesPullSecrets {
 		return

@@ -17,18 +17,18 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Resolution decides on dependencies as the manager would on what the cluster has now.
+// Resolution resolves dependencies as the manager would, given the current content of the cluster.
 type Resolution struct {
 	Input   resolver.Input
 	offered *offeredCatalogue
-	// Hidden is what the user may not read.
+	// Hidden names everything that the user may not read.
 	Hidden []string
-	// wasAvailable is about the packages that were generated.
+	// wasAvailable is about the generated packages.
 	wasAvailable func(resolver.Instance) bool
 }
 
-// Resolution reads the installed packages. The mapper is that of the cluster that the
-// objects are in.
+// Resolution reads the installed packages. The mapper belongs to the cluster that holds the
+// objects.
 func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Resolution, error) {
 	all, hidden, err := c.Cluster.Packages(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Reso
 		return known[i]
 	}
 	if c.target != nil {
-		r.Input.Installed = nil // no package is depended on there
+		r.Input.Installed = nil // no package depends on them there
 	}
 	return r, nil
 }
@@ -59,8 +59,8 @@ func (r *Resolution) Solve(root resolver.Root) (resolver.Plan, error) {
 	return solution, r.offered.err
 }
 
-// ChooseByNeeds takes the highest version that fits and whose dependencies can be satisfied, as the manager does, and says why where
-// that is not the highest that fits.
+// ChooseByNeeds takes the highest version that fits and whose dependencies can be satisfied, as the
+// manager does. If this is not the highest version that fits, why explains it.
 func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackage, request versions.Request) (why string, err error) {
 	spec, installed := pkg.PackageSpec(), pkg.PackageStatus().Resolved
 	fitting := offers.Fitting(pkg, found.Offered, found.Choice, request)
@@ -86,7 +86,7 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	return found.Name + ": " + resolver.PassedOver(version, fitting[0].Version.Version, preferred.Results[0]), nil
 }
 
-// UserManages reports whether what a package depends on is left to the user.
+// UserManages reports whether the dependencies of a package are left to the user.
 func UserManages(spec *corev1alpha1.PackageSpec) bool {
 	return spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser
 }
@@ -99,7 +99,7 @@ func installedOf(all []corev1alpha1.GenericPackage) []resolver.Installed {
 	return installed
 }
 
-// servedBy asks whether a cluster serves an API. Its fields are left to the manager.
+// servedBy asks whether a cluster serves an API. The manager checks its fields.
 func servedBy(mapper meta.RESTMapper) resolver.Served {
 	return func(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
 		gv, err := schema.ParseGroupVersion(api.APIVersion)
@@ -111,9 +111,9 @@ func servedBy(mapper meta.RESTMapper) resolver.Served {
 	}
 }
 
-// offeredCatalogue reads what repositories offer, each namespace and package once.
+// offeredCatalogue reads the offers of repositories. It reads each namespace and package once.
 type offeredCatalogue struct {
-	ctx     context.Context // of the one resolution that it is made for
+	ctx     context.Context // of the one resolution it serves
 	cluster *cluster.Cluster
 	of      map[string]*Chooser
 	err     error

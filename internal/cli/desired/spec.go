@@ -13,7 +13,7 @@ type SpecFlags struct {
 	Given     func(flag string) bool
 }
 
-// Add adds the flags; verb begins their usage.
+// Add adds the flags. Their usage starts with verb.
 func (f *SpecFlags) Add(cmd *cobra.Command, verb string) {
 	f.Given = cmd.Flags().Changed
 	cmd.Flags().BoolVar(&f.Cluster, "cluster", false, verb+" a ClusterPackage")

@@ -23,7 +23,7 @@ func (f *TargetFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.namespace, "target-namespace", "", "the `namespace` in that cluster, by default the one of the same name")
 }
 
-// Reference returns spec.targetRef, nil where no flag is given.
+// Reference returns spec.targetRef; nil if no flag is given.
 func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, error) {
 	switch {
 	case f.secret == "" && f.namespace == "":

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/config"
 )
 
-// SchemaOf reads a schema; nil where there is none.
+// SchemaOf reads a schema; nil if there is none.
 func SchemaOf(raw *runtime.RawExtension) (*apiextensionsv1.JSONSchemaProps, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, nil
@@ -33,19 +33,19 @@ func SchemaOf(raw *runtime.RawExtension) (*apiextensionsv1.JSONSchemaProps, erro
 	return props, nil
 }
 
-// ValuesCheck compares values with the schema of the version that they are for.
+// ValuesCheck compares values with the schema of their version.
 type ValuesCheck struct {
 	Cluster *cluster.Cluster
 	Target  progress.Target
-	// What names the version in messages; see is the command that says what it takes.
+	// What names the version in messages. See is the command that shows its values.
 	What, See string
 	Schema    *apiextensionsv1.JSONSchemaProps
-	// Lenient leaves out what the manager only warns of if a package states no version.
+	// Lenient skips problems that are only warnings of the manager if a package states no version.
 	Lenient bool
 }
 
-// Run checks the known part of the configuration. Other sources of it are not read: with
-// them, nothing can be missing.
+// Run checks the known part of the configuration. If it has other sources, which are not read, a
+// missing value is not a problem.
 func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, want *Package, values *Values) error {
 	if v.Schema == nil {
 		return nil
@@ -68,8 +68,8 @@ func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, 
 	return v.check(ctx, raw, whole, values != nil && values.Sensitive)
 }
 
-// kept returns the values of a package where they are all of its configuration; whole is false where there is more, or
-// where they cannot be read.
+// kept returns the values of a package if they are its whole configuration. whole is false if there
+// is more, or if they cannot be read.
 func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage, values *Values) (raw []byte, whole bool) {
 	spec := old.PackageSpec()
 	if spec.Config != nil {
@@ -122,10 +122,11 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	return fmt.Errorf("the values do not fit %s:\n  %s\nSee what it takes: %s", v.What, strings.Join(lines, "\n  "), v.See)
 }
 
-// problemText is a problem without the value, which may be a secret. A rule of the package may quote sensitive ones.
+// problemText returns a problem without the value, which might be a secret. A package's own rule
+// might quote sensitive values.
 func problemText(err *field.Error, sensitive bool) string {
 	detail := err.Detail
-	if err.Type == field.ErrorTypeTypeInvalid { // of a format it ends with the value
+	if err.Type == field.ErrorTypeTypeInvalid { // a message about a format ends with the value
 		detail, _, _ = strings.Cut(detail, `: "`)
 	}
 	if sensitive || detail == "" {
@@ -134,7 +135,7 @@ func problemText(err *field.Error, sensitive bool) string {
 	return err.Type.String() + ": " + detail
 }
 
-// CheckValues compares the values that a package would have with the schema of the version that was chosen for it.
+// CheckValues compares the future values of a package with the schema of its chosen version.
 func CheckValues(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, found *Chosen, old corev1alpha1.GenericPackage, want *Package, values *Values,
 ) error {

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// ValuesSuffix is added to the name of a package for that of its values.
+	// ValuesSuffix is appended to the name of a package to name its values.
 	ValuesSuffix = "-values"
 	// ValuesKey is the key of the values in their object.
 	ValuesKey = "values.yaml"
-	// managedBy marks objects of values, beside their owner.
+	// managedBy marks objects of values, in addition to their owner.
 	managedBy = "app.kubernetes.io/managed-by"
 )
 
-// Values are the values of a package in an object of their own, a ConfigMap or a Secret.
+// Values are the values of a package in a ConfigMap or Secret of their own.
 type Values struct {
-	// Text is YAML as it was given, raw the same as JSON.
+	// Text is YAML as given, and raw is the same as JSON.
 	Text, raw []byte
 	Sensitive bool
 }
@@ -40,7 +40,7 @@ func (v *Values) Source(t progress.Target) *corev1alpha1.ValueSource {
 	return &corev1alpha1.ValueSource{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: t.Name + ValuesSuffix, Key: ValuesKey}}
 }
 
-// WithValues replaces the entry of the same object by values, or adds them as the last one.
+// WithValues replaces the entry of the same object, or appends values as the last one.
 func WithValues(from []corev1alpha1.ValueSource, values *corev1alpha1.ValueSource) []corev1alpha1.ValueSource {
 	if values == nil {
 		return from
@@ -75,7 +75,7 @@ func SourceKind(v corev1alpha1.ValueSource) string {
 	return "ConfigMap"
 }
 
-// ValuesNamespace is where the manager reads the values of a package.
+// ValuesNamespace returns the namespace that the manager reads the values of a package from.
 func ValuesNamespace(t progress.Target) string {
 	if t.Scope == corev1alpha1.ScopeCluster {
 		return corev1alpha1.DefaultNamespace
@@ -101,11 +101,11 @@ type valuesWriter struct {
 	target  progress.Target
 	values  *Values
 	object  client.Object
-	// created and changed are what write has done.
+	// created and changed record the result of write.
 	created, changed bool
 }
 
-// write creates or changes the object. It refuses one that was not made by this program.
+// write creates or changes the object. It refuses an object that this program did not create.
 func (w *valuesWriter) write(ctx context.Context) error {
 	w.object = w.values.Object(w.target)
 	name := fmt.Sprintf("%s %s/%s", SourceKind(*w.values.Source(w.target)), w.object.GetNamespace(), w.object.GetName())
@@ -148,15 +148,15 @@ func (v *Values) Replace(live client.Object) bool {
 	return false
 }
 
-// withdraw deletes what write created, where the package was refused.
+// withdraw deletes the object that write created if the package was refused.
 func (w *valuesWriter) withdraw(ctx context.Context) {
 	if w.created {
 		_ = w.cluster.Delete(context.WithoutCancel(ctx), w.object)
 	}
 }
 
-// own makes the package the owner of the values, so that both are deleted together, and
-// removes those of the other kind.
+// own makes the package the owner of the values, so that both are deleted together, and removes the
+// values of the other kind.
 func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage) error {
 	kind := w.target.Kind()
 	for _, owner := range w.object.GetOwnerReferences() {
@@ -177,7 +177,7 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 func (w *valuesWriter) removeOther(ctx context.Context) error {
 	other := (&Values{Sensitive: !w.values.Sensitive}).Object(w.target)
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
-		return nil // a user who may not read it has not made it
+		return nil // a user who may not read it has not created it
 	}
 	if other.GetLabels()[managedBy] != command.FieldManager {
 		return nil

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// bad types, and suffixes of types, are problems if they are True. Others are if they are not,
-// except idle ones.
+// bad types, and suffixes of types, are problems if they are True. All other types are problems if
+// they are not True, except idle ones.
 var (
 	bad = []string{
 		"Failed", "Degraded", "Stalled", "FailureTarget", "NonStructuralSchema", "Terminating", "Suspended", "Paused", "DisruptionTarget",
@@ -57,7 +57,7 @@ func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding 
 	return found
 }
 
-// conditionsOf leaves out entries that are no conditions.
+// conditionsOf skips invalid entries.
 func conditionsOf(u *unstructured.Unstructured) (found []status.BasicCondition) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {

@@ -13,22 +13,23 @@ import (
 )
 
 const (
-	// dependencyDepth is the number of packages, each a dependency of the one before, that are followed.
+	// dependencyDepth is the maximum length of a followed chain of dependencies.
 	dependencyDepth = 20
-	// dependenciesExamined is the number of packages that are read in all.
+	// dependenciesExamined is the maximum number of packages that are read in total.
 	dependenciesExamined = 50
 )
 
-// Reader reads a package with its newest revision. The package of the snapshot is nil where there is none, or where it may
-// not be read.
+// Reader reads a package with its newest revision. The package of the snapshot is nil if it does
+// not exist or if the user may not read it.
 type Reader func(context.Context, progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error)
 
-// dependencies follows packages to those that they wait for.
+// dependencies follows packages to the packages that they wait for.
 type dependencies struct {
 	client  client.Client
 	read    Reader
 	connect func(corev1alpha1.GenericPackage) (client.Client, error)
-	// seen are the packages that were explained, or are on the way to the present one; depth counts these.
+	// seen are the packages that were explained, or that lead to the current one; depth counts the
+	// latter.
 	seen  map[progress.Target]bool
 	depth int
 }
@@ -61,10 +62,10 @@ func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s pro
 	return nil
 }
 
-// comes reports whether a dependency is installed, and has only to become available.
+// comes reports whether a dependency is installed, and only has to become available.
 func comes(reason string) bool { return reason == corev1alpha1.ReasonNotAvailable }
 
-// one explains a dependency that is not satisfied; its chain begins at depth 1.
+// one explains an unsatisfied dependency. Its chain starts at depth 1.
 func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1alpha1.DependencyStatus, reason, message string) (*Diagnosis, error) {
 	d := &Diagnosis{Reason: ReasonDependency, Object: "dependency " + entry.Name}
 	d.Cause, d.Remedy = progress.LastSentence(strings.Join(strings.Fields(message), " "))
@@ -111,7 +112,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 	return d, nil
 }
 
-// remedyOf is what to do about a dependency of a package t.
+// remedyOf is the remedy for a dependency of a package t.
 func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencyStatus) string {
 	of, flag, override := "PACKAGE", flagOf(t), ""
 	if entry.Package != nil {

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// awaiting makes a package whose dependencies are not ready: "name=reason: message", with the package of a name where the
-// reason is NotAvailable.
+// awaiting returns a package whose dependencies are not ready: "name=reason: message", with the
+// name of a package if the reason is NotAvailable.
 func awaiting(name, reason string, needs ...string) *corev1alpha1.Package {
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Generation: 1}}
 	var messages []string
@@ -81,7 +81,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// A cycle of packages that wait for each other ends, and so does a long chain.
+// A cycle of packages that wait for each other ends. So does a long chain.
 func TestDependenciesEnd(t *testing.T) {
 	t.Parallel()
 	a := awaiting("a", corev1alpha1.ReasonWaitingForDependencies, "b=NotAvailable: not yet")

@@ -25,7 +25,7 @@ import (
 
 var shopConfig = objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
 
-// TestRefused reads what the engine and API servers say of refused writes.
+// TestRefused reads the messages of the engine and API servers about refused writes.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -209,7 +209,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// readySince is a pod whose readiness ended at a time.
+// readySince returns a pod whose readiness ended at a time.
 func readySince(at time.Time) *corev1.Pod {
 	p := podWith(running("main", false))
 	p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(at)}}
@@ -257,7 +257,7 @@ func TestRemediesOfPods(t *testing.T) {
 	}
 }
 
-// TestLostNode: what a pod says of itself is old news on a node that is not ready.
+// TestLostNode: a pod's own status is outdated if its node is not ready.
 func TestLostNode(t *testing.T) {
 	t.Parallel()
 	p := readySince(time.Unix(1000, 0))
@@ -277,7 +277,7 @@ func TestLostNode(t *testing.T) {
 	}
 }
 
-// TestEvents shows the latest of each message, a few of them.
+// TestEvents shows the latest event of each message, up to a few.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	events := []corev1.Event{
@@ -314,7 +314,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestWrongConditions knows which way round conditions are.
+// TestWrongConditions: some conditions are bad if they are True, others if they are False.
 func TestWrongConditions(t *testing.T) {
 	t.Parallel()
 	other := schema.GroupKind{Group: "example.com", Kind: "Widget"}
@@ -344,7 +344,7 @@ func TestWrongConditions(t *testing.T) {
 	}
 }
 
-// TestLogs asks for the log of the run before only where there was one.
+// TestLogs suggests the log of the previous run only if there was one.
 func TestLogs(t *testing.T) {
 	t.Parallel()
 	crashing := waits("CrashLoopBackOff", "back-off")
@@ -364,7 +364,7 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// Jobs that are gone after they succeeded are named: nothing waits for them.
+// Jobs that were removed after they succeeded are named, because no rollout waits for them.
 func TestRanBefore(t *testing.T) {
 	t.Parallel()
 	dep := &corev1alpha1.ObjectDeployment{}
@@ -380,8 +380,7 @@ func TestRanBefore(t *testing.T) {
 	}
 }
 
-// APIServices that are not available and load balancers without an address have remedies
-// of their own.
+// Unavailable APIServices and load balancers without an address have their own remedies.
 func TestOwnRemedies(t *testing.T) {
 	t.Parallel()
 	api := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: "v1.shop.example.com"}
@@ -413,7 +412,7 @@ func TestOwnRemedies(t *testing.T) {
 	}
 }
 
-// The message of a rule that cannot be evaluated quotes the rule, which may contain any text.
+// If a rule cannot be evaluated, the message quotes it, and the rule can contain any text.
 func TestRuleThatFailsIsNotRefused(t *testing.T) {
 	t.Parallel()
 	const message = `CEL program failed: no such key: reason, in the rule self.status.reason == "is invalid"`
@@ -426,7 +425,7 @@ func TestRuleThatFailsIsNotRefused(t *testing.T) {
 	}
 }
 
-// What a revision waits for may be on the status of its set before it is on that of the package.
+// The status of a set can show earlier than the package's what a revision waits for.
 func TestSetIsAheadOfThePackage(t *testing.T) {
 	t.Parallel()
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1}}
@@ -446,7 +445,7 @@ func TestSetIsAheadOfThePackage(t *testing.T) {
 	}
 }
 
-// A target that is not connected is the cause, whatever blocked the objects when they were last seen; it is not read.
+// A target that is not connected is the cause, whatever blocked the objects before. It is not read.
 func TestExplainTarget(t *testing.T) {
 	t.Parallel()
 	for name, deleted := range map[string]bool{"installed": false, "deleted": true} {

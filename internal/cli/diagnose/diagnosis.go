@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
-// Reason is what sort of cause was found.
+// Reason is the type of a cause.
 type Reason = refusals.Reason
 
 // The reasons, from the package down to its pods.
@@ -45,17 +45,18 @@ const (
 	ReasonUnanswered            = refusals.Unanswered
 )
 
-// Diagnosis is why a package is not available. Its JSON fields are stable.
+// Diagnosis explains why a package is not available. Its JSON fields are stable.
 type Diagnosis struct {
 	Kind      string           `json:"kind"`
 	Namespace string           `json:"namespace,omitempty"`
 	Name      string           `json:"name"`
 	Summary   progress.Summary `json:"summary"`
-	// Phase that is blocked, and Object with the cause; empty for the package itself.
+	// Phase is the blocked one, and Object has the cause. Both are empty if the package itself has
+	// it.
 	Phase  string `json:"phase,omitempty"`
 	Object string `json:"object,omitempty"`
 	Reason Reason `json:"reason"`
-	// Cause in a sentence, and what to do about it.
+	// Cause and Remedy are a sentence each.
 	Cause  string `json:"cause"`
 	Remedy string `json:"remedy,omitempty"`
 	// Chain leads from the package to the cause.
@@ -65,7 +66,7 @@ type Diagnosis struct {
 	elsewhere bool
 }
 
-// Link is one thing on the way to a cause.
+// Link is one step on the way to a cause.
 type Link struct {
 	// Depth counts from 0, the package.
 	Depth int `json:"depth"`
@@ -84,7 +85,7 @@ type finding struct {
 	dependent bool
 }
 
-// cause is a possible cause; one of a higher weight explains more.
+// cause is a possible cause. A cause of a higher weight explains more.
 type cause struct {
 	weight       int
 	reason       Reason
@@ -100,8 +101,9 @@ const (
 	weightCertain
 )
 
-// best returns the cause of the highest weight, the deeper one of equal ones. Dependents precede conditions and events of
-// the object that runs them: it copies their failures, and later.
+// best returns the cause of the highest weight. Among equal ones the deeper cause wins. Dependents
+// precede conditions and events of the object that runs them, because that object copies their
+// failures, and later.
 func (f *finding) best() cause {
 	var found cause
 	for _, dependent := range []bool{true, false} {
@@ -130,7 +132,7 @@ func (f *finding) flatten(depth int, into []Link) []Link {
 	return into
 }
 
-// Text is what people read of the diagnosis of a package.
+// Text prints the diagnosis of a package for people.
 func (d *Diagnosis) Text(name string, styles terminal.Styles) string {
 	var b strings.Builder
 	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }

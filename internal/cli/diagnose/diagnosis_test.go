@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// How a package stands is said in the words of status.
+// The state of a package is printed in the words of status.
 func TestDiagnosisText(t *testing.T) {
 	t.Parallel()
 	for summary, want := range map[progress.Summary]string{

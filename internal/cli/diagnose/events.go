@@ -16,7 +16,7 @@ import (
 
 const eventsShown = 3
 
-// eventFindings are the latest warnings about an object.
+// eventFindings returns the latest warnings about an object.
 func eventFindings(object string, events []corev1.Event) []finding {
 	warnings := slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return e.Type != corev1.EventTypeWarning })
 	slices.SortStableFunc(warnings, func(a, b corev1.Event) int {
@@ -65,7 +65,7 @@ func eventCause(object string, e *corev1.Event) cause {
 	return c
 }
 
-// notCreated is that a controller cannot create an object, by an event or a condition.
+// notCreated means that a controller cannot create an object, according to an event or a condition.
 func notCreated(object, namespace, message string) cause {
 	switch {
 	case strings.Contains(message, "exceeded quota"):

@@ -19,8 +19,9 @@ import (
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
-// Explain follows a package to what it waits for. The client reads any kind, read the packages that it depends on, and connect
-// connects to the cluster of the objects of a package with a targetRef.
+// Explain follows a package to the cause that it waits for. The client reads any kind. read reads
+// the packages that it depends on. connect connects to the cluster that holds the objects of a
+// package with a targetRef.
 func Explain(
 	ctx context.Context, c client.Client, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, read Reader,
 	connect func(corev1alpha1.GenericPackage) (client.Client, error),
@@ -28,7 +29,7 @@ func Explain(
 	return (&dependencies{client: c, read: read, connect: connect, seen: map[progress.Target]bool{}}).explain(ctx, snap, deployment)
 }
 
-// explain is about one package.
+// explain explains one package.
 func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment) (*Diagnosis, error) {
 	state := progress.Of(snap)
 	report := progress.ReportOf(snap)
@@ -72,7 +73,7 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	if err == nil {
 		phase, err = e.phase(ctx, report, own.Phase)
 	}
-	if err != nil && remote { // the explanation is by the status alone
+	if err != nil && remote { // the status alone explains it
 		top.below = append(top.below, finding{link: Link{Object: "the cluster of its targetRef", State: "not read", Message: err.Error()}})
 		e.client = nil
 		phase, err = e.phase(ctx, report, own.Phase)
@@ -113,7 +114,7 @@ func chain(snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployme
 	return phase
 }
 
-// ranBefore names the Jobs that succeeded earlier, for which no rollout waits.
+// ranBefore names the Jobs that succeeded earlier. No rollout waits for them.
 func ranBefore(deployment corev1alpha1.GenericObjectDeployment) string {
 	var keys []objects.Key
 	for _, j := range deployment.ObjectDeploymentStatus().Jobs {
@@ -139,11 +140,12 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 }
 
 type explainer struct {
-	// client is of the cluster that the objects are in, nil where that cannot be read.
+	// client reads the cluster that holds the objects; nil if that cluster cannot be read.
 	client client.Client
 }
 
-// objectsExamined is the number of blocking objects that are examined; others are named.
+// objectsExamined is the maximum number of blocking objects that are examined. Others are only
+// named.
 const objectsExamined = 5
 
 func (e *explainer) phase(ctx context.Context, report progress.Report, first string) (finding, error) {
@@ -177,7 +179,8 @@ func (e *explainer) phase(ctx context.Context, report progress.Report, first str
 	return f, nil
 }
 
-// splitUnlessRefused groups refused objects; others have pods and events of their own.
+// splitUnlessRefused groups refused objects. Others are split, because they have their own pods and
+// events.
 func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.GroupedMessage) []objects.GroupedMessage {
 	var out []objects.GroupedMessage
 	for _, remark := range remarks {
@@ -193,7 +196,7 @@ func splitUnlessRefused(keys map[string]objects.Key, remarks []objects.GroupedMe
 	return out
 }
 
-// names leaves out groups.
+// names omits groups.
 func names(keys map[string]objects.Key, remark objects.GroupedMessage) string {
 	shorter := objects.GroupedMessage{Objects: make([]string, len(remark.Objects)), More: remark.More}
 	for i, object := range remark.Objects {
@@ -250,7 +253,7 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(short(key), events)), err
 }
 
-// served finds an APIService that is not available.
+// served finds an unavailable APIService.
 func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error {
 	services, err := e.apiServices(ctx)
 	if err != nil {
@@ -270,7 +273,7 @@ func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error
 	return nil
 }
 
-// read reads a live object; nil if it is absent or may not be read.
+// read reads a live object; nil if it is absent or the user may not read it.
 func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Unstructured, error) {
 	if e.client == nil {
 		return nil, nil

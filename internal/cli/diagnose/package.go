@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Package finds why a package of a cluster is not available.
+// Package finds out why a package in a cluster is not available.
 func Package(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (*Diagnosis, error) {
 	all, err := cl.AnyKind()
 	if err != nil {
@@ -20,7 +20,8 @@ func Package(ctx context.Context, cl *cluster.Cluster, target progress.Target, p
 	return PackageBy(ctx, cl, all, target, pkg)
 }
 
-// PackageBy is Package with a client for all kinds, whose discovery serves more than one search.
+// PackageBy is Package with a given client for all kinds, so that several searches share its
+// discovery.
 func PackageBy(
 	ctx context.Context, cl *cluster.Cluster, all client.Client, target progress.Target, pkg corev1alpha1.GenericPackage,
 ) (*Diagnosis, error) {
@@ -42,7 +43,7 @@ func PackageBy(
 	return d, nil
 }
 
-// readerOf reads packages that others depend on, as far as the user may.
+// readerOf reads dependencies of packages, as far as the user may.
 func readerOf(cl *cluster.Cluster) Reader {
 	return func(ctx context.Context, t progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
 		pkg, err := cl.Read(ctx, t)

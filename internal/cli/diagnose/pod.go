@@ -55,7 +55,8 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	case "FailedScheduling":
 		return p.Spec.NodeName != ""
 	case "Unhealthy":
-		// Events stay for an hour: what a probe said before the pod was ready is not why it is not ready now.
+		// Events stay for an hour. A probe's event from before the pod was ready does not explain
+		// why it is not ready now.
 		ready := condition(p, corev1.PodReady)
 		return ready != nil && seen(e).Before(ready.LastTransitionTime.Add(-probeSlack))
 	case "FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox":
@@ -66,7 +67,7 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	return false
 }
 
-// probeSlack is how long before a pod is not ready its probe may have failed for the first time.
+// probeSlack is how long before its pod stops being ready a probe can fail for the first time.
 const probeSlack = time.Minute
 
 func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {
@@ -125,7 +126,8 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	return c
 }
 
-// crashed is the cause of a container that has ended. Between two starts the kubelet may report either state, the end or the back-off.
+// crashed is the cause for a container that has ended. Between two starts the kubelet might report
+// either state, the end or the back-off.
 func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.Event) cause {
 	last, again, how := s.State.Terminated, s.RestartCount > 0, ""
 	if last == nil {
@@ -172,7 +174,8 @@ func pullRemedy(message string) string {
 	return "Check that the image exists under that name, and that the pod's service account has a pull secret for its registry."
 }
 
-// livenessFailure returns what the kubelet said when it ended a container because of its liveness probe.
+// livenessFailure returns the kubelet's message for a container that it ended because of the
+// liveness probe.
 func livenessFailure(container string, events []corev1.Event) string {
 	var latest *corev1.Event
 	for i := range events {
@@ -203,7 +206,7 @@ func afterEnd(p *corev1.Pod, container string, t *corev1.ContainerStateTerminate
 	return logs(p, container, previous)
 }
 
-// imageOf is the image of the spec; that of the status may be named otherwise.
+// imageOf returns the image in the spec, because the status might use another name.
 func imageOf(p *corev1.Pod, s *corev1.ContainerStatus) string {
 	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
 		if c.Name == s.Name {

@@ -23,17 +23,17 @@ import (
 )
 
 const (
-	// remainsListed bounds objects of a kind that are listed, remainsNamed those that are named.
+	// remainsListed limits the listed objects of a kind, and remainsNamed limits the named ones.
 	remainsListed = 500
 	remainsNamed  = 3
-	// kindsListed bounds the kinds of a namespace that are listed.
+	// kindsListed limits the listed kinds of a namespace.
 	kindsListed = 5
-	// controllersClimbed bounds the controllers between an object and its pods.
+	// controllersClimbed limits the controllers between an object and its pods.
 	controllersClimbed = 5
 )
 
-// Remains describes what blocks the deletion of Namespaces, CustomResourceDefinitions and up to
-// objectsExamined workloads; empty for other objects.
+// Remains describes the objects that block the deletion of Namespaces, CustomResourceDefinitions
+// and up to objectsExamined workloads. It is empty for other objects.
 func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
 	e := explainer{client: c}
 	messages, workloads := make([]string, len(blocking)), 0
@@ -85,14 +85,14 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 	return nil, nil
 }
 
-// podsOf names the pods that belong to an object, by way of whatever controls them.
+// podsOf names the pods that belong to an object, through any chain of controllers.
 func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	pod := schema.GroupKind{Kind: "Pod"}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(pod.WithVersion("v1"))
 	list.Kind += "List"
 	selected := labels.Everything()
-	if of.Group == "apps" || of.Group == "batch" { // the selector of a custom resource may be about something else
+	if of.Group == "apps" || of.Group == "batch" { // the selector of a custom resource might have another meaning
 		selected = selectorOf(live)
 	}
 	err := e.client.List(ctx, list, client.InNamespace(live.GetNamespace()), client.MatchingLabelsSelector{Selector: selected}, client.Limit(remainsListed))
@@ -111,14 +111,15 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 		}
 	}
 	list.Items = mine
-	list.RemainingItemCount = nil // which counts all pods
+	list.RemainingItemCount = nil // it counts all pods
 	if len(mine) == 0 {
 		return nil, nil
 	}
 	return []finding{remainsOf(of, pod, list)}, nil
 }
 
-// belongs reports whether a controller is known to belong to an object, or is controlled by one that does.
+// belongs reports whether a controller is known to belong to an object, or is controlled by another
+// one that does.
 func (e *explainer) belongs(ctx context.Context, namespace string, ref *metav1.OwnerReference, known map[types.UID]bool, steps int) (bool, error) {
 	if ref == nil || steps == 0 {
 		return false, nil

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// deleted is an object that is being deleted, with conditions by type.
+// deleted returns an object that is being deleted, with conditions by type.
 func deleted(apiVersion, kind, namespace, name string, spec map[string]any, conditions ...map[string]any) *unstructured.Unstructured {
 	var list []any
 	for _, c := range conditions {
@@ -94,7 +94,7 @@ func TestRemains(t *testing.T) {
 	}
 }
 
-// Pods are named by what controls them in the end, and other pods of the namespace are not.
+// Pods are named if the object controls them, directly or not. Other pods of the namespace are not.
 func TestRemainsOfWorkloads(t *testing.T) {
 	t.Parallel()
 	mapper := meta.NewDefaultRESTMapper(nil)

@@ -28,7 +28,7 @@ import (
 
 const podsExamined = 3
 
-// dependents examines what an object runs.
+// dependents examines the objects that an object runs.
 func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstructured.Unstructured) ([]finding, error) {
 	switch key.GroupKind() {
 	case deployment:
@@ -41,7 +41,7 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, p) != nil {
 			return nil, nil
 		}
-		return pod(p, nil).below, nil // its events follow as those of any object
+		return pod(p, nil).below, nil // its events follow as for any object
 	case schema.GroupKind{Kind: "Service"}:
 		return loadBalancer(key, live), nil
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
@@ -165,8 +165,8 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 	return found, nil
 }
 
-// lostNode finds that the node of a pod is not ready. The kubelet does not answer then, so whatever the pod and its Events say
-// is from before.
+// lostNode finds out that the node of a pod is not ready. Its kubelet does not answer, so the
+// status and Events of the pod are outdated.
 func (e *explainer) lostNode(ctx context.Context, p *corev1.Pod) ([]finding, error) {
 	if p.Spec.NodeName == "" {
 		return nil, nil
@@ -194,7 +194,7 @@ func (e *explainer) lostNode(ctx context.Context, p *corev1.Pod) ([]finding, err
 	}}, nil
 }
 
-// firstOrdinal returns the lowest ordinal of pods, by number: web-2 precedes web-10.
+// firstOrdinal returns the lowest ordinal of pods as a number: web-2 precedes web-10.
 func firstOrdinal(pods []corev1.Pod) int {
 	first := math.MaxInt
 	for i := range pods {
@@ -212,8 +212,9 @@ func ordinal(p *corev1.Pod) int {
 	return n
 }
 
-// outdated explains a pod that is not ready and that its StatefulSet does not replace, although it has another template by now:
-// the controller waits for this very pod, which in order is the first one that is not ready. A rollback leaves such pods.
+// outdated explains an unready pod that its StatefulSet does not replace although the template has
+// changed: the controller waits for this very pod, the first one in order that is not ready. A
+// rollback leaves such pods behind.
 func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cause, is bool) {
 	set := &appsv1.StatefulSet{}
 	if owner.GroupVersionKind().GroupKind() != statefulSet || runtime.DefaultUnstructuredConverter.FromUnstructured(owner.Object, set) != nil {
@@ -250,8 +251,7 @@ func (e *explainer) events(ctx context.Context, u *unstructured.Unstructured) ([
 	return e.eventsOf(ctx, u.GetNamespace(), u.GetUID())
 }
 
-// eventsOf lists the events of a UID; those of cluster-scoped objects are in the default
-// namespace.
+// eventsOf lists the events of a UID. Cluster-scoped objects have theirs in the default namespace.
 func (e *explainer) eventsOf(ctx context.Context, namespace string, uid types.UID) ([]corev1.Event, error) {
 	list := &corev1.EventList{}
 	err := e.client.List(ctx, list, client.InNamespace(cmp.Or(namespace, metav1.NamespaceDefault)),

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The controllers of a Deployment and its ReplicaSet report pods that cannot be created one after the other, each in
-// its own way. Whatever has been reported so far, the cause is the same.
+// If pods cannot be created, the controllers of a Deployment and its ReplicaSet report this one
+// after the other, each in its own way. The cause is the same at any point in between.
 func TestOneCauseHasOneAnswer(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
@@ -38,7 +38,8 @@ func TestOneCauseHasOneAnswer(t *testing.T) {
 	}
 }
 
-// causeOfMissingPods explains a Deployment of which some of the controllers have reported that its pods cannot be created.
+// causeOfMissingPods explains a Deployment whose pods cannot be created, after some of the
+// controllers have reported it.
 func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 	t.Helper()
 	labels := map[string]string{"app": "web"}
@@ -67,7 +68,7 @@ func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 	return f.best()
 }
 
-// In order, a StatefulSet waits for the pod of the lowest ordinal that is not ready.
+// A StatefulSet in order waits for the unready pod with the lowest ordinal.
 func TestOutdatedPodsInOrder(t *testing.T) {
 	t.Parallel()
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store", UID: "set", Generation: 2}}
@@ -88,8 +89,9 @@ func TestOutdatedPodsInOrder(t *testing.T) {
 	}
 }
 
-// A pod of an earlier template that is not ready, and that its StatefulSet waits for, has to be deleted by hand: a rollback leaves it
-// so. One that the controller replaces by itself is explained as any other pod.
+// An unready pod of an earlier template that its StatefulSet waits for has to be deleted by hand,
+// because a rollback leaves it behind. A pod that the controller replaces by itself is explained
+// like any other.
 func TestOutdatedPod(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

@@ -23,8 +23,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestUnservedIsNotAbsent: a 404 about an API says nothing about an object, so that
-// a plan cannot promise to create it.
+// TestUnservedIsNotAbsent: a 404 about an API does not mean that an object is absent, so a plan
+// cannot promise to create it.
 func TestUnservedIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(http.NotFound))
@@ -48,7 +48,7 @@ func TestUnservedIsNotAbsent(t *testing.T) {
 	}
 }
 
-// behind is a discovery that names a kind until it was asked often enough.
+// behind is a discovery that still names a kind until it was queried often enough.
 type behind struct {
 	meta.RESTMapper
 	resets, until int
@@ -63,7 +63,7 @@ func (b *behind) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RES
 	return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
 }
 
-// TestDiscoveryIsBehind: a kind that went a moment ago is not served, and no error.
+// TestDiscoveryIsBehind: a kind that was removed a moment ago is not served, which is not an error.
 func TestDiscoveryIsBehind(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(http.NotFound))

@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// asAccount sends a dry run as an account, or as the user who may not impersonate it.
+// asAccount sends a dry run as an account. If the user may not impersonate the account, it sends
+// the dry run as the user.
 func (c *simulatedCluster) asAccount(account objects.Account, send func(*apply.Writer) error) error {
 	if !c.impersonated(account) {
 		return send(c.Writer)
@@ -36,7 +37,7 @@ func (c *simulatedCluster) impersonated(account objects.Account) bool {
 	return !account.IsZero() && !c.asUser[account]
 }
 
-// accountWarnings name the accounts that dry runs were not made as.
+// accountWarnings name the accounts that dry runs could not impersonate.
 func (c *simulatedCluster) accountWarnings() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,7 +49,8 @@ func (c *simulatedCluster) accountWarnings() []string {
 	return warnings
 }
 
-// accountExists reads a ServiceAccount. One that the user may not read counts as there.
+// accountExists reads a ServiceAccount. A ServiceAccount that the user may not read counts as
+// existing.
 func (c *Cluster) accountExists(ctx context.Context, account objects.Account) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))

@@ -19,10 +19,10 @@ import (
 
 var namespaceKind = schema.GroupKind{Kind: "Namespace"}
 
-// bystanders are the objects of others that are deleted with a namespace, in order.
+// bystanders are other owners' objects that are deleted along with a namespace, in order.
 type bystanders struct {
 	keys []objects.Key
-	// more means that there may be others, which were not listed.
+	// more means that there might be others, which were not listed.
 	more bool
 }
 
@@ -48,7 +48,8 @@ func (b bystanders) String() string {
 	return count + " not belong to the package: " + strings.Join(names, ", ")
 }
 
-// bystandersIn lists the objects in a namespace that are not of the package, nor made of another object there.
+// bystandersIn lists the objects in a namespace that do not belong to the package and that no other
+// object there has created.
 func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
 	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -74,8 +75,9 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 	return found, nil
 }
 
-// list lists the objects of some kinds in a namespace. More means that there may be others: of kinds that the user may not list, or that
-// the API server cannot list now, since their webhook does not answer, say.
+// list lists the objects of some kinds in a namespace. more means that there might be others: the
+// user may not list their kinds, or the API server cannot list them now, for example because their
+// webhook does not answer.
 func (s *simulation) list(
 	ctx context.Context, namespace string, resources []schema.GroupVersionResource, kinds []schema.GroupVersionKind,
 ) (items []metav1.PartialObjectMetadata, more bool, err error) {
@@ -98,7 +100,8 @@ func (s *simulation) list(
 	return items, more, err
 }
 
-// othersOf returns which objects of a namespace are not of the package, nor made of another one of them or by Kubernetes.
+// othersOf returns the objects of a namespace that do not belong to the package and that neither
+// another of them nor Kubernetes has created.
 func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Key {
 	there, found := map[types.UID]bool{}, map[types.UID]objects.Key{}
 	for i := range items {
@@ -113,14 +116,15 @@ func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Ke
 		if owned || o != nil && !o.released || ofKubernetes(key) {
 			continue
 		}
-		if _, known := found[m.UID]; !known { // it may be served in several groups
+		if _, known := found[m.UID]; !known { // a kind can be served in several groups
 			found[m.UID] = key
 		}
 	}
 	return slices.SortedFunc(maps.Values(found), objects.Key.Compare)
 }
 
-// ofKubernetes reports whether Kubernetes itself makes an object, in every namespace or as a trace of another one.
+// ofKubernetes reports whether Kubernetes itself creates an object, in every namespace or as a
+// trace of another object.
 func ofKubernetes(key objects.Key) bool {
 	switch key.Kind {
 	case "Event", "Endpoints", "PodMetrics":

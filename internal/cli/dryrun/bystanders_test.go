@@ -16,7 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Objects of the package, of Kubernetes and of other objects of the namespace are not counted; what the package keeps is.
+// Objects of the package, of Kubernetes and of other objects in the namespace are not counted.
+// Objects that the package keeps are.
 func TestBystanders(t *testing.T) {
 	t.Parallel()
 	var items []metav1.PartialObjectMetadata
@@ -56,7 +57,8 @@ func TestBystanders(t *testing.T) {
 	}
 }
 
-// A kind that cannot be listed hides nothing of the others: there may be more.
+// A kind that cannot be listed does not hide objects of other kinds. The result states that there
+// might be more.
 func TestListsOfBystandersThatFail(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

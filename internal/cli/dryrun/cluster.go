@@ -33,14 +33,14 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// Cluster is the cluster to plan for. Nothing is written to it.
+// Cluster is the cluster to plan for. No object in it is written.
 type Cluster struct {
-	// Reader reads the kinds of this project, and Secrets. The rest is about the cluster that
-	// the objects are in.
+	// Reader reads the kinds of this project, and Secrets. All other fields are about the cluster
+	// that holds the objects.
 	Reader client.Reader
 
-	// ID and Home are the UIDs of the namespaces kube-system of the cluster that the objects are
-	// in and of that of Reader, where these are different ones; else they are empty.
+	// ID and Home are the UIDs of the namespace kube-system in the cluster that holds the objects
+	// and in Reader's. They are empty if both are the same cluster.
 	ID, Home types.UID
 	// Writer sends reads and dry runs of any kind.
 	Writer *apply.Writer
@@ -48,22 +48,22 @@ type Cluster struct {
 	Metadata metadata.Interface
 	// Discovery lists the kinds that the API server serves.
 	Discovery *discovery.DiscoveryClient
-	// Mapper knows the kinds that the API server serves now.
+	// Mapper knows the currently served kinds.
 	Mapper meta.RESTMapper
 	// Schemas validates objects that a phase creates.
 	Schemas *schemas.Checker
 
 	mu sync.Mutex
-	// discovered is when Mapper was last reset.
+	// discovered is the time of Mapper's last reset.
 	discovered time.Time
 }
 
-// Connect makes the clients, and discovers what the API server serves. For objects in another cluster, that of config, the caller
-// sets ID and Home.
+// Connect creates the clients, and discovers the served kinds. If the objects are in another
+// cluster, config is its configuration and the caller sets ID and Home.
 func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
-	// Warnings of webhooks may repeat a Secret.
+	// Warnings of webhooks might repeat a Secret.
 	config.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{Reader: reader}
 	var err error
@@ -94,7 +94,7 @@ func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, k
 	return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 }
 
-// liveObject is an object that the API server has, or has not.
+// liveObject is an object in the API server, or an absent one.
 type liveObject struct {
 	// mapping is nil if the kind is not served in the version of the template.
 	mapping *meta.RESTMapping
@@ -137,10 +137,11 @@ func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) 
 	return s, err
 }
 
-// whileServed repeats a request for a kind that the API server does not serve until discovery, which may be behind, says so too.
+// whileServed repeats a request for a kind that the API server does not serve until discovery,
+// which might lag behind, agrees.
 func (c *Cluster) whileServed(ctx context.Context, request func() error) (err error) {
 	_, outdated := c.Mapper.(meta.ResettableRESTMapper)
-	pauses := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8} // 13 s: the two are updated one after the other
+	pauses := wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 8} // 13 s, because the two are updated one after the other
 	_ = wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
 		begun := time.Now()
 		if err = request(); apply.Classify(err) != apply.NotServed || !outdated {
@@ -152,7 +153,7 @@ func (c *Cluster) whileServed(ctx context.Context, request func() error) (err er
 	return cmp.Or(err, ctx.Err())
 }
 
-// rediscover asks the API server again what it serves, unless that was done since a request began.
+// rediscover refreshes discovery, unless it was refreshed since a request started.
 func (c *Cluster) rediscover(begun time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,16 +163,16 @@ func (c *Cluster) rediscover(begun time.Time) {
 	}
 }
 
-// parallel calls do for 0 to n-1, with the concurrency of the engine. The error is that of
-// the lowest number.
+// parallel calls do for 0 to n-1, with the concurrency of the engine. It returns the error of the
+// lowest number.
 func parallel(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	workqueue.ParallelizeUntil(ctx, limits.WritesInFlight, n, func(i int) { errs[i] = do(i) })
 	return cmp.Or(cmp.Or(errs...), ctx.Err())
 }
 
-// unverifiable returns why an error of a dry run is not about the write itself; empty if it
-// is.
+// unverifiable returns the reason why an error of a dry run is not about the write itself; empty if
+// it is.
 func unverifiable(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -50,8 +50,9 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	return plan, nil
 }
 
-// Harm returns what the deletion of a package does to others: Plan.Stranded, and the objects of others that are deleted with
-// its Namespaces. A package without a Namespace and without a definition that can hang takes no simulation.
+// Harm returns the damage to others when a package is deleted: Plan.Stranded, and other owners'
+// objects that are deleted along with its Namespaces. A package without a Namespace and without a
+// definition that might hang needs no simulation.
 func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil || len(in.sets) == 0 {
@@ -78,8 +79,8 @@ var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, statefulSetKind, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"}, {Kind: "Pod"},
 }
 
-// stranded returns definitions whose resources have finalizers of a controller that may be deleted
-// first.
+// stranded returns definitions whose resources have finalizers of a controller that might be
+// deleted first.
 func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 	revisions := s.installed
 	if len(revisions) == 0 {
@@ -127,7 +128,7 @@ func outlived(rev *engine.Revision, key objects.Key) bool {
 }
 
 const (
-	// resourcesListed and resourcesNamed bound the custom resources of a kind.
+	// resourcesListed and resourcesNamed limit the custom resources of a kind.
 	resourcesListed = 500
 	resourcesNamed  = 3
 )
@@ -163,7 +164,7 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 	return "waits for " + strings.Join(names, ", ") + ", whose controller may be one of this package and goes first: delete them before, and wait until they are gone", nil
 }
 
-// foreignFinalizers leaves out those of the garbage collector and the engine.
+// foreignFinalizers omits the finalizers of the garbage collector and the engine.
 func foreignFinalizers(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(f string) bool {
 		return f == metav1.FinalizerDeleteDependents || f == metav1.FinalizerOrphanDependents || strings.HasPrefix(f, "package-operator.run/")

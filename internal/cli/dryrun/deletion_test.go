@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Resources that the package deletes before their definition are not lost, and those that its controller outlives do not hang.
+// Resources that the package deletes before their definition are not lost, and resources that its
+// controller outlives do not hang.
 func TestResourcesOfDefinition(t *testing.T) {
 	t.Parallel()
 	group := schema.GroupVersion{Group: "drain.example.com", Version: "v1"}

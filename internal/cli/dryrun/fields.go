@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// Differences returns the fields that differ, with the managers that have them now, except
-// those that the API server and the engine maintain. Values of Secrets are hidden.
+// Differences returns the fields that differ, with their current managers, except for fields that
+// the API server and the engine maintain. Values of Secrets are hidden.
 func Differences(before, after *unstructured.Unstructured) []Field {
 	var fields []Field
 	others := objectdiff.ManagersOf(before, corev1alpha1.LegacyFieldManagers()...)

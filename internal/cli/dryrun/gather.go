@@ -104,14 +104,14 @@ func (in *input) decide() error {
 	return nil
 }
 
-// contentOf is a digest of what a template rolls out, however it is sliced.
+// contentOf is a digest of the content that a template rolls out, regardless of its slices.
 func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored objectsets.Stored, sealed bool) (objects.Digest, error) {
 	spec = *spec.DeepCopy()
 	stored.Inline(spec.Phases)
 	for i := range spec.Phases {
 		phase := &spec.Phases[i]
 		if sealed {
-			// Which objects are kept in Secrets changes their order, and no other thing.
+			// Storing objects in Secrets only changes their order.
 			slices.SortFunc(phase.Objects, func(a, b corev1alpha1.ObjectSetObject) int { return bytes.Compare(a.Object.Raw, b.Object.Raw) })
 		}
 		for j := range phase.Objects {
@@ -122,7 +122,7 @@ func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string
 	return drift.Digest([]any{digest[:], labels}), err
 }
 
-// foreign returns why the package may not write the deployment; empty if it may.
+// foreign returns the reason why the package may not write the deployment; empty if it may.
 func (in *input) foreign() string {
 	dep := in.deployment
 	if dep == nil {
@@ -144,8 +144,8 @@ func (in *input) foreign() string {
 	return ""
 }
 
-// objects are the deployment with the new template and its sets, as if nothing were paused, awaited an activation or were
-// rejected. Unless the revision is claimed, sets of other owners are added.
+// objects are the deployment with the new template and its sets, as if none were paused, awaited an
+// activation or were rejected. Unless the revision is claimed, other owners' sets are added.
 func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, error) {
 	dep := in.Scope.NewObjectDeployment()
 	if in.deployment != nil {
@@ -193,7 +193,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		var namespace string
 		if scope == corev1alpha1.ScopeNamespaced && !in.remote() {
-			namespace = in.Namespace // others cannot bring objects of this namespace
+			namespace = in.Namespace // other namespaces' packages cannot contain objects of this one
 		}
 		err := eachSet(ctx, in.Reader, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
 			key := objectsets.OwnerOf(set)

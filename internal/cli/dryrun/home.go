@@ -19,11 +19,12 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 )
 
-// newUID is the UID of an object that is created.
+// newUID is the UID of a created object.
 const newUID = "new"
 
-// newHome returns a client that has deployments and sets in memory, where their controller writes them. Everything else is read from
-// live; of writes to it only deletions have an effect, on later reads.
+// newHome returns a client that keeps deployments and sets in memory, where their controller writes
+// them. It reads all other objects from live. Among writes to those, only deletions have an effect,
+// on later reads.
 func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {

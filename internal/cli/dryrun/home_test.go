@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Sets are written in memory alone. Of writes to other objects, later reads see deletions.
+// Sets are written only in memory. If other objects are written, later reads only see deletions.
 func TestWritesStayInMemory(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

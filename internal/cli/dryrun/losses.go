@@ -48,7 +48,8 @@ func objectName(key objects.Key) string {
 	return key.String()
 }
 
-// deletion describes the data that is deleted with an object; the message is empty for those without.
+// deletion describes the data that is deleted along with an object. The message is empty if there
+// is none.
 func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (DataLoss, error) {
 	loss := DataLoss{Object: objectName(key)}
 	switch key.GroupKind() {
@@ -93,7 +94,8 @@ func scaledDown(before, after map[string]any) string {
 	return fmt.Sprintf("the claims of the replicas beyond %d go with them, by spec.persistentVolumeClaimRetentionPolicy", is)
 }
 
-// resourcesGo counts the objects that are deleted with their definition: not those that the package itself deletes before it.
+// resourcesGo counts the objects that are deleted along with their definition, except for those
+// that the package itself deletes before it.
 func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) string {
 	plural := crd.Spec.Names.Plural
 	list, served, err := s.resources(ctx, crd, 1)
@@ -119,14 +121,13 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 	}
 }
 
-// resources lists the metadata of the custom resources of a definition, which may not be
-// served.
+// resources lists the metadata of the custom resources of a definition, which might not be served.
 func (s *simulation) resources(ctx context.Context, crd *definitions.CRD, limit int64) (list *metav1.PartialObjectMetadataList, served bool, err error) {
 	err = s.whileServed(ctx, func() error {
 		mapping, err := s.Mapper.RESTMapping(definitions.KindOf(crd))
 		if err != nil {
 			served = false
-			return nil // of such a kind nothing is known
+			return nil // such a kind is unknown
 		}
 		served = true
 		list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})

@@ -20,22 +20,22 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// Request is what to plan.
+// Request describes the package to plan.
 type Request struct {
 	Scope           corev1alpha1.Scope
 	Namespace, Name string
-	// Template is what the package was rendered to, and Labels its well-known labels.
+	// Template is the rendered package, and Labels are its well-known labels.
 	Template corev1alpha1.ObjectSetTemplateSpec
 	Labels   map[string]string
 	// Sensitive reports whether an object of the template has values of Secrets; nil if none
 	// has.
 	Sensitive func(phase, object int) bool
-	// ReportDrift leaves what others changed.
+	// ReportDrift keeps changes by others.
 	ReportDrift bool
 	// ArchivalPolicy is for the objects that the template drops.
 	ArchivalPolicy corev1alpha1.ArchivalPolicy
-	// KeepAccount means that the account stays that of the deployment, which may be the
-	// default of the manager.
+	// KeepAccount means that the account stays the deployment's, which might be the manager's
+	// default.
 	KeepAccount bool
 	// Alone means that the deployment is not managed by a package.
 	Alone bool
@@ -45,7 +45,7 @@ type Request struct {
 	ManagerNamespace string
 }
 
-// attempts to plan, because objects may change meanwhile.
+// attempts to plan, because objects might change in the meantime.
 const attempts = 3
 
 // Make plans the rollout of a rendered package.
@@ -57,7 +57,7 @@ func Make(ctx context.Context, c *Cluster, r Request) (plan *Plan, err error) {
 	return plan, err
 }
 
-// retried repeats what fails because an object has changed meanwhile.
+// retried repeats a step that fails because an object has changed in the meantime.
 func retried(do func() error) error {
 	for try := 1; ; try++ {
 		err := do()
@@ -112,7 +112,7 @@ type input struct {
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
 	stored     objectsets.Stored
-	// number of the revision of the template; fresh if it is a new one.
+	// number of the template's revision. fresh is set for a new revision.
 	number   int64
 	fresh    bool
 	deletes  bool

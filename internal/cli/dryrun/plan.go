@@ -11,37 +11,37 @@ import (
 // Outcome of a plan.
 type Outcome string
 
-// Outcomes of plans; a refused one stops before its end.
+// Outcomes of plans. A refused plan stops before its end.
 const (
 	OutcomeNothing Outcome = "Nothing"
 	OutcomeChanges Outcome = "Changes"
 	OutcomeRefused Outcome = "Refused"
 )
 
-// Plan is what an install or upgrade would do. Its JSON fields are stable.
+// Plan is the effect of an install or upgrade. Its JSON fields are stable.
 type Plan struct {
 	Kind      string  `json:"kind"`
 	Namespace string  `json:"namespace,omitempty"`
 	Name      string  `json:"name"`
 	Outcome   Outcome `json:"outcome"`
-	// Revision is the number of the revision that there would be.
+	// Revision is the number that the revision would have.
 	Revision int64 `json:"revision"`
 	// From is the installed release, if there is one.
 	To   Release  `json:"to"`
 	From *Release `json:"from,omitempty"`
-	// Dependencies of the package, and Installations that they need, dependencies first.
+	// Dependencies of the package, and the Installations they need, dependencies first.
 	Dependencies  []Dependency   `json:"dependencies,omitempty"`
 	Installations []Installation `json:"installations,omitempty"`
-	// Refusals are why the engine would stop, in the order of the phases.
+	// Refusals are the reasons why the engine would stop, in the order of the phases.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Phases   []Phase   `json:"phases"`
-	// Cleanup has the objects of older revisions only, in the order of their removal.
+	// Cleanup has the objects that only older revisions have, in the order of their removal.
 	Cleanup []Change        `json:"cleanup,omitempty"`
 	Powers  []PrivilegeGain `json:"powers,omitempty"`
 	Losses  []DataLoss      `json:"losses,omitempty"`
-	// Deletes means that the package is deleted, with the objects of Cleanup.
+	// Deletes means that the package is deleted along with the objects of Cleanup.
 	Deletes bool `json:"deletes,omitempty"`
-	// Stranded are definitions whose resources have finalizers of a controller that may be
+	// Stranded are definitions whose resources have finalizers of a controller that might be
 	// deleted first.
 	Stranded []DataLoss `json:"stranded,omitempty"`
 	Warnings []string   `json:"warnings,omitempty"`
@@ -60,10 +60,10 @@ type Release struct {
 	Revision int64 `json:"revision,omitempty"`
 }
 
-// Phase is what happens in one phase.
+// Phase describes the changes in one phase.
 type Phase struct {
 	Name string `json:"name"`
-	// Reached means that the engine would begin the phase.
+	// Reached means that the engine would start the phase.
 	Reached   bool     `json:"reached"`
 	Changes   []Change `json:"changes,omitempty"`
 	Unchanged int      `json:"unchanged"`
@@ -71,7 +71,7 @@ type Phase struct {
 	Completed []string `json:"completed,omitempty"`
 }
 
-// Action is what happens to an object.
+// Action is the change of an object.
 type Action string
 
 const (
@@ -81,21 +81,21 @@ const (
 	ActionChange Action = "Change"
 	// ActionCorrect removes drift.
 	ActionCorrect Action = "Correct"
-	// ActionTakeOver adopts an object with another controller, or none.
+	// ActionTakeOver adopts an object that has another controller, or no controller.
 	ActionTakeOver Action = "TakeOver"
 	// ActionReplace deletes an object and creates it again.
 	ActionReplace Action = "Replace"
-	// ActionRelabel changes the well-known labels only.
+	// ActionRelabel changes only the well-known labels.
 	ActionRelabel Action = "Relabel"
 	// ActionDelete deletes an object.
 	ActionDelete Action = "Delete"
 	// ActionRelease leaves an object without a controller.
 	ActionRelease Action = "Release"
-	// ActionRefuse leaves an object that the engine would not write.
+	// ActionRefuse keeps an object that the engine would not write.
 	ActionRefuse Action = "Refuse"
 )
 
-// Change is what happens to one object.
+// Change is the change of one object.
 type Change struct {
 	Action    Action `json:"action"`
 	Group     string `json:"group,omitempty"`
@@ -105,15 +105,15 @@ type Change struct {
 	Name      string `json:"name"`
 	// From is the former controller of an adopted object.
 	From string `json:"from,omitempty"`
-	// Class of the agent that writes the objects in an ObjectSetPhase, which is not foreseen.
+	// Class of the agent that writes the objects in an ObjectSetPhase, which is not predicted.
 	Class string `json:"class,omitempty"`
-	// Reached means that the engine would write it.
+	// Reached means that the engine would write the object.
 	Reached bool `json:"reached"`
 	// Fields that differ, sorted by path; none for objects that are created or deleted.
 	Fields []Field `json:"fields,omitempty"`
-	// Unverified is why no dry run was possible.
+	// Unverified is the reason why no dry run was possible.
 	Unverified string `json:"unverified,omitempty"`
-	// Message is why an object is refused, or released instead of deleted.
+	// Message is the reason why an object is refused, or released instead of deleted.
 	Message string `json:"message,omitempty"`
 }
 
@@ -121,7 +121,7 @@ func changeOf(key objects.Key, version string) Change {
 	return Change{Group: key.Group, Version: version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 }
 
-// Object is such as "Deployment shop/web".
+// Object returns a text such as "Deployment shop/web".
 func (c *Change) Object() string {
 	key := objects.Key{Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
 	return key.String()
@@ -130,19 +130,19 @@ func (c *Change) Object() string {
 // Field is one field that differs.
 type Field struct {
 	objectdiff.Change
-	// Managers of the field now, without the engine.
+	// Managers that have the field now, without the engine.
 	Managers []string `json:"managers,omitempty"`
 }
 
-// Refusal is why the engine would stop.
+// Refusal is a reason why the engine would stop.
 type Refusal struct {
-	// Phase is empty if nothing of the package would be written.
+	// Phase is empty if no object of the package would be written.
 	Phase     string `json:"phase,omitempty"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`
-	// Fields that may not be changed.
+	// Fields that must not change.
 	Fields  []string `json:"fields,omitempty"`
 	Message string   `json:"message"`
 }
@@ -157,22 +157,22 @@ func (r *Refusal) Key() objects.Key {
 	return objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 }
 
-// DataLoss is data that may be lost.
+// DataLoss is data that might be lost.
 type DataLoss struct {
 	Object  string `json:"object"`
 	Message string `json:"message"`
-	// others means that objects of others are lost.
+	// others means that other owners' objects are lost.
 	others bool
 }
 
 // PrivilegeGain is a right that a subject gains.
 type PrivilegeGain struct {
-	// Subject such as "ServiceAccount shop/web"; empty if the role is bound elsewhere.
+	// Subject, such as "ServiceAccount shop/web"; empty if the role is bound elsewhere.
 	Subject string `json:"subject,omitempty"`
 	// Role grants it, and Binding gives it to the subject.
 	Role    string `json:"role"`
 	Binding string `json:"binding,omitempty"`
-	// Namespace that it is limited to; empty for the whole cluster.
+	// Namespace that limits it; empty for the whole cluster.
 	Namespace string   `json:"namespace,omitempty"`
 	Verbs     []string `json:"verbs"`
 	APIGroups []string `json:"apiGroups,omitempty"`
@@ -181,7 +181,7 @@ type PrivilegeGain struct {
 	URLs      []string `json:"nonResourceURLs,omitempty"`
 }
 
-// Summary counts objects by what happens to them.
+// Summary counts objects by their change.
 type Summary struct {
 	Create    int `json:"create"`
 	Change    int `json:"change"`
@@ -243,33 +243,34 @@ func (s Summary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Dependency is something that a package depends on, as it would be. Its JSON fields are stable.
+// Dependency is a dependency of a package after the change. Its JSON fields are stable.
 type Dependency struct {
 	Name     string `json:"name"`
 	Optional bool   `json:"optional,omitempty"`
-	// Satisfied means that nothing has to be waited for, Failed that waiting does not help.
+	// Satisfied means that there is no need to wait. Failed means that waiting does not help.
 	Satisfied bool   `json:"satisfied"`
 	Failed    bool   `json:"failed,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
-	// By is what satisfies it, such as "Package shop/shop.db", in Version.
+	// By is the satisfying object, such as "Package shop/shop.db", in Version.
 	By      string `json:"by,omitempty"`
 	Version string `json:"version,omitempty"`
 }
 
-// Installation is a package that would be installed or changed because others depend on it. Its JSON fields are stable.
+// Installation is a package that would be installed or changed because others depend on it. Its
+// JSON fields are stable.
 type Installation struct {
-	// Object is such as "Package shop/shop.db".
+	// Object, such as "Package shop/shop.db".
 	Object  string `json:"object"`
 	Package string `json:"package"`
 	Version string `json:"version"`
-	// From is the version before a change; empty for one that is created.
+	// From is the version before a change; empty if the package is created.
 	From string `json:"from,omitempty"`
-	// Because are what needs it, such as "Package shop/shop → db (>=1)".
+	// Because are the dependencies that require it, such as "Package shop/shop → db (>=1)".
 	Because []string `json:"because"`
 }
 
-// Depend adds what the package depends on.
+// Depend adds the dependencies of the package.
 func (p *Plan) Depend(dependencies []Dependency, installations []Installation) {
 	p.Dependencies, p.Installations = dependencies, installations
 	switch {
@@ -280,7 +281,7 @@ func (p *Plan) Depend(dependencies []Dependency, installations []Installation) {
 	}
 }
 
-// Unsatisfied is the number of dependencies that cannot be had, without optional ones.
+// Unsatisfied is the number of unsatisfiable dependencies, without optional ones.
 func (p *Plan) Unsatisfied() int {
 	n := 0
 	for _, d := range p.Dependencies {

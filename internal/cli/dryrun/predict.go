@@ -23,8 +23,8 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// predict returns the object after a write: the response to its dry run, or else the
-// template merged into the live object. A write that is not itself a dry run takes effect.
+// predict returns the object after a write: the response to its dry run, or else the template
+// merged into the live object. The write takes effect unless it is itself a dry run.
 func (c simulatedWrites) predict(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, write bool,
 ) (*unstructured.Unstructured, error) {
@@ -44,7 +44,7 @@ func (c simulatedWrites) predict(
 	return after.DeepCopy(), nil
 }
 
-// predicted returns the response to a dry run, or else a guess from the content that is written.
+// predicted returns the response to a dry run, or else a guess from the written content.
 func (c simulatedWrites) predicted(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, content map[string]any, dryRun func() (*unstructured.Unstructured, error),
 ) (*unstructured.Unstructured, error) {
@@ -77,14 +77,14 @@ func templateOf(body []byte) (map[string]any, error) {
 	return u.Object, nil
 }
 
-// forbidden reports whether the engine is refused as the dry run is, because both are made
-// as the account of the revision, or as the user of the kubeconfig.
+// forbidden reports whether the engine would be refused as the dry run is, because both run as the
+// account of the revision, or as the user of the kubeconfig.
 func (c simulatedWrites) forbidden(err error) bool {
 	_, denied := apply.AsUnauthorized(err)
 	return denied && (c.remote() || c.impersonated(c.account))
 }
 
-// blind returns why no dry run is possible; empty if one is. It requires mu.
+// blind returns the reason why no dry run is possible; empty if one is. It requires mu.
 func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	switch {
 	case o.now == nil && key.Namespace != "" && c.bringsNamespace(key.Namespace):
@@ -97,7 +97,7 @@ func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	return ""
 }
 
-// unverifiable returns why an error of a dry run is not conclusive; empty if it is.
+// unverifiable returns the reason why an error of a dry run is not conclusive; empty if it is.
 func (c *simulatedCluster) unverifiable(err error) string {
 	return cmp.Or(unverifiable(err), c.deniedByStale(err))
 }
@@ -120,7 +120,7 @@ func (c simulatedWrites) dryRun(
 		if request.Body, err = creating(body); err != nil {
 			return nil, err
 		}
-		request.FieldValidation = "Strict" // as the POST that creates it has
+		request.FieldValidation = "Strict" // as for the POST that creates it
 	}
 	err = c.asAccount(c.account, func(w *apply.Writer) error {
 		dry, err = w.Apply(ctx, request)
@@ -139,7 +139,7 @@ func (c simulatedWrites) dryRun(
 }
 
 // migratedDryRun dry-runs the result of an apply over an object whose managedFields were rewritten,
-// which the API server does not know.
+// because the API server does not know these.
 func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping, o *object, body []byte) (*unstructured.Unstructured, error) {
 	template := &unstructured.Unstructured{}
 	if err := template.UnmarshalJSON(body); err != nil {
@@ -165,7 +165,7 @@ func creating(body []byte) ([]byte, error) {
 	return json.Marshal(u.Object)
 }
 
-// guess replaces a dry run that is not possible.
+// guess replaces an impossible dry run.
 func (c *simulatedCluster) guess(o *object, template map[string]any, why string) *unstructured.Unstructured {
 	c.mu.Lock()
 	o.unverified = why
@@ -175,7 +175,7 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 	switch {
 	case now != nil:
 		after = now.DeepCopy()
-	case live != nil: // recreated: the defaults will be those that it has
+	case live != nil: // recreated: it will have the same defaults
 		after = live.DeepCopy()
 		after.SetManagedFields(nil)
 		after.SetDeletionTimestamp(nil)
@@ -187,7 +187,8 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 	return after
 }
 
-// overlay merges maps by key, and elements of lists by what identifies them, or else by name where they have one.
+// overlay merges maps by key. It merges elements of lists by their identifying fields, or else by
+// name if they have one.
 func overlay(onto, from map[string]any) {
 	for key, v := range from {
 		switch v := v.(type) {
@@ -222,7 +223,7 @@ func overlayList(onto, from []any) []any {
 	return merged
 }
 
-// refuse returns the error of a refused write. One that is not about the object ends the
+// refuse returns the error of a refused write. An error that is not about the object ends the
 // simulation.
 func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *object, err error) error {
 	var status apierrors.APIStatus
@@ -244,7 +245,7 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 	return &cause{err, strings.TrimSpace(request.Err.Error())}
 }
 
-// cause has the text of an error without its request, since a plan names the object.
+// cause has the text of an error without its request, because a plan names the object.
 type cause struct {
 	error
 	text string
@@ -264,10 +265,10 @@ func controllerOf(live *unstructured.Unstructured) *objects.Reference {
 	return (&objects.Observed{Owners: apinames.Default.References(live.GetOwnerReferences(), live.GetAnnotations())}).Controller()
 }
 
-// noController stands for the former owner of an object without a controller.
+// noController replaces the former owner of an object without a controller.
 const noController = "nobody"
 
-// formerOwner names what controlled an adopted object; empty where the package did.
+// formerOwner names the former controller of an adopted object; empty if it was the package.
 func (c *simulatedCluster) formerOwner(o *object) string {
 	if o.live == nil || o.now == nil || !c.controls(o.now) || c.controls(o.live) {
 		return ""
@@ -306,8 +307,8 @@ func (c *simulatedCluster) denier(message string) (objects.Key, *object) {
 	return objects.Key{}, nil
 }
 
-// deniedByStale names the policy or webhook that denied a dry run, and that the rollout
-// changes before the write.
+// deniedByStale names the policy or webhook that denied a dry run and that the rollout changes
+// before the write.
 func (c *simulatedCluster) deniedByStale(err error) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ func decode(t *testing.T, text string) map[string]any {
 	return obj
 }
 
-// TestOrderOfRemovals is about steps that are performed at the same time.
+// TestOrderOfRemovals is about steps that run at the same time.
 func TestOrderOfRemovals(t *testing.T) {
 	t.Parallel()
 	c := &simulatedCluster{reached: true, objects: map[objects.Key]*object{}}
@@ -46,8 +46,8 @@ func TestOrderOfRemovals(t *testing.T) {
 	}
 }
 
-// TestDifferences leaves out what the API server and the engine keep for themselves,
-// and shows no value of a Secret.
+// TestDifferences omits the fields that the API server and the engine maintain, and shows no value
+// of a Secret.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	before := &unstructured.Unstructured{Object: decode(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"x","uid":"1","resourceVersion":"1","generation":1,
@@ -71,7 +71,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesByKeysOfTheSchema has the keys of a list, and who has its elements, from managedFields.
+// TestDifferencesByKeysOfTheSchema reads the keys of a list, and the managers of its elements, from
+// managedFields.
 func TestDifferencesByKeysOfTheSchema(t *testing.T) {
 	t.Parallel()
 	before := &unstructured.Unstructured{Object: decode(t, `{"apiVersion":"example.com/v1","kind":"Router","spec":{"routes":[{"id":"x","port":80},{"id":"y","port":81}]}}`)}
@@ -89,7 +90,7 @@ func TestDifferencesByKeysOfTheSchema(t *testing.T) {
 	require.Equal(t, want, Differences(before, after))
 }
 
-// TestOverlay lays a template over live values where no dry run is possible.
+// TestOverlay merges a template over live values if no dry run is possible.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
 	live := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"1","pull":"Always"},{"name":"gone"}],"args":["x"],"ports":[{"port":80,"protocol":"TCP"}]}}`)
@@ -98,7 +99,7 @@ func TestOverlay(t *testing.T) {
 	require.Equal(t, want, live)
 }
 
-// TestOverlayByName is about lists whose elements are not all identified.
+// TestOverlayByName is about lists with some unidentified elements.
 func TestOverlayByName(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ reason, live, template, want string }{
@@ -141,7 +142,7 @@ func TestScaledDown(t *testing.T) {
 	}
 }
 
-// decodeNumbers reads whole numbers as clients of Kubernetes do.
+// decodeNumbers reads integers as clients of Kubernetes do.
 func decodeNumbers(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var obj map[string]any

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// privileges returns the rules that the roles and bindings of the package grant after the
-// rollout and not before.
+// privileges returns the rules that the roles and bindings of the package grant only after the
+// rollout.
 func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 	before, after := roleObjects{}, roleObjects{}
 	for key, o := range s.objects {
@@ -43,9 +43,10 @@ func (s *simulation) privileges(ctx context.Context) ([]PrivilegeGain, error) {
 // roleObjects are roles and bindings by their keys; nil is an absent one.
 type roleObjects map[objects.Key]*unstructured.Unstructured
 
-// gains returns the rules that are granted after a change and not before, as RBAC evaluates them: rules that cover each other, and
-// cluster roles that aggregate others. Both states have the same keys. Roles that bindings name and that have no key are read by
-// foreign, which returns nil for an absent one.
+// gains returns the rules that are granted only after a change. It evaluates them like RBAC, with
+// rules that cover each other and cluster roles that aggregate others. Both states have the same
+// keys. foreign reads the roles that bindings name and that have no key. It returns nil for an
+// absent role.
 func gains(before, after roleObjects, foreign func(role objects.Key) (*unstructured.Unstructured, error)) ([]PrivilegeGain, error) {
 	was, is := newGrants(), newGrants()
 	for key := range before {
@@ -76,8 +77,8 @@ type grants struct {
 type role struct {
 	rules  []rbacv1.PolicyRule
 	labels labels.Set
-	// into are the standard cluster roles that aggregate it, selectors select the roles
-	// that it aggregates.
+	// into are the standard cluster roles that aggregate it. selectors select the roles that it
+	// aggregates.
 	into      []string
 	selectors []labels.Selector
 }
@@ -87,7 +88,7 @@ type binding struct {
 	subjects []rbacv1.Subject
 }
 
-// gainsBySubject also returns the roles that are bound.
+// gainsBySubject also returns the bound roles.
 func gainsBySubject(before, after *grants) (found []PrivilegeGain, bound map[objects.Key]bool) {
 	bound = map[objects.Key]bool{}
 	for _, key := range sortedKeys(after.bindings) {
@@ -134,7 +135,7 @@ func sortedKeys[V any](of map[objects.Key]V) []objects.Key {
 	return slices.SortedFunc(maps.Keys(of), objects.Key.Compare)
 }
 
-// add leaves out objects that are not valid RBAC: the API server refuses them.
+// add skips invalid RBAC objects, because the API server refuses them.
 func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 	if u == nil {
 		return
@@ -221,7 +222,7 @@ func addForeign(own roleObjects, read func(objects.Key) (*unstructured.Unstructu
 	return nil
 }
 
-// rulesOf returns the rules of a subject in a namespace; in the whole cluster if it is empty.
+// rulesOf returns the rules of a subject in a namespace, or in the whole cluster if it is empty.
 func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.PolicyRule {
 	var rules []rbacv1.PolicyRule
 	for key, b := range g.bindings {
@@ -232,8 +233,8 @@ func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.Poli
 	return rules
 }
 
-// uncovered narrows wanted rules to the verbs, groups, resources, names and paths that the
-// held rules do not cover.
+// uncovered narrows wanted rules to the verbs, groups, resources, names and paths that the held
+// rules do not cover.
 func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var found []rbacv1.PolicyRule
 	for _, rule := range wanted {

@@ -17,7 +17,7 @@ func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
 	}
 }
 
-// TestUncovered is about which rights are new.
+// TestUncovered finds the new rights.
 func TestUncovered(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -48,7 +48,7 @@ func TestUncovered(t *testing.T) {
 	}
 }
 
-// TestAggregate adds what a cluster role takes over from others of the package.
+// TestAggregate adds the rules that a cluster role takes over from other roles of the package.
 func TestAggregate(t *testing.T) {
 	t.Parallel()
 	g := newGrants()

@@ -41,8 +41,8 @@ func (in *input) report(s *simulation, plan *Plan) {
 	plan.Cleanup = s.cleanup(seen)
 }
 
-// objectsOf returns the objects of a phase of the new revision. The name of an ObjectSetPhase is that of
-// the set that the controller has made.
+// objectsOf returns the objects of a phase of the new revision. An ObjectSetPhase is named after
+// the set that the controller has created.
 func (s *simulation) objectsOf(phase int) []*objects.Desired {
 	if now := s.current(); now != nil && s.next.Phases[phase].Delegates() {
 		return now.Phases[phase].Objects
@@ -56,7 +56,8 @@ func (s *simulation) ranBefore(d *objects.Desired) bool {
 	return s.jobs[d.Key].Succeeded(d) && (now == nil || now.GetDeletionTimestamp() != nil)
 }
 
-// sensitive returns the objects that have values of Secrets, also in installed revisions.
+// sensitive returns the objects that have values of Secrets, even if they belong to installed
+// revisions.
 func (in *input) sensitive() map[objects.Key]bool {
 	found := map[objects.Key]bool{}
 	note := func(o corev1alpha1.ObjectSetObject) {
@@ -91,20 +92,20 @@ func hide(fields []Field) {
 	}
 }
 
-// reaches reports whether no earlier phase has a refusal, nor the package as a whole.
+// reaches reports whether neither an earlier phase nor the package as a whole has a refusal.
 func (s *simulation) reaches(phase int) bool {
 	return !slices.ContainsFunc(s.refusals, func(r Refusal) bool {
 		return r.Phase == "" || slices.ContainsFunc(s.next.Phases[:phase], func(ph phases.Phase) bool { return ph.Name == r.Phase })
 	})
 }
 
-// had reports whether an object had the same content before, so that a difference is drift.
+// had reports whether an object had the same content before. A difference is then drift.
 func (s *simulation) had(d *objects.Desired) bool {
 	old := s.has(d.Key)
 	return old != nil && old.Content == d.Content
 }
 
-// has returns an object in the newest installed revision that has begun to write it, or nil.
+// has returns an object in the newest installed revision that has started to write it, or nil.
 func (s *simulation) has(key objects.Key) *objects.Desired {
 	for _, rev := range slices.Backward(s.installed) {
 		if d, ph := rev.Find(key); d != nil && ph < rev.Started() {

@@ -20,21 +20,21 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
-// simulation runs the controller of deployments in a simulated cluster, from the claim of
-// the new revision to the end of its cleanup, and removes what blocks it.
+// simulation runs the controller of deployments in a simulated cluster, from the claim of the new
+// revision to the end of its cleanup, and removes all obstacles.
 type simulation struct {
 	*simulatedCluster
 	in         *input
 	home       client.Client
 	reconciler *objectdeployments.Reconciler
 	at         *engine.Engine
-	// rollout and plan are those of the last reconcile.
+	// rollout and plan are the last reconcile's.
 	rollout *engine.Rollout
 	plan    *phases.Plan
-	// installed are the present revisions, next is that of the template.
+	// installed are the existing revisions, and next is the template's.
 	installed []*engine.Revision
 	next      *engine.Revision
-	// jobs are those that have finished, by the record.
+	// jobs are the finished ones, according to the record.
 	jobs     map[objects.Key]phases.Run
 	refusals []Refusal
 }
@@ -79,12 +79,12 @@ func (s *simulation) run(ctx context.Context) error {
 	return fmt.Errorf("the rollout does not come to an end in %d steps: please report this as a defect", rounds)
 }
 
-// mostRounds is after how many reconciles a rollout of so many objects does not come to an end.
+// mostRounds is the number of reconciles after which a rollout of n objects counts as endless.
 func mostRounds(n int) int { return 100 + 10*n }
 
 func (s *simulation) round(ctx context.Context) (done bool, err error) {
 	result, err := s.reconcile(ctx)
-	if err != nil || s.plan == nil { // without a plan it was deleted
+	if err != nil || s.plan == nil { // it was deleted before a plan
 		return err == nil, err
 	}
 	unblocked, err := s.unblock(ctx)
@@ -130,7 +130,7 @@ func (s *simulation) complete() bool {
 	return next != nil && next.Succeeded() && len(s.plan.Steps) == 0 && s.plan.Entry == nil && s.plan.Gate == nil
 }
 
-// unblock records and removes what blocks the rollout, and reports whether anything did.
+// unblock records and removes the obstacles of the rollout, and reports whether there were any.
 func (s *simulation) unblock(ctx context.Context) (bool, error) {
 	if next := s.current(); next != nil && next.Refused() {
 		return true, s.claim(ctx, next)
@@ -148,7 +148,7 @@ func (s *simulation) unblock(ctx context.Context) (bool, error) {
 	return unblocked, nil
 }
 
-// claim records and removes what prevents the claim of a revision.
+// claim records and removes the obstacles to the claim of a revision.
 func (s *simulation) claim(ctx context.Context, rev *engine.Revision) error {
 	blocked := rev.Refusals
 	var conflicts []phases.Blocker
@@ -198,7 +198,7 @@ func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 	return nil
 }
 
-// pretend makes an object equal to its template, as if nothing blocked that.
+// pretend makes an object equal to its template, as if nothing blocked the write.
 func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 	o := s.object(d.Key)
 	template, err := d.Object(rev.Metadata)
@@ -214,7 +214,7 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 		delete(owned, "ownerReferences")
 	}
 	after.SetDeletionTimestamp(nil)
-	after.SetManagedFields([]metav1.ManagedFieldsEntry{{ // else an owner in another cluster would be what anybody wrote
+	after.SetManagedFields([]metav1.ManagedFieldsEntry{{ // otherwise any client could have written an owner in another cluster
 		Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: after.GetAPIVersion(),
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}})

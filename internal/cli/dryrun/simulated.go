@@ -29,12 +29,12 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// simulatedCluster is the cluster after the writes so far: writes are dry runs, whose results
-// later reads return.
+// simulatedCluster is the cluster after the writes so far. Writes are dry runs, and later reads
+// return their results.
 type simulatedCluster struct {
 	*Cluster
 	tracker *tracking.Tracker
-	// owner of the objects, and the UIDs by which it controls them.
+	// owner of the objects, and the UIDs that it controls them by.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]
 	definitions *definitions.Written
@@ -44,7 +44,7 @@ type simulatedCluster struct {
 	objects map[objects.Key]*object
 	// reached means that the engine would get this far.
 	reached bool
-	// removed objects, in order of their batches.
+	// removed objects, in the order of their batches.
 	removed   []removal
 	batch     int
 	pretended map[schema.GroupKind]*objects.Desired
@@ -67,22 +67,22 @@ type object struct {
 	now *unstructured.Unstructured
 	// observed is the record of now; nil until it is needed.
 	observed *objects.Observed
-	// changed by a write; released to be managed by nothing.
+	// changed by a write; released, so that it has no manager.
 	changed, released bool
 	version           string
-	// unverified is why no dry run was possible.
+	// unverified is the reason why no dry run was possible.
 	unverified string
-	// refusal is why the engine would not write it. refused are the fields that the API server
-	// named, and immutable the same if it would create the object.
+	// refusal is the reason why the engine would not write it. refused are the fields that the API
+	// server named, and immutable the same if it would create the object.
 	refusal            *Refusal
 	refused, immutable []string
 	// reached by the engine at the last write.
 	reached bool
-	// migrated are managedFields as a patch rewrote them.
+	// migrated are managedFields rewritten by a patch.
 	migrated []metav1.ManagedFieldsEntry
 	// dry has responses to dry runs by body.
 	dry map[string]*unstructured.Unstructured
-	// writes counts those that took effect.
+	// writes counts the writes that took effect.
 	writes int
 }
 
@@ -119,7 +119,7 @@ func (c *simulatedCluster) GetMetadata(ctx context.Context, m *meta.RESTMapping,
 	return meta.AsPartialObjectMetadata(live), nil
 }
 
-// ListMetadata lists objects of the package only.
+// ListMetadata only lists objects of the package.
 func (c *simulatedCluster) ListMetadata(
 	_ context.Context, m *meta.RESTMapping, namespace string, opts metav1.ListOptions,
 ) (*metav1.PartialObjectMetadataList, error) {
@@ -138,8 +138,7 @@ func (c *simulatedCluster) ListMetadata(
 	return list, nil
 }
 
-// As returns writes of which the dry runs are made as an account, if the user may
-// impersonate it.
+// As returns writes whose dry runs run as an account, if the user may impersonate it.
 func (c *simulatedCluster) As(account objects.Account) cluster.Writes {
 	return simulatedWrites{simulatedCluster: c, account: account}
 }
@@ -174,7 +173,7 @@ func (c simulatedWrites) Apply(ctx context.Context, r apply.ApplyRequest) (*unst
 	return c.predict(ctx, r.Mapping, r.Namespace, r.Name, r.Body, !r.DryRun)
 }
 
-// Patch applies a JSON patch. One that removes the label of the watch releases the object.
+// Patch applies a JSON patch. A patch that removes the label of the watch releases the object.
 func (c simulatedWrites) Patch(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool,
 ) (*unstructured.Unstructured, error) {
@@ -220,7 +219,7 @@ func (c simulatedWrites) Patch(
 	return after.DeepCopy(), nil
 }
 
-// predictPatch returns the object after a patch that makes it another one.
+// predictPatch returns the object after a patch that changes its content.
 func (c simulatedWrites) predictPatch(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, next map[string]any, dryRun bool,
 ) (*unstructured.Unstructured, error) {
@@ -234,7 +233,7 @@ func (c simulatedWrites) predictPatch(
 	return after.DeepCopy(), nil
 }
 
-// patched dry-runs the patch that makes a live object another one.
+// patched dry-runs a patch that changes the content of a live object.
 func (c simulatedWrites) patched(
 	ctx context.Context, m *meta.RESTMapping, live *unstructured.Unstructured, next map[string]any,
 ) (*unstructured.Unstructured, error) {
@@ -269,7 +268,7 @@ func (c *simulatedCluster) remove(key objects.Key, o *object) {
 	c.removed = append(c.removed, removal{key, c.batch})
 }
 
-// write stores the result of a write. Writes of labels alone do not change reached.
+// write stores the result of a write. Writes that only change labels do not change reached.
 func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +296,7 @@ func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
 	}
 }
 
-// Mapping is that of the API server, or of a definition of the package.
+// Mapping returns the API server's mapping, or a mapping from the package's definitions.
 func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	if m, defined := c.definitions.Mapping(gk, version); defined {
 		return m, nil
@@ -339,7 +338,7 @@ func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
 func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
 	obs.Watched = true
 	obs.Trimmed = nil
-	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // a guess has none
+	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // a guess has no managedFields
 	o := c.object(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -348,7 +347,7 @@ func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructur
 	}
 }
 
-// Reads and watches are current at all times.
+// Reads and watches are always current.
 
 func (c *simulatedCluster) Use(string, []schema.GroupKind)       {}
 func (c *simulatedCluster) Gone(objects.Key, types.UID)          {}
@@ -357,7 +356,8 @@ func (c *simulatedCluster) Confirm(context.Context, map[objects.Key]string, stri
 	return true, nil
 }
 
-// Relist makes the records of a kind again at the next read, with what probes read.
+// Relist drops the records of a kind, so that the next read also returns the fields that probes
+// read.
 func (c *simulatedCluster) Relist(gk schema.GroupKind) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -369,7 +369,7 @@ func (c *simulatedCluster) Relist(gk schema.GroupKind) int64 {
 	return 0
 }
 
-// Check validates against the schemas that are served, or those of the package's definitions.
+// Check validates against the served schemas, or the schemas of the package's definitions.
 func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
 	errs := make([]error, len(objs))
 	var served []*unstructured.Unstructured
@@ -402,7 +402,7 @@ func (c *simulatedCluster) Run(ctx context.Context, _ objects.OwnerKey, _ bool, 
 	workqueue.ParallelizeUntil(ctx, limits.WritesInFlight, n, do)
 }
 
-// removals returns the removed objects; at orders those of one batch.
+// removals returns the removed objects. at orders the objects within one batch.
 func (c *simulatedCluster) removals(at map[objects.Key]int) []objects.Key {
 	slices.SortStableFunc(c.removed, func(a, b removal) int {
 		if a.batch != b.batch {

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// setsPage bounds memory: revisions may be large.
+// setsPage limits memory, because revisions can be large.
 const setsPage = 50
 
 // eachSet visits the sets of a namespace, page by page.
@@ -36,15 +36,15 @@ func eachSet(ctx context.Context, reader client.Reader, scope corev1alpha1.Scope
 	}
 }
 
-// nothingStored has no slices and Secrets yet.
+// nothingStored returns an empty Stored.
 func nothingStored() objectsets.Stored {
 	return objectsets.Stored{
 		Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 	}
 }
 
-// readStored adds the objects of slices, which never change. manager has the Secrets of cluster
-// sets.
+// readStored adds the objects of slices, which never change. manager is the namespace with the
+// Secrets of cluster sets.
 func readStored(
 	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into objectsets.Stored,
 ) error {

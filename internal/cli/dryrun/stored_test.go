@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A template has the objects of slices in their phases; one of a slice that is absent is none.
+// A template has the objects of slices in their phases. An absent slice is an error.
 func TestTemplateOfSlices(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// connected is a target that is there at all times.
+// connected is a target that is always connected.
 type connected struct{ target *objectdeployments.Target }
 
 // Use implements objectdeployments.Targets.
@@ -27,8 +27,7 @@ func (c connected) Find(targets.Ref) (*objectdeployments.Target, targets.State) 
 	return c.target, targets.State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Cluster: c.target.ID}
 }
 
-// checkTarget returns an error where the objects of the deployment are in another cluster than
-// the one to plan for.
+// checkTarget returns an error if the objects of the deployment are not in the cluster to plan for.
 func (in *input) checkTarget() error {
 	if in.deployment == nil {
 		return nil
@@ -41,8 +40,8 @@ func (in *input) checkTarget() error {
 	return nil
 }
 
-// otherDeployment returns the deployment of another package, with the record of the cluster that
-// its objects are in.
+// otherDeployment returns another package's deployment, with the record of the cluster that holds
+// its objects.
 func (in *input) otherDeployment(ctx context.Context, scope corev1alpha1.Scope, key objects.OwnerKey, uid types.UID) (client.Object, error) {
 	dep := scope.NewObjectDeployment()
 	dep.SetNamespace(key.Namespace)

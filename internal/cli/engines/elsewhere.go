@@ -14,13 +14,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// clockSkew is by how much the clocks of two machines may differ.
+// clockSkew is the maximum difference between the clocks of two machines.
 const clockSkew = 5 * time.Minute
 
-// Holder returns who leads by a Lease that is unchanged since it was seen first; empty
-// where no process does. The lead is over where the Lease was not renewed for its
-// duration by the local clock alone, or for so long by the time in it that no difference
-// of clocks explains that.
+// Holder returns the holder of a Lease that has not changed since it was first seen; empty if no
+// process leads. The lead is over if the Lease was not renewed for its duration by the local clock,
+// or if the time in it is so old that no difference between clocks explains it.
 func Holder(lease *coordinationv1.Lease, seen, now time.Time) string {
 	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
 		return ""
@@ -35,8 +34,8 @@ func Holder(lease *coordinationv1.Lease, seen, now time.Time) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// Elsewhere returns which engines of those with the names of one run in other namespaces than
-// the default one, where each leads by a Lease of its own, and which Jobs install one.
+// Elsewhere reports engines with our names that run outside the default namespace, where each leads
+// by its own Lease, and Jobs that install one.
 func Elsewhere(leases []coordinationv1.Lease, managers []appsv1.Deployment, bootstraps []unstructured.Unstructured, now time.Time) (why []string) {
 	const here = corev1alpha1.DefaultNamespace
 	for i := range leases {

@@ -24,7 +24,8 @@ func lease(namespace, holder string, renewed time.Time) coordinationv1.Lease {
 	}
 }
 
-// A clock that is ahead does not end a Lease that is renewed, nor does one that is behind keep one alive.
+// A clock that is ahead does not end a Lease that is renewed, and a clock that is behind does not
+// keep a Lease alive.
 func TestHolder(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -49,7 +50,7 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// An engine in another namespace leads by another Lease, so that it is not taken for absent.
+// An engine in another namespace leads by another Lease, so it does not count as absent.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	const here = corev1alpha1.DefaultNamespace

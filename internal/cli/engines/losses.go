@@ -13,7 +13,7 @@ import (
 // formerFields are the fields of a Package that Package Operator has.
 var formerFields = []string{"image", "config", "component", "paused"}
 
-// Losses returns what Package Operator does not know of a package, in words.
+// Losses describes the fields of a package that Package Operator does not know.
 func Losses(pkg corev1alpha1.GenericPackage) (lost []string, err error) {
 	raw, err := json.Marshal(pkg.PackageSpec())
 	if err != nil {
@@ -38,8 +38,8 @@ func Losses(pkg corev1alpha1.GenericPackage) (lost []string, err error) {
 	return lost, nil
 }
 
-// UsesJQ reports whether a template reads a source by a jq expression, where Package Operator
-// has JSONPath alone.
+// UsesJQ reports whether a template reads a source with a jq expression, because Package Operator
+// only has JSONPath.
 func UsesJQ(spec *corev1alpha1.ObjectTemplateSpec) bool {
 	return slices.ContainsFunc(spec.Sources, func(s corev1alpha1.ObjectTemplateSource) bool {
 		return slices.ContainsFunc(s.Items, func(i corev1alpha1.ObjectTemplateSourceItem) bool { return strings.HasPrefix(i.Key, "jq:") })

@@ -26,7 +26,7 @@ type operation struct {
 	Value any    `json:"value"`
 }
 
-// metadata is what a patch may change; nil maps and lists are empty.
+// metadata are the fields that a patch can change. Nil maps and lists are empty.
 type metadata struct {
 	owners              []metav1.OwnerReference
 	labels, annotations map[string]string
@@ -47,7 +47,8 @@ func cloned(values map[string]string) map[string]string {
 	return maps.Clone(values)
 }
 
-// patch returns what changes the object's metadata, or nil where nothing is to change.
+// patch returns the patch from the object's metadata to the wanted metadata, or nil if they are
+// equal.
 func patch(obj metav1.Object, to metadata) (*Patch, error) {
 	from := metadataOf(obj)
 	ops := []operation{
@@ -73,8 +74,8 @@ func patch(obj metav1.Object, to metadata) (*Patch, error) {
 	return &Patch{Of: obj, JSON: text}, err
 }
 
-// Disown returns the patch by which an object outlives its owners, or nil where it has none of
-// them: it removes their owner references, and the label by which an engine watches it.
+// Disown returns the patch that makes an object outlive its owners, or nil if it has none of them.
+// It removes their owner references, and the label that an engine watches.
 func Disown(obj metav1.Object, owners sets.Set[types.UID]) (*Patch, error) {
 	owned := func(ref metav1.OwnerReference) bool { return owners.Has(ref.UID) }
 	if !slices.ContainsFunc(obj.GetOwnerReferences(), owned) {

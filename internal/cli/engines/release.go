@@ -18,19 +18,19 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// Rollout is a deployment with all that is of it.
+// Rollout is a deployment with all objects that belong to it.
 type Rollout struct {
 	Deployment corev1alpha1.GenericObjectDeployment
-	// Sets are its revisions in ascending order, Slices those that it controls.
+	// Sets are its revisions in ascending order. Slices are the slices that it controls.
 	Sets   []corev1alpha1.GenericObjectSet
 	Slices []corev1alpha1.GenericObjectSlice
-	// Objects are those of the revisions that own objects, without those of phases with a class.
+	// Objects are the objects of the revisions that own any, without those in phases with a class.
 	Objects map[types.UID][]objects.Key
-	// Live are the objects as they are; absent ones are left out.
+	// Live are the live objects, without absent ones.
 	Live map[objects.Key]*unstructured.Unstructured
 }
 
-// Owns reports whether a revision may own objects.
+// Owns reports whether a revision might own objects.
 func Owns(set corev1alpha1.GenericObjectSet) bool {
 	if set.GetDeletionTimestamp() != nil || set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
 		return false
@@ -40,7 +40,7 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 	})
 }
 
-// Refusals returns why Package Operator cannot have the deployment.
+// Refusals returns the reasons why Package Operator cannot take the deployment back.
 func (r *Rollout) Refusals() (why []string) {
 	if r.Deployment.GetDeletionTimestamp() != nil {
 		why = append(why, "it is being deleted: wait for that")
@@ -70,8 +70,8 @@ func (r *Rollout) Refusals() (why []string) {
 	return why
 }
 
-// Release returns the patches after which Package Operator takes the deployment back: first
-// the objects, in last place the deployment.
+// Release returns the patches that let Package Operator take the deployment back: first the
+// objects, and the deployment last.
 func (r *Rollout) Release() (all []Patch, err error) {
 	add := func(obj metav1.Object, to metadata) {
 		p, failed := patch(obj, to)
@@ -148,14 +148,14 @@ func (r *Rollout) objectMetadata(live metav1.Object, set corev1alpha1.GenericObj
 	return to
 }
 
-// wellKnown are the labels of the package that the deployment selects. Package Operator puts the name in the manifest
-// there, and this engine, later, the name of the Package.
+// wellKnown are the package labels that the deployment selects. Package Operator sets the name in
+// the manifest there, and this engine later sets the name of the Package.
 func (r *Rollout) wellKnown() map[string]string {
 	return apinames.Default.Inherited(r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)
 }
 
-// setMetadata has the labels by which the deployment selects its revisions. Without the annotation it counts, if it
-// comes back, as what it is from now on: a set that may control objects.
+// setMetadata has the labels that the deployment selects its revisions by. Without the annotation,
+// the set counts as a set that might control objects if this engine returns.
 func (r *Rollout) setMetadata(set corev1alpha1.GenericObjectSet) metadata {
 	to := metadataOf(set)
 	maps.Copy(to.labels, r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)
@@ -164,7 +164,7 @@ func (r *Rollout) setMetadata(set corev1alpha1.GenericObjectSet) metadata {
 	return to
 }
 
-// withoutFinalizer is without that of kinds whose finalizers only this engine removes.
+// withoutFinalizer removes the finalizer of kinds whose finalizers only this engine removes.
 func withoutFinalizer(obj metav1.Object) metadata {
 	to := metadataOf(obj)
 	to.finalizers = slices.DeleteFunc(to.finalizers, func(f string) bool { return f == corev1alpha1.CachedFinalizer })

@@ -20,7 +20,8 @@ import (
 
 var key = objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}
 
-// rollout is a deployment of this engine with two revisions that own objects, of which both contain one.
+// rollout returns a deployment of this engine with two revisions that own objects. Both contain one
+// of the objects.
 func rollout(change func(*engines.Rollout)) *engines.Rollout {
 	selects := map[string]string{corev1alpha1.PackageLabel: "manifest", corev1alpha1.PackageInstanceLabel: "app"}
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
@@ -65,7 +66,7 @@ func live(kind string, uid types.UID, revision int) *unstructured.Unstructured {
 	return u
 }
 
-// patches are the changes by object, without the guards.
+// patches returns the changes by object, without the guards.
 func patches(t *testing.T, all []engines.Patch) map[string]map[string]any {
 	t.Helper()
 	found := map[string]map[string]any{}
@@ -86,7 +87,8 @@ func patches(t *testing.T, all []engines.Patch) map[string]map[string]any {
 	return found
 }
 
-// An object gets the newest revision that contains it as its controller, and the revision's number; those of others stay.
+// An object gets the newest revision that contains it as its controller, and that revision's
+// number. Other owners' objects stay.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	all, err := rollout(nil).Release()
@@ -115,8 +117,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// Objects that Package Operator has left, and those without an owner or of others, are
-// not changed.
+// Objects that Package Operator has left, objects without an owner and other owners' objects do not
+// change.
 func TestReleaseLeavesAlone(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

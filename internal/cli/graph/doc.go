@@ -1,4 +1,4 @@
-// Package graph is which installed packages depend on which, as their statuses record it.
+// Package graph shows the dependencies between installed packages, as their statuses record them.
 //
 //	Packages and ClusterPackages ─► Graph: nodes and edges ─► Tree (text), Why (dependents), Unneeded
 //

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Key identifies a Package, or without a namespace a ClusterPackage.
+// Key identifies a Package, or a ClusterPackage if it has no namespace.
 type Key struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -32,7 +32,7 @@ func (k Key) Target() progress.Target {
 	return progress.Target{Scope: corev1alpha1.ScopeOf(k.Namespace), Namespace: k.Namespace, Name: k.Name}
 }
 
-// String is such as "package shop/web" and "clusterpackage cert".
+// String returns a text such as "package shop/web" or "clusterpackage cert".
 func (k Key) String() string { return k.Target().String() }
 
 func (k Key) compare(o Key) int {
@@ -42,14 +42,14 @@ func (k Key) compare(o Key) int {
 // Node is an installed package. Its JSON fields are stable.
 type Node struct {
 	Key
-	// Package is the name by which others depend on it, Version the last one that was unpacked.
+	// Package is the name that others depend on. Version is the last unpacked one.
 	Package string           `json:"package,omitempty"`
 	Version string           `json:"version,omitempty"`
 	Summary progress.Summary `json:"summary"`
 	// Generated means that it was installed because others depend on it.
 	Generated    bool   `json:"generated"`
 	Dependencies []Edge `json:"dependencies,omitempty"`
-	// Dependents are those that have it as a dependency.
+	// Dependents are the packages that depend on it.
 	Dependents []Key `json:"dependents,omitempty"`
 
 	pkg corev1alpha1.GenericPackage
@@ -63,8 +63,7 @@ type Edge struct {
 	Package string `json:"package,omitempty"`
 	Range   string `json:"range,omitempty"`
 	API     string `json:"api,omitempty"`
-	// To is the package installed for it; nil for an API that is served, and for a
-	// missing package.
+	// To is the package installed for it; nil for a served API, and for a missing package.
 	To        *Key   `json:"to,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Satisfied bool   `json:"satisfied"`
@@ -72,7 +71,7 @@ type Edge struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// wants is what an edge requires, in words.
+// wants is the requirement of an edge, in words.
 func (e Edge) wants() string {
 	if e.API != "" {
 		return "API " + e.API
@@ -80,13 +79,13 @@ func (e Edge) wants() string {
 	return strings.TrimSpace(e.Package + " " + e.Range)
 }
 
-// Graph is all that is installed, as far as it was read.
+// Graph has all installed packages, as far as they were read.
 type Graph struct {
 	nodes []*Node
 	byKey map[Key]*Node
 }
 
-// Of makes a Graph of packages.
+// Of returns the Graph of packages.
 func Of(packages []corev1alpha1.GenericPackage) *Graph {
 	g := &Graph{byKey: map[Key]*Node{}}
 	for _, pkg := range packages {
@@ -141,7 +140,7 @@ func edgeOf(d corev1alpha1.DependencyStatus) Edge {
 	return e
 }
 
-// Nodes returns the nodes of which keep is true, and what they depend on.
+// Nodes returns the nodes that keep selects, and their dependencies.
 func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
 	reached := map[Key]bool{}
 	for _, n := range g.nodes {
@@ -161,7 +160,7 @@ func (g *Graph) Nodes(keep func(*Node) bool) []*Node {
 // Node returns nil for a package that was not read.
 func (g *Graph) Node(k Key) *Node { return g.byKey[k] }
 
-// reach marks a node and all that it leads to.
+// reach marks a node and all nodes that it leads to.
 func (g *Graph) reach(from Key, reached map[Key]bool) {
 	for todo := []Key{from}; len(todo) > 0; {
 		next := todo[0]
@@ -179,7 +178,7 @@ func (g *Graph) reach(from Key, reached map[Key]bool) {
 	}
 }
 
-// Unneeded returns the generated packages that nothing depends on.
+// Unneeded returns the generated packages that no package depends on.
 func (g *Graph) Unneeded() []Key {
 	var found []Key
 	for _, n := range g.nodes {

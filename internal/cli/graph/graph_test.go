@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// installed makes a package "namespace/name", or "name" for a ClusterPackage, of a package in a version, with dependencies
-// as "name=namespace/name", "name=" for a missing one.
+// installed returns a package "namespace/name", or "name" for a ClusterPackage, in a version, with
+// dependencies as "name=namespace/name", or "name=" for a missing one.
 func installed(at, what, version string, generated bool, needs ...string) corev1alpha1.GenericPackage {
 	namespace, name := split(at)
 	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
@@ -57,7 +57,8 @@ func split(at string) (namespace, name string) {
 	return "", at
 }
 
-// shops are a diamond with a chain below, a missing dependency, a cycle, an API, and what nothing needs.
+// shops returns a diamond with a chain below, a missing dependency, a cycle, an API, and an
+// unneeded package.
 func shops() []corev1alpha1.GenericPackage {
 	shop := installed("shop/shop", "shop.example.com", "2.0.0", false, "cache=shop/shop.cache", "db=shop/shop.db", "mail=")
 	status := shop.PackageStatus()
@@ -94,7 +95,7 @@ func in(namespace string) func(*graph.Node) bool {
 	return func(n *graph.Node) bool { return n.Namespace == namespace }
 }
 
-// Texts do not depend on the order in which packages are read.
+// Texts do not depend on the order of the packages.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	packages := shops()

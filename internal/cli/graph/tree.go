@@ -14,9 +14,8 @@ const (
 	markCycle = "(cycle)"
 )
 
-// Tree draws nodes as trees: a node that no other one of them depends on is a root, with
-// its dependencies below it. A node that was drawn before is marked, and not drawn again
-// with those below it.
+// Tree draws nodes as trees. A node that no other one depends on is a root, with its dependencies
+// below it. A node that was already drawn is marked, and drawn without its dependencies.
 func (g *Graph) Tree(nodes []*Node, styles terminal.Styles) string {
 	d := &drawing{graph: g, styles: styles, drawn: map[Key]bool{}, above: map[Key]bool{}}
 	shown := map[Key]bool{}
@@ -28,7 +27,7 @@ func (g *Graph) Tree(nodes []*Node, styles terminal.Styles) string {
 			d.root(n)
 		}
 	}
-	for _, n := range nodes { // those that only a cycle leads to
+	for _, n := range nodes { // nodes that only a cycle leads to
 		if !d.drawn[n.Key] {
 			d.root(n)
 		}
@@ -36,7 +35,7 @@ func (g *Graph) Tree(nodes []*Node, styles terminal.Styles) string {
 	return d.text.String()
 }
 
-// TreeOf draws one package, and what it depends on.
+// TreeOf draws one package and its dependencies.
 func (g *Graph) TreeOf(n *Node, styles terminal.Styles) string {
 	d := &drawing{graph: g, styles: styles, drawn: map[Key]bool{}, above: map[Key]bool{}}
 	d.root(n)
@@ -47,7 +46,7 @@ type drawing struct {
 	graph  *Graph
 	styles terminal.Styles
 	text   strings.Builder
-	// drawn nodes, and those on the way to the present one.
+	// drawn nodes, and the nodes above the current one.
 	drawn, above map[Key]bool
 }
 
@@ -61,7 +60,7 @@ func (d *drawing) root(n *Node) {
 	d.below(n, "")
 }
 
-// about returns the texts behind the name of a node.
+// about returns the texts after the name of a node.
 func (d *drawing) about(n *Node) []string {
 	about := []string{terminal.Line(strings.TrimSpace(n.Package + " " + n.Version)), d.state(n.Summary)}
 	if n.Generated {
@@ -92,7 +91,7 @@ func (d *drawing) below(n *Node, stem string) {
 	}
 }
 
-// node is the package installed for a dependency; nil where that was not read.
+// node is the package installed for a dependency; nil if it was not read.
 func (d *drawing) node(e Edge) *Node {
 	if e.To == nil {
 		return nil

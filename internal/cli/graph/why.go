@@ -17,7 +17,7 @@ type Reasons struct {
 	NeededBy []Need `json:"neededBy"`
 	// InstalledFor is what a generated package was installed for that nothing depends on, by its labels.
 	InstalledFor *Key `json:"installedFor,omitempty"`
-	// Remedy is a command that deletes what nothing needs.
+	// Remedy is a command that deletes unneeded packages.
 	Remedy string `json:"remedy,omitempty"`
 
 	installedForGone bool
@@ -28,7 +28,7 @@ type Need struct {
 	Key
 	Generated  bool   `json:"generated"`
 	Dependency string `json:"dependency"`
-	// Wants is what it requires, such as "db.example.com >=1".
+	// Wants is the requirement, such as "db.example.com >=1".
 	Wants string `json:"wants"`
 }
 
@@ -52,7 +52,7 @@ func (g *Graph) Why(n *Node) Reasons {
 	return r
 }
 
-// parentOf returns what a generated package was installed for, by its labels.
+// parentOf returns the package that a generated package was installed for, according to its labels.
 func parentOf(n *Node) (Key, bool) {
 	labels := n.pkg.GetLabels()
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
@@ -78,7 +78,7 @@ func Names(keys []Key) string {
 	return strings.Join(names, ", ")
 }
 
-// Text is the reasons for people.
+// Text prints the reasons for people.
 func (r Reasons) Text(styles terminal.Styles) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { b.WriteString(fmt.Sprintf(format, args...) + "\n") }

@@ -59,7 +59,8 @@ func TestInstallChecksBeforeItWrites(t *testing.T) {
 	clustertest.Unwritten(t, c)
 }
 
-// market is what the repository stable offers of a package that provides example.com/v1 Market.
+// market returns the offer of the repository stable for a package that provides example.com/v1
+// Market.
 func market(name string) client.Object {
 	a := clustertest.OfferedAs("shop", "1.0.0").(*corev1alpha1.AvailablePackage)
 	a.Name, a.Spec.PackageName = name, name
@@ -67,7 +68,7 @@ func market(name string) client.Object {
 	return a
 }
 
-// install and upgrade by API write the API, and go by the package that it leads to.
+// install and upgrade by API write the API, and use the package that it leads to.
 func TestInstallByAPI(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("market.example.com"))
@@ -95,7 +96,7 @@ func TestInstallByAPI(t *testing.T) {
 		t.Errorf("%+v", ref)
 	}
 	run("shop.example.com", "list")
-	// By the name of the same package it is no other one; by that of another one it is.
+	// The name of the same package is not a change. The name of another one is.
 	run("what provides example.com/v1 Shop <2 → shop.example.com", "install", "shop.example.com", "web", "--wait=false", "--values", values)
 	run("is the package shop.example.com and would change to another one, market.example.com", "install", "--api", "example.com/v1/Market", "web", "--wait=false", "--values", values)
 }

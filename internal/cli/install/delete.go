@@ -29,7 +29,7 @@ type deleteCommand struct {
 	cascade string
 	dryRun  bool
 	yes     bool
-	// required deletes it although others depend on it.
+	// required deletes the package even if others depend on it.
 	required bool
 }
 
@@ -107,8 +107,8 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// preview prints the plan of a dry run, or warns and confirms. done is true if nothing is to be
-// deleted.
+// preview prints the plan of a dry run, or warns and confirms. done is true if there is nothing to
+// delete.
 func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
 	if c.cascade == "orphan" || pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
 		if c.dryRun {
@@ -120,7 +120,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		return false, nil
 	}
 	if away := progress.Of(progress.Snapshot{Target: target, Package: pkg}).Away; away != "" && !c.dryRun {
-		return false, nil // the target is not asked: the command says why when it waits
+		return false, nil // the target is not queried: the command reports problems while it waits
 	}
 	request := dryrun.Request{
 		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
@@ -154,29 +154,29 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	return false, command.Confirm(c.Streams, "Delete "+target.String()+" all the same?")
 }
 
-// remains adds what blocking objects of a teardown wait for, since the engine watches its own
-// objects only.
+// remains adds the reasons why blocking objects of a teardown wait, because the engine only watches
+// its own objects.
 type remains struct {
 	cluster *cluster.Cluster
-	// namespace is that of the package, target its targetRef.
+	// namespace is the package's, and target is its targetRef.
 	namespace string
 	target    *corev1alpha1.TargetReference
 	client    client.Client
 	blocking  []corev1alpha1.BlockingObject
-	// since is when blocking was first seen, queried when messages were last read.
+	// since is when the blocking objects were first seen. queried is when messages were last read.
 	since, queried time.Time
-	// messages by the index in blocking.
+	// messages by index of the blocking object.
 	messages []string
 }
 
-// refine ignores errors: the deletion goes on.
+// refine ignores errors, because the deletion continues.
 func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
 	blocking, now := snap.Package.PackageStatus().Blocking, time.Now()
 	if !slices.Equal(blocking, r.blocking) {
 		r.blocking, r.since, r.queried, r.messages = slices.Clone(blocking), now, time.Time{}, nil
 	}
 	if len(blocking) == 0 || now.Sub(r.since) < command.RefineInterval {
-		return snap // most objects are gone soon
+		return snap // most objects disappear soon
 	}
 	if now.Sub(r.queried) >= command.RefineInterval {
 		r.query(ctx)
@@ -188,7 +188,7 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 	pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
 	for i, message := range r.messages {
 		if message != "" {
-			// In front, because long lines are cut.
+			// It is prepended because long lines are cut.
 			b := &pkg.PackageStatus().Blocking[i]
 			b.Message = message + "; " + b.Message
 		}

@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// dependents warns where other packages depend on one that is to be deleted. The graph is nil where it cannot be read: the
-// manager decides.
+// dependents warns if other packages depend on the package to delete. The graph is nil if it cannot
+// be read; then the manager decides.
 func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t progress.Target) *graph.Graph {
 	all, _, err := cl.Packages(ctx)
 	if err != nil {
@@ -42,7 +42,8 @@ func allowsDeletion(all []corev1alpha1.GenericPackage, t progress.Target) bool {
 	})
 }
 
-// unneeded names the generated packages that a deleted one led to, and that nothing needs now.
+// unneeded names the generated packages that a deleted package led to and that no package needs
+// now.
 func (c *deleteCommand) unneeded(ctx context.Context, cl *cluster.Cluster, t progress.Target, before *graph.Graph) {
 	if before == nil {
 		return

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// withNeeds is a shop that depends on db and mail.
+// withNeeds returns a shop that depends on db and mail.
 func withNeeds() client.Object {
 	offered := clustertest.OfferedAs("shop", "1.0.0").(*corev1alpha1.AvailablePackage)
 	for _, name := range []string{"db", "mail"} {

@@ -1,2 +1,3 @@
-// Package install holds the commands that install packages, and follow them until they are deleted.
+// Package install holds the commands that install packages and that follow them until they are
+// deleted.
 package install

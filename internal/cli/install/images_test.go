@@ -21,7 +21,8 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// acme rewrites images of origin.example.com to a registry, and wants them signed by the key of a Secret.
+// acme rewrites images of origin.example.com to a registry, and requires signatures by the key of a
+// Secret.
 func acme(host string) *corev1alpha1.ImageConfig {
 	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
@@ -54,7 +55,8 @@ func TestImagesThatAreNotVerified(t *testing.T) {
 	}
 }
 
-// An image is read from where ImageConfigs rewrite it to, by the digest that is verified; what may not be read is said.
+// An image is read from the place that ImageConfigs rewrite it to, by its verified digest. Parts
+// that the user may not read are reported.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)

@@ -40,7 +40,7 @@ type installCommand struct {
 	secrets  desired.PullSecretFlags
 	account  string
 	yes      bool
-	// follows is the name of the package that packageRef leads to, once it was looked for.
+	// follows is the name of the package that packageRef leads to, once it was looked up.
 	follows string
 }
 
@@ -197,8 +197,8 @@ func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1
 	return command.Confirm(c.Streams, "Change it all the same?")
 }
 
-// unexpectedImage describes an image that may be of another package: of another repository, or
-// without a tag.
+// unexpectedImage describes an image that might belong to another package, because it is in another
+// repository or has no tag.
 func unexpectedImage(t progress.Target, old, wanted string) string {
 	was, err := name.ParseReference(old)
 	is, err2 := name.ParseReference(wanted)
@@ -235,7 +235,7 @@ func (c *installCommand) pull(ctx context.Context, cl *cluster.Cluster, ref stri
 }
 
 // checkImage checks the scope, and the configuration of a package that is named by its image,
-// before anything is written; the manager checks images that cannot be pulled from here.
+// before the first write. The manager checks images that cannot be pulled from here.
 func (c *installCommand) checkImage(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, image string, old corev1alpha1.GenericPackage, want desired.Package, values *desired.Values,
 ) error {

@@ -88,7 +88,7 @@ func splitProgress(text string) (lines, rest string) {
 	return lines, rest
 }
 
-// An output that is no terminal gets plain lines, one for each transition, with the time first.
+// An output that is not a terminal gets plain lines, one for each transition, with the time first.
 func TestInstallProgress(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t)
@@ -102,7 +102,7 @@ func TestInstallProgress(t *testing.T) {
 	}
 }
 
-// What makes the command fail is in its error, and not in a line of progress before.
+// The cause of a failure is in the error, and not in a line of progress before.
 func TestFailureIsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	const reason = "no good: example.com/web:v1"
@@ -217,7 +217,7 @@ func TestDelete(t *testing.T) {
 		t.Error(diff)
 	}
 	c.WithWatch.(*clustertest.Listing).OnWatch = sync.OnceFunc(func() {
-		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the manager of before may still be writing
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the previous manager might still be writing
 			pkg, err := c.Read(t.Context(), target)
 			if err != nil {
 				return err
@@ -293,8 +293,8 @@ func TestInstallOfAnotherPackage(t *testing.T) {
 	}
 }
 
-// Values of others are not overwritten, and values written for a package that is refused
-// are deleted again.
+// Other owners' values are not overwritten, and values written for a refused package are deleted
+// again.
 func TestValuesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-values"}, Data: map[string]string{"values.yaml": "mine"}}

@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// longestCause is the width of the last column of list. status has the whole text.
+// longestCause limits the width of the last column of list. status has the whole text.
 const longestCause = 100
 
 type listCommand struct {
@@ -37,11 +37,12 @@ type installedPackage struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Package and Version that were unpacked last; before that, the package or the image that the spec names.
+	// Package and Version are the last unpacked ones. Before that, they are the package or image in
+	// the spec.
 	Package string           `json:"package"`
 	Version string           `json:"version,omitempty"`
 	State   progress.Summary `json:"state"`
-	// Message says what a package waits for that is not available, and Remedy what to do about it.
+	// Message is the reason why a package is not available, and Remedy is a way to fix it.
 	Message  string      `json:"message,omitempty"`
 	Remedy   string      `json:"remedy,omitempty"`
 	Revision int64       `json:"revision,omitempty"`
@@ -148,7 +149,8 @@ func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, fou
 	return nil
 }
 
-// gather reads the packages that the flags select. forbidden says which the user may not list.
+// gather reads the packages that the flags select. forbidden names those that the user may not
+// list.
 func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
 	if c.everywhere {
 		return cl.Packages(ctx)
@@ -165,7 +167,8 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 	return append(found, ofCluster...), forbidden, cl.Explain("cannot read the clusterpackages", err)
 }
 
-// rows are the selected packages, and the same as objects. Those that need help are first, and then those that are underway.
+// rows returns the selected packages, and the same as objects. Packages that need help are first,
+// followed by those that are under way.
 func (c *listCommand) rows(found []corev1alpha1.GenericPackage) ([]installedPackage, output.List) {
 	rows, objects := []installedPackage{}, output.List{}
 	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int {

@@ -62,7 +62,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What needs help is first, whatever its name, and what may not be listed is named.
+// Packages that need help are first, whatever their names. Packages that may not be listed are
+// named.
 func TestListOfManyNamespaces(t *testing.T) {
 	t.Parallel()
 	var objects []client.Object

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// prepare checks versions and values before anything is written. It returns the image, "" for one without an image.
+// prepare checks versions and values before the first write. It returns the image, or "" for a
+// package without one.
 func (c *installCommand) prepare(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
 ) (image string, err error) {
@@ -18,7 +19,7 @@ func (c *installCommand) prepare(
 		return want.Image, nil
 	}
 	if old != nil && !c.choice.Given() && desired.SamePackage(old.PackageSpec().PackageRef, want.Ref) {
-		want.Ref = old.PackageSpec().PackageRef // as with an image, what no flag names stays
+		want.Ref = old.PackageSpec().PackageRef // as with an image, fields without a flag stay
 	}
 	target := want.Target
 	if old != nil {

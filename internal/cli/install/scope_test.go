@@ -58,8 +58,8 @@ func TestWrongScope(t *testing.T) {
 	}
 }
 
-// A configuration that does not fit the schema of an image is refused before anything is written, also for a package that
-// exists.
+// A configuration that does not match the schema of an image is refused before the first write,
+// even for an existing package.
 func TestConfigIsCheckedFirst(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
@@ -104,7 +104,7 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 			t.Fatalf("got %+v", got)
 		}
 	}
-	push("") // the manager warns of an unknown key and a broken rule
+	push("") // the manager only warns of an unknown key and a broken rule
 	if got := install(write("old.yaml", "size: 10\ncolour: red\n")); got.Code != 0 {
 		t.Errorf("got %+v", got)
 	}

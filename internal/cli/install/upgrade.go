@@ -102,7 +102,7 @@ func (c *upgradeCommand) check(
 	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)
 }
 
-// nothing says that a package is where it can be, and what keeps it from going further.
+// nothing reports that a package is at its newest possible version, and why it goes no further.
 func (c *upgradeCommand) nothing(ctx context.Context, cl *cluster.Cluster, t progress.Target, found *desired.Chosen) error {
 	version := found.Version().Version.Version
 	text := fmt.Sprintf("%s is at %s already, the highest that it allows", t, version)

@@ -75,7 +75,7 @@ NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate
 	return cmd
 }
 
-// names are the objects that are named, which is none with a record.
+// names returns the named objects; none with a record.
 func (c *adoptCommand) names(args []string) ([]cluster.ObjectName, error) {
 	if problems := validation.IsDNS1123Subdomain(c.release); c.release != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--from-helm %q cannot be a name: %s", c.release, problems[0])

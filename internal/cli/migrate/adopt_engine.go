@@ -53,15 +53,16 @@ namespace. The way back is release-engine; the guide is docs/migrate-from-packag
 // formerDeployment is the name of the Deployment of Package Operator's manager.
 const formerDeployment = "package-operator-manager"
 
-// formerBootstrap is the name of the Job that installs Package Operator, and leads without the Lease.
+// formerBootstrap is the name of the Job that installs Package Operator and leads without the
+// Lease.
 const formerBootstrap = "package-operator-bootstrap"
 
-// former is what there is of Package Operator.
+// former has the objects of Package Operator.
 type former struct {
 	holder  string
 	manager *appsv1.Deployment
 	own     ownPackage
-	// ours is our manager, nil where it is not installed.
+	// ours is our manager; nil if it is not installed.
 	ours *appsv1.Deployment
 }
 
@@ -114,8 +115,8 @@ func (c *adoptEngineCommand) find(ctx context.Context) (found former, err error)
 	return found, err
 }
 
-// possible returns an error where Package Operator's own package would be reconciled by
-// this engine, which could delete the CustomResourceDefinitions with it.
+// possible returns an error if this engine would reconcile Package Operator's own package, because
+// it could delete the CustomResourceDefinitions along with it.
 func (f *former) possible() error {
 	switch {
 	case f.own.empty():
@@ -175,7 +176,7 @@ func (c *adoptEngineCommand) pauseStep(f former) engineStep {
 	}
 }
 
-// disown takes the objects out of Package Operator's own package.
+// disown removes the objects from Package Operator's own package.
 func (c *adoptEngineCommand) disown(ctx context.Context) error {
 	own, err := c.readQuietOwn(ctx)
 	if err != nil {
@@ -200,7 +201,7 @@ func (c *adoptEngineCommand) disown(ctx context.Context) error {
 	return nil
 }
 
-// deleteOwn deletes Package Operator's own package, once it owns nothing.
+// deleteOwn deletes Package Operator's own package once it owns no objects.
 func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
 	own, err := c.readQuietOwn(ctx)
 	if err != nil {
@@ -217,8 +218,7 @@ func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
 	return nil
 }
 
-// deletePart deletes one part. Its dependents are orphaned: what this program does not
-// know of stays, too.
+// deletePart deletes one part. Its dependents are orphaned, so that unknown objects stay, too.
 func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object) error {
 	doing := "cannot delete " + part.GetName()
 	if part.GetDeletionTimestamp() == nil {
@@ -236,7 +236,7 @@ func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object)
 	return c.cluster.Explain(doing, client.IgnoreNotFound(c.stripFinalizers(ctx, part)))
 }
 
-// installSteps apply config, with the manager where its image is given.
+// installSteps apply config. They include the manager if its image is given.
 func (c *adoptEngineCommand) installSteps(ctx context.Context) ([]engineStep, error) {
 	all, err := config.Prerequisites()
 	if err != nil {

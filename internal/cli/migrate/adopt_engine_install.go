@@ -18,11 +18,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// installer is the field manager of kubectl apply --server-side, by which config is
-// installed and upgraded.
+// installer is the field manager of kubectl apply --server-side, which installs and upgrades
+// config.
 const installer = "kubectl"
 
-// managerObjects returns the manager's Deployment of an image, and what belongs to it.
+// managerObjects returns the manager's Deployment for an image, and the objects that belong to it.
 func managerObjects(image string) ([]*unstructured.Unstructured, error) {
 	all, err := config.Objects(config.FolderManager)
 	if err != nil {
@@ -69,7 +69,7 @@ func (c *adoptEngineCommand) apply(ctx context.Context, obj *unstructured.Unstru
 	return c.client.Patch(ctx, obj, client.Apply, append(opts, client.FieldOwner(installer), client.ForceOwnership)...)
 }
 
-// same reports whether to apply an object would change nothing of it.
+// same reports whether applying an object would not change it.
 func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
 	live, dry := obj.DeepCopy(), obj.DeepCopy()
 	err := c.client.Get(ctx, client.ObjectKeyFromObject(obj), live)
@@ -104,7 +104,7 @@ func (c *adoptEngineCommand) packages(ctx context.Context) (found engineFinding,
 	return engineFinding{"Packages", terminal.Count(len(packages), "package") + " in all namespaces: no object of theirs is written"}, nil
 }
 
-// classTexts returns what becomes of the phases of a deployment that an agent rolls out.
+// classTexts describes the future of a deployment's phases that an agent rolls out.
 func classTexts(dep corev1alpha1.GenericObjectDeployment) (all []string) {
 	for _, ph := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
 		if ph.Class != "" {

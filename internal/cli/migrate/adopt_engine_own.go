@@ -26,18 +26,18 @@ import (
 type ownPackage struct {
 	pkg  *corev1alpha1.ClusterPackage
 	sets []*corev1alpha1.ClusterObjectSet
-	// parts are the objects that it is made of, owners before dependents, to be deleted.
+	// parts are the objects that it consists of, owners before dependents. They are deleted.
 	parts []client.Object
-	// owned are the objects that it has installed and that name parts as owners: they stay.
+	// owned are the objects that it has installed and that name parts as owners. They stay.
 	owned []client.Object
-	// definitions is how many CustomResourceDefinitions there are, and formerFields of how
-	// many fields are Package Operator's.
+	// definitions counts all CustomResourceDefinitions, and formerFields the fields that belong to
+	// Package Operator.
 	definitions, formerFields int
 }
 
 func (o *ownPackage) empty() bool { return len(o.parts) == 0 }
 
-// paused reports whether no revision of it writes any more.
+// paused reports whether none of its revisions writes any more.
 func (o *ownPackage) paused() bool {
 	return !slices.ContainsFunc(o.sets, func(set *corev1alpha1.ClusterObjectSet) bool {
 		return engines.Owns(set) && set.Spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStatePaused
@@ -96,8 +96,8 @@ func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err err
 	return o, c.readOwned(ctx, &o)
 }
 
-// readQuietOwn reads Package Operator's own package once no process leads: its manager
-// may have come up since the plan was made.
+// readQuietOwn reads Package Operator's own package once no process leads, because its manager
+// might have started since the plan was made.
 func (c *adoptEngineCommand) readQuietOwn(ctx context.Context) (ownPackage, error) {
 	if err := c.awaitLease(ctx); err != nil {
 		return ownPackage{}, err
@@ -105,8 +105,8 @@ func (c *adoptEngineCommand) readQuietOwn(ctx context.Context) (ownPackage, erro
 	return c.readOwn(ctx)
 }
 
-// readOwned reads what the package has installed, and the definitions of our kinds, which
-// its bootstrap has installed.
+// readOwned reads the objects that the package has installed, and the definitions of our kinds,
+// which its bootstrap has installed.
 func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error {
 	parts := sets.New[types.UID]()
 	for _, part := range o.parts {
@@ -127,7 +127,8 @@ func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error
 	return c.readDefinitions(ctx, o, add)
 }
 
-// readOwnedBy visits the objects of a revision. Of archived ones slices may be gone, and kinds not served any more.
+// readOwnedBy visits the objects of a revision. An archived revision might have lost slices and
+// have kinds that are no longer served.
 func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.ClusterObjectSet, visit func(client.Object)) error {
 	wanted, err := cluster.ReadObjects(ctx, c.cluster, set)
 	if err != nil && (engines.Owns(set) || !apierrors.IsNotFound(err)) {
@@ -192,7 +193,8 @@ func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
 	return err
 }
 
-// stripFinalizers takes the finalizers of engines off a part that is being deleted, as it is now.
+// stripFinalizers removes the finalizers of engines from the current state of a part that is being
+// deleted.
 func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Object) error {
 	for {
 		if err := c.client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {

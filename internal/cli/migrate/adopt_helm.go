@@ -29,12 +29,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// installation is what Helm has installed as one release, by its own record; empty for objects that are named.
+// installation has the objects of one Helm release, according to its own record. It is empty for
+// named objects.
 type installation struct {
 	release, namespace string
-	// recorded objects are in the namespace of the release if they name none: a record does not say which kinds have namespaces.
+	// recorded objects are in the namespace of the release if they name none, because a record does
+	// not state which kinds have namespaces.
 	recorded []objects.Key
-	// records are the Secrets of all revisions, the newest first.
+	// records are the Secrets of all revisions, newest first.
 	records []client.Object
 }
 
@@ -77,7 +79,8 @@ func (in *installation) revision(o client.Object) int {
 	return number
 }
 
-// readHelm returns the objects in the field release of a Secret of Helm: JSON, compressed, as base64. Errors quote nothing of it.
+// readHelm returns the objects in the field release of a Helm Secret: JSON, compressed, as base64.
+// Errors do not quote its content.
 func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 	var text []byte
 	z, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(data)))
@@ -109,7 +112,7 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 	return keys, err
 }
 
-// keys are those of all objects, as ones in a namespace and as ones of the cluster.
+// keys returns the keys of all objects, both as namespaced and as cluster-scoped ones.
 func (in *installation) keys() (all []object) {
 	for _, key := range in.recorded {
 		all = append(all, object{Key: key})
@@ -119,8 +122,9 @@ func (in *installation) keys() (all []object) {
 	return all
 }
 
-// choose adds the objects that the package brings to those that are named, and says what becomes of the others. Namespaces have to be
-// named: a package that brings one deletes all that is in it.
+// choose adds the objects that the package contains to the named ones, and explains what happens to
+// the others. Namespaces have to be named, because a package that contains a Namespace deletes its
+// whole content.
 func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 	phases, err := h.phases()
 	if err != nil || in.release == "" {
@@ -150,7 +154,7 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 	return nil
 }
 
-// readRecorded reads an object of a record that the package brings, unless it is absent.
+// readRecorded reads an object of a record that the package contains, unless it is absent.
 func (h *handoverPlan) readRecorded(ctx context.Context, key objects.Key) error {
 	u := &unstructured.Unstructured{}
 	mapping, err := h.Client.RESTMapper().RESTMapping(key.GroupKind())
@@ -169,7 +173,7 @@ func (h *handoverPlan) readRecorded(ctx context.Context, key objects.Key) error 
 	return nil
 }
 
-// forget deletes the record, the newest Secret last, by which this can be done again.
+// forget deletes the record. The newest Secret is last, because it allows a repetition.
 func (in *installation) forget(ctx context.Context, c *adoptCommand, h *handoverPlan) error {
 	for _, r := range slices.Backward(in.records) {
 		err := h.Client.Delete(ctx, r, client.Preconditions{UID: ptr.To(r.GetUID()), ResourceVersion: ptr.To(r.GetResourceVersion())})
@@ -183,7 +187,7 @@ func (in *installation) forget(ctx context.Context, c *adoptCommand, h *handover
 	return nil
 }
 
-// remains adds that the record is still there.
+// remains adds that the record still exists.
 func (in *installation) remains(err error) error {
 	if in.release == "" {
 		return err

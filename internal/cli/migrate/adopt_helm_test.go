@@ -22,7 +22,7 @@ func zipped(data []byte) string {
 	return base64.StdEncoding.EncodeToString(out.Bytes())
 }
 
-// record is a release as Helm stores it.
+// record returns a release as Helm stores it.
 func record(t *testing.T, name, namespace, manifest string) string {
 	t.Helper()
 	data, err := json.Marshal(map[string]any{

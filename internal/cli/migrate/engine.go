@@ -27,27 +27,27 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// engineCommand is what adopt-engine and release-engine share.
+// engineCommand is shared by adopt-engine and release-engine.
 type engineCommand struct {
 	command.Command
 	dryRun, yes bool
 	cluster     *cluster.Cluster
-	// client has all kinds.
+	// client reads and writes all kinds.
 	client client.Client
-	// lease is the resourceVersion of the Lease, and since when that is seen.
+	// lease is the resourceVersion of the Lease, and leaseSince is the time when it was first seen.
 	lease      string
 	leaseSince time.Time
 }
 
-// engineStep is done where its outcome is there already: each may be repeated, and the
-// command after an interruption.
+// engineStep is done if its outcome exists already. Each step can be repeated, and so can an
+// interrupted command.
 type engineStep struct {
 	what string
 	done bool
 	do   func(context.Context) error
 }
 
-// engineFinding is what a plan has to say of something.
+// engineFinding is a remark of a plan.
 type engineFinding struct{ about, text string }
 
 func (c *engineCommand) add(cmd *cobra.Command) {
@@ -100,7 +100,7 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	return err
 }
 
-// perform performs the remaining steps, once they are confirmed.
+// perform runs the remaining steps after a confirmation.
 func (c *engineCommand) perform(ctx context.Context, question string, steps []engineStep) (bool, error) {
 	left := 0
 	for _, s := range steps {
@@ -132,7 +132,7 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 	return true, nil
 }
 
-// leader returns who holds the Lease that both engines lead by; empty where no process does.
+// leader returns the holder of the Lease that both engines lead by; empty if no process does.
 func (c *engineCommand) leader(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
@@ -149,7 +149,7 @@ func (c *engineCommand) leader(ctx context.Context) (string, error) {
 	return engines.Holder(&lease, c.leaseSince, time.Now()), nil
 }
 
-// engineInterval is the time between two looks at the Lease.
+// engineInterval is the time between two reads of the Lease.
 const engineInterval = time.Second
 
 // awaitLease waits until no process leads.
@@ -167,8 +167,8 @@ func (c *engineCommand) awaitLease(ctx context.Context) error {
 	return err
 }
 
-// others refuses a cluster in which an engine runs elsewhere: by a Lease of its own it would
-// lead beside this one.
+// others refuses a cluster if an engine runs elsewhere, because it would lead by its own Lease at
+// the same time as this one.
 func (c *engineCommand) others(ctx context.Context) error {
 	named := func(name string) client.MatchingFields { return client.MatchingFields{"metadata.name": name} }
 	leases := &coordinationv1.LeaseList{}
@@ -203,7 +203,7 @@ func (c *engineCommand) leaseStep(holder string) engineStep {
 	}
 }
 
-// managers returns the Deployments of a name, none or one, that run a manager.
+// manager returns the Deployment with a name that runs a manager; nil if there is none.
 func (c *engineCommand) manager(ctx context.Context, name string) (*appsv1.Deployment, error) {
 	dep := &appsv1.Deployment{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: name}, dep)
@@ -225,7 +225,7 @@ func (c *engineCommand) stopStep(dep *appsv1.Deployment) engineStep {
 	}
 }
 
-// patch sends a patch of metadata. An object that is gone needs none.
+// patch sends a patch of metadata. A deleted object needs none.
 func (c *engineCommand) patch(ctx context.Context, p engines.Patch, manager string) error {
 	obj := p.Of.(client.Object).DeepCopyObject().(client.Object)
 	err := c.client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, p.JSON), client.FieldOwner(manager))
@@ -235,7 +235,7 @@ func (c *engineCommand) patch(ctx context.Context, p engines.Patch, manager stri
 	return c.cluster.Explain("cannot change "+p.Of.GetName(), err)
 }
 
-// templates visits the ObjectTemplates of a scope, where the cluster serves them.
+// templates visits the ObjectTemplates of a scope if the cluster serves them.
 func (c *engineCommand) templates(ctx context.Context, scope corev1alpha1.Scope, visit func(about string, spec *corev1alpha1.ObjectTemplateSpec)) error {
 	list := scope.NewObjectTemplateList()
 	err := c.client.List(ctx, list)

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/test/clitest"
 )
 
-// Programs read how the hand-over of the engine ended.
+// With -o json, programs read how the handover of the engine ended.
 func TestEngineJSON(t *testing.T) {
 	t.Parallel()
 	unreachable := func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error) {

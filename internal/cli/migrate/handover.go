@@ -30,7 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// handoverCommand is what adopt and release share.
+// handoverCommand is shared by adopt and release.
 type handoverCommand struct {
 	command.Command
 	source content.SourceFlags
@@ -47,15 +47,16 @@ func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
 	c.AddWait(cmd, command.WaitTimeout, usage)
 }
 
-// handoverPlan is a package with the objects that it is to adopt or release.
+// handoverPlan is a package with the objects to adopt or release.
 type handoverPlan struct {
 	*planning.Planned
 	cluster *cluster.Cluster
 	objects []object
 	plan    *dryrun.Plan
-	// deployment is the UID of the package's deployment, empty if there is none.
+	// deployment is the UID of the package's deployment; empty if there is none.
 	deployment types.UID
-	// others are steps that are shown beside those of the objects, and notes below them.
+	// others are further steps to show along with the steps of objects. notes are printed below
+	// them.
 	others []step
 	notes  []string
 }
@@ -77,7 +78,7 @@ func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) 
 	return h, err
 }
 
-// load reads the package and renders it after a change of its spec.
+// load reads the package, and renders it after a change of its spec.
 func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluster.Name, edit func(progress.Target, *corev1alpha1.PackageSpec) error) error {
 	loads := planning.Planner{Command: c.Command, Source: c.source, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
 	loaded, err := loads.Load(ctx, h.cluster, planning.Wanted{Name: name, Edit: edit})
@@ -113,7 +114,7 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 	return nil
 }
 
-// possible returns an error for a package of which nothing is rolled out.
+// possible returns an error if nothing of a package is rolled out.
 func (c *handoverCommand) possible(h *handoverPlan) error {
 	switch {
 	case h.Remote != nil:
@@ -126,14 +127,14 @@ func (c *handoverCommand) possible(h *handoverPlan) error {
 	return nil
 }
 
-// phases returns the phases of the objects that the package brings.
+// phases returns the phases of the package's objects.
 func (h *handoverPlan) phases() (map[objects.Key]string, error) {
 	phases := map[objects.Key]string{}
 	err := h.each(func(phase string, key objects.Key, _ map[string]any) { phases[key] = phase })
 	return phases, err
 }
 
-// each calls visit for the objects that the package brings.
+// each calls visit for the package's objects.
 func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[string]any)) error {
 	for _, phase := range h.Loaded.Template().Phases {
 		for _, o := range phase.Objects {
@@ -147,7 +148,7 @@ func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[
 	return nil
 }
 
-// show prints the plan, and returns an error where it is refused.
+// show prints the plan. It returns an error if the plan is refused.
 func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row func(step) []string) error {
 	out := c.Streams.ErrOut
 	if c.dryRun {
@@ -181,7 +182,8 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []step, row 
 	return nil
 }
 
-// stepLines has a line for each step. What may be long is no column of the table: a note follows its object, and a refusal is below it.
+// stepLines returns a line for each step. Long texts are not in a column of the table: a note
+// follows its object, and a refusal is below it.
 func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []string {
 	var rows [][]string
 	for _, s := range steps {
@@ -209,7 +211,7 @@ func stepLines(steps []step, styles terminal.Styles, row func(step) []string) []
 	return lines
 }
 
-// confirmed confirms a plan with something to do.
+// confirmed confirms a plan with pending steps.
 func (c *handoverCommand) confirmed(question string) error {
 	if c.yes {
 		return nil
@@ -217,7 +219,7 @@ func (c *handoverCommand) confirmed(question string) error {
 	return command.Confirm(c.Streams, question)
 }
 
-// pending are the steps with something to do.
+// pending returns the steps that are not done.
 func pending(steps []step) []step {
 	var left []step
 	for _, s := range steps {
@@ -228,8 +230,8 @@ func pending(steps []step) []step {
 	return left
 }
 
-// annotate sets, or for nil removes, an annotation of an object that was not replaced since it was
-// read. Where it is gone, nothing is to be removed.
+// annotate sets an annotation of an object, or removes it for nil, unless the object was replaced
+// since it was read. If the object no longer exists, there is nothing to remove.
 func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string, value any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": o.Live.GetUID(), "annotations": map[string]any{annotation: value}},
@@ -247,7 +249,7 @@ func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string
 	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
 }
 
-// handoverInterval is the time between two looks at the objects.
+// handoverInterval is the time between two reads of the objects.
 const handoverInterval = 500 * time.Millisecond
 
 // await waits until each object is as wanted.

@@ -97,7 +97,8 @@ func documentsOf(name string, data []byte) (documents []map[string]any, err erro
 	return documents, nil
 }
 
-// report prints what became of each field, and at last how many could not be carried over.
+// report prints a note for each field, followed by the number of fields that could not be carried
+// over.
 func (c *importCommand) report(notes []carvel.Note) {
 	styles := terminal.StylesFor(c.Streams.ErrOut)
 	object, lost := "", 0

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// deletion is a patch that deletes one object from what a package renders.
+// deletion is a patch that deletes one object from a package's rendered objects.
 type deletion struct {
 	Directive  string   `json:"$patch"`
 	APIVersion string   `json:"apiVersion"`
@@ -26,8 +26,8 @@ type metadata struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// addPatch adds the patch that deletes an object from what the package renders, unless there is one.
-// namespace is what the package renders as the object's namespace, empty if it leaves it out.
+// addPatch adds the patch that deletes an object from the package's rendered objects, unless it
+// exists. namespace is the object's rendered namespace; empty if the package omits it.
 func addPatch(spec *corev1alpha1.PackageSpec, o object, namespace string) error {
 	if slices.ContainsFunc(spec.Patches, func(p corev1alpha1.PackagePatch) bool { return releases(&p, o.Key) }) {
 		return nil
@@ -43,7 +43,7 @@ func addPatch(spec *corev1alpha1.PackageSpec, o object, namespace string) error 
 	return nil
 }
 
-// dropPatches removes the patches of addPatch for objects, and reports whether there were any.
+// dropPatches removes addPatch's patches for objects, and reports whether there were any.
 func dropPatches(spec *corev1alpha1.PackageSpec, all []object) bool {
 	before := len(spec.Patches)
 	spec.Patches = slices.DeleteFunc(slices.Clone(spec.Patches), func(p corev1alpha1.PackagePatch) bool {

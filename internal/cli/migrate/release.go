@@ -99,8 +99,8 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	return c.release(ctx, h, steps)
 }
 
-// renderedNamespace is what the package renders as the namespace of an object; empty where it may leave
-// it out.
+// renderedNamespace returns the namespace that the package renders for an object; empty if it can
+// omit it.
 func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o object) string {
 	if t.Scope == corev1alpha1.ScopeNamespaced || o.Key.Namespace == spec.DefaultNamespace {
 		return ""
@@ -117,7 +117,7 @@ func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
 			return n, err
 		}
 		if i == 0 && n.Scope == corev1alpha1.ScopeNamespaced {
-			h.cluster.Namespace = o.Key.Namespace // that of the package
+			h.cluster.Namespace = o.Key.Namespace // the package's own
 		}
 		if i > 0 && (n != found || n.Scope == corev1alpha1.ScopeNamespaced && o.Key.Namespace != h.cluster.Namespace) {
 			return n, fmt.Errorf("%s belongs to %s %s, and %s to %s %s: release them one package after the other",
@@ -186,7 +186,7 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 	return nil
 }
 
-// unkeep removes the annotation that keeps objects from those which did not have it before.
+// unkeep removes the annotation that keeps objects, unless they had it before.
 func (h *handoverPlan) unkeep(ctx context.Context, steps []step) error {
 	var failed error
 	for _, s := range steps {
@@ -197,7 +197,7 @@ func (h *handoverPlan) unkeep(ctx context.Context, steps []step) error {
 	return failed
 }
 
-// patchPatches writes spec.patches of the package as it was planned, unless its spec has changed since.
+// patchPatches writes the planned spec.patches of the package, unless its spec has changed since.
 func (h *handoverPlan) patchPatches(ctx context.Context) error {
 	patch := []desired.Operation{{Op: "test", Path: "/metadata/generation", Value: h.Before.GetGeneration()}}
 	switch patches := h.Pkg.PackageSpec().Patches; {

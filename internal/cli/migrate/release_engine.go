@@ -84,8 +84,8 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	return err
 }
 
-// examine reads what there is, and returns how many deployments are refused, and how many
-// packages and templates lose something.
+// examine reads the cluster, and returns the number of refused deployments, and of packages and
+// templates that lose something.
 func (c *releaseEngineCommand) examine(ctx context.Context) (findings []engineFinding, refused, lost int, err error) {
 	findings, lost, err = c.losses(ctx)
 	if err != nil {
@@ -107,7 +107,8 @@ func (c *releaseEngineCommand) examine(ctx context.Context) (findings []engineFi
 	return findings, refused, lost, err
 }
 
-// losses returns what Package Operator does not know of packages and templates, and of how many.
+// losses returns the parts of packages and templates that Package Operator does not know, and the
+// number of affected ones.
 func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFinding, lost int, err error) {
 	packages, hidden, err := c.cluster.Packages(ctx)
 	if err == nil && len(hidden) > 0 {
@@ -187,8 +188,8 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 // engineDeployment is the name of our manager in config.
 const engineDeployment = "lockstep-manager"
 
-// release patches a deployment and all that is of it, as it is now: the manager may have
-// written until it stopped.
+// release patches the current state of a deployment and of all its objects, because the manager
+// might have written until it stopped.
 func (c *releaseEngineCommand) release(ctx context.Context, scope corev1alpha1.Scope, key client.ObjectKey) error {
 	if holder, err := c.leader(ctx); err != nil || holder != "" {
 		return cmp.Or(err, fmt.Errorf("%s holds the Lease again: stop it", holder))
@@ -206,7 +207,7 @@ func (c *releaseEngineCommand) release(ctx context.Context, scope corev1alpha1.S
 		return err
 	}
 	for _, p := range patches {
-		// Both engines take what this name wrote by updates for their own.
+		// Both engines treat fields that this manager updated as their own.
 		if err := c.patch(ctx, p, corev1alpha1.FieldManager); err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func (c *releaseEngineCommand) rollouts(ctx context.Context, visit func(*engines
 	return nil
 }
 
-// rollout reads all that is of a deployment.
+// rollout reads everything that belongs to a deployment.
 func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (*engines.Rollout, error) {
 	r := &engines.Rollout{Deployment: dep, Objects: map[types.UID][]objects.Key{}}
 	scope, in := corev1alpha1.ScopeOf(dep.GetNamespace()), client.InNamespace(dep.GetNamespace())

@@ -13,28 +13,28 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// object is an object as it is.
+// object is an object with its current state.
 type object struct {
 	Key  objects.Key
 	Live *unstructured.Unstructured
 }
 
-// step is what becomes of one object.
+// step is the plan for one object.
 type step struct {
 	object
-	// Phase that an adopted object belongs to.
+	// Phase of an adopted object.
 	Phase string
-	// Managers are the field managers whose fields become those of the package at adoption.
+	// Managers are the field managers that lose their fields to the package at adoption.
 	Managers []string
-	// Refusal is why it is not possible; empty if it is.
+	// Refusal is the reason why the step is not possible; empty if it is.
 	Refusal string
-	// Done means that the object is as it is to be, for the reason in Note, if it has one.
+	// Done means that the object is already in the wanted state. Note can explain why.
 	Done bool
 	Note string
 }
 
-// adoptSteps returns a step for each object. owner is the UID of the package's deployment, empty if there
-// is none yet; phases are those of the objects that the package brings.
+// adoptSteps returns a step for each object. owner is the UID of the package's deployment; empty if
+// there is none yet. phases has the phases of the package's objects.
 func adoptSteps(all []object, owner types.UID, phases map[objects.Key]string, plan *dryrun.Plan) []step {
 	steps := make([]step, len(all))
 	for i, o := range all {
@@ -58,7 +58,7 @@ func adoptSteps(all []object, owner types.UID, phases map[objects.Key]string, pl
 	return steps
 }
 
-// releaseSteps returns a step for each object that a package controls. The plan is that of the package
+// releaseSteps returns a step for each object that a package controls. The plan is for the package
 // without the objects.
 func releaseSteps(all []object, plan *dryrun.Plan) []step {
 	steps := make([]step, len(all))
@@ -76,7 +76,7 @@ func releaseSteps(all []object, plan *dryrun.Plan) []step {
 	return steps
 }
 
-// removedBesides are the objects besides the steps that the plan removes, by their names.
+// removedBesides returns the names of further objects that the plan removes.
 func removedBesides(steps []step, plan *dryrun.Plan) []string {
 	var names []string
 	for i := range plan.Cleanup {

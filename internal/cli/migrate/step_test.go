@@ -26,7 +26,7 @@ func refused(key objects.Key, message string) *dryrun.Plan {
 	return &dryrun.Plan{Refusals: []dryrun.Refusal{{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message}}}
 }
 
-// controlled is the object with a controller, or with owners that control nothing.
+// controlled returns the object with a controller, or with owners that do not control it.
 func controlled(uid types.UID) object {
 	o := object{Key: web.Key, Live: web.Live.DeepCopy()}
 	o.Live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: uid, Controller: ptr.To(uid != "")}})

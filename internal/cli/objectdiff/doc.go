@@ -1,10 +1,10 @@
-// Package objectdiff compares Kubernetes objects field by field, and sets of objects. It is
-// pure, and results are sorted by path.
+// Package objectdiff compares Kubernetes objects field by field, and sets of objects. It is pure,
+// and results are sorted by path.
 //
-//	[Fields]   two states of one object → what differs, by path
-//	[Sets]     two sets of objects      → those added, removed, changed, moved
-//	[Managers] one object                → who has the field of a path
+//	[Fields]   two states of one object → the differences, by path
+//	[Sets]     two sets of objects      → added, removed, changed and moved objects
+//	[Managers] one object                → the managers of the field at a path
 //
-// Elements of lists are matched by what identifies them (package listkeys), or else by
-// position. Values of Secrets are never in a result.
+// Elements of lists are matched by their identifying fields (package listkeys), or else by
+// position. Results never have values of Secrets.
 package objectdiff

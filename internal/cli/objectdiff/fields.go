@@ -26,17 +26,18 @@ type Change struct {
 	After  any `json:"after,omitempty"`
 }
 
-// Elements stands for the elements of a list in a path for ListKeys.
+// Elements represents the elements of a list in a path for ListKeys.
 const Elements = "[]"
 
-// Hidden stands for a value that must not be shown.
+// Hidden replaces a value that must not be shown.
 const Hidden = "(hidden)"
 
-// ListKeys returns the keys of the list at a path by the schema, with [] as the part for elements of lists; nil where they are
-// not known.
+// ListKeys returns the keys of the list at a path by the schema; nil if they are unknown. In the
+// path, [] represents elements of lists.
 type ListKeys func(path []string) []string
 
-// Fields compares two states of an object; nil is an absent one. keys may be nil. Values of Secrets are hidden.
+// Fields compares two states of an object. A nil state is an absent object. keys may be nil. Values
+// of Secrets are hidden.
 func Fields(before, after map[string]any, keys ListKeys) []Change {
 	d := differ{keys: keys}
 	switch {
@@ -92,7 +93,7 @@ func (d *differ) values(path, part string, before, after any) {
 	}
 }
 
-// equal holds for 1 and 1.0. Whole numbers are not compared as floating point, which is not exact.
+// equal treats 1 and 1.0 as equal. Integers are not compared as floating point, which is not exact.
 func equal(a, b any) bool {
 	m, isWhole := a.(int64)
 	n, bothWhole := b.(int64)
@@ -146,18 +147,19 @@ func (d *differ) lists(path string, before, after []any) {
 	plain := !allMaps(before) || !allMaps(after)
 	if plain && len(encode(before)) <= wholeList && len(encode(after)) <= wholeList {
 		if !reflect.DeepEqual(before, after) {
-			d.add(path, before, after) // a short list of plain values reads best as a whole
+			d.add(path, before, after) // a short list of plain values is easiest to read as a whole
 		}
 		return
 	}
 	d.unnamed(path, before, after)
 }
 
-// wholeList is the length as JSON up to which a list of plain values is compared as a whole.
+// wholeList is the maximum length, as JSON, of a list of plain values that is compared as a whole.
 const wholeList = 80
 
-// unnamed matches elements without names by their content: an element that was removed from the front moves the others, and
-// changes none. Elements between the same neighbours are matched by position.
+// unnamed matches elements without names by their content, because the removal of the first element
+// moves all others without changing them. Elements between the same neighbours are matched by
+// position.
 func (d *differ) unnamed(path string, before, after []any) {
 	at := func(i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 	for _, part := range lcs.DiffLines(texts(before), texts(after)) {
@@ -174,17 +176,17 @@ func (d *differ) unnamed(path string, before, after []any) {
 	}
 }
 
-// texts are elements as JSON, which is the same for 1 and 1.0.
+// texts returns elements as JSON, which is the same for 1 and 1.0.
 func texts(list []any) []string {
 	all := make([]string, len(list))
 	for i, element := range list {
-		raw, _ := json.Marshal(element) // of what was JSON
+		raw, _ := json.Marshal(element) // it was decoded from JSON
 		all[i] = string(raw)
 	}
 	return all
 }
 
-// keyed matches elements by their names. Their order is compared, too: in some lists it matters.
+// keyed matches elements by their names. It also compares their order, which matters in some lists.
 func (d *differ) keyed(path string, names [][]string, before, after []any) {
 	index := func(names []string) map[string]int {
 		at := make(map[string]int, len(names))
@@ -263,7 +265,7 @@ func hide(changes []Change) []Change {
 	return changes
 }
 
-// isValue reports whether a path is of a value of a Secret, or of a copy.
+// isValue reports whether a path leads to a value of a Secret, or to a copy of one.
 func isValue(path string) bool {
 	for _, field := range []string{"data", "stringData"} {
 		if path == field || strings.HasPrefix(path, field+".") || strings.HasPrefix(path, field+"[") {

@@ -19,7 +19,7 @@ import (
 // Managers are the field managers of an object, with their fields.
 type Managers map[string]*fieldpath.Set
 
-// ManagersOf returns those of an object, without some, and without those of subresources.
+// ManagersOf returns the managers of an object, without some, and without the managers of subresources.
 func ManagersOf(u *unstructured.Unstructured, without ...string) Managers {
 	found := Managers{}
 	for _, entry := range u.GetManagedFields() {
@@ -38,7 +38,7 @@ func ManagersOf(u *unstructured.Unstructured, without ...string) Managers {
 	return found
 }
 
-// Of returns the managers of a path that [Fields] returns, or of anything above or below.
+// Of returns the managers of a path that [Fields] returns, or of any field above or below it.
 func (m Managers) Of(path string) []string {
 	elements, ok := parts(path)
 	if !ok {
@@ -68,7 +68,8 @@ func owns(set *fieldpath.Set, path []string) bool {
 	return !set.Empty()
 }
 
-// elementFor returns the field of a set, or the list element that has the keys of [key=value,key=value].
+// elementFor returns the field of a set, or the list element that has the keys of
+// [key=value,key=value].
 func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 	if !strings.HasPrefix(part, "[") {
 		return fieldpath.PathElement{FieldName: &part}, true
@@ -84,7 +85,8 @@ func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 	return elements[i], true
 }
 
-// named reports whether a text is made of some of the keys, in any order. It is not split at commas, which values may contain.
+// named reports whether a text consists of some of the keys, in any order. It is not split at
+// commas, because values can contain them.
 func named(keys value.FieldList, text string) bool {
 	return slices.ContainsFunc(keys, func(key value.Field) bool {
 		rest, begins := strings.CutPrefix(text, fmt.Sprintf("%s=%v", key.Name, key.Value.Unstructured()))
@@ -98,7 +100,7 @@ func named(keys value.FieldList, text string) bool {
 
 var firstPart = regexp.MustCompile(`^(?:\.?([^.\[]+)|\[("(?:[^"\\]|\\.)*")\]|(\[[^\]]*\]))`)
 
-// parts splits a path: fields, and list elements in brackets.
+// parts splits a path into fields and list elements in brackets.
 func parts(path string) (found []string, ok bool) {
 	for path != "" {
 		m := firstPart.FindStringSubmatch(path)

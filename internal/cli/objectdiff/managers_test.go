@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestManagers is about who has a field.
+// TestManagers finds the managers of a field.
 func TestManagers(t *testing.T) {
 	t.Parallel()
 	u := &unstructured.Unstructured{Object: map[string]any{}}

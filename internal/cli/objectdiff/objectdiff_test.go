@@ -102,7 +102,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Whatever becomes of a Secret, its values are in no result.
+// However a Secret changes, no result has its values.
 func TestSecretsAreHidden(t *testing.T) {
 	t.Parallel()
 	const value = "c2VjcmV0LXZhbHVl"
@@ -143,8 +143,8 @@ func TestSets(t *testing.T) {
 	require.Equal(t, want, objectdiff.Sets(before, after))
 }
 
-// Equal values differ in nothing, different ones in something, and both ways
-// name the same paths.
+// Equal values have no difference and different ones have at least one. Both directions name the
+// same paths.
 func TestFieldsAreComplete(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -191,8 +191,7 @@ func drawValue(rt *rapid.T, depth int) any {
 	return list
 }
 
-// Large whole numbers that differ are different, though floating point has one number
-// for both.
+// Large integers differ even if they are the same number in floating point.
 func TestLargeNumbers(t *testing.T) {
 	t.Parallel()
 	before, after := map[string]any{"n": int64(9007199254740992)}, map[string]any{"n": int64(9007199254740993)}

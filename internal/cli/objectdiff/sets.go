@@ -13,7 +13,7 @@ type Object struct {
 	Key objects.Key
 	// Phase that the object belongs to.
 	Phase string
-	// Value of the object as JSON has it.
+	// Value of the object as JSON.
 	Value map[string]any
 }
 
@@ -28,18 +28,18 @@ func KeyOf(value map[string]any, namespace string) objects.Key {
 // Kind of a difference between two sets.
 type Kind string
 
-// What happens to an object.
+// The change of an object.
 const (
 	Added   Kind = "Added"
 	Removed Kind = "Removed"
-	// Changed: fields differ. The phase may differ as well.
+	// Changed means that fields differ. The phase can differ as well.
 	Changed Kind = "Changed"
-	// Moved: only the phase differs.
+	// Moved means that only the phase differs.
 	Moved Kind = "Moved"
 )
 
-// Sets returns the objects that differ between two sets: those of the later set
-// in its order, then those that are removed, in the order of the earlier one.
+// Sets returns the objects that differ between two sets: objects of the later set in its order,
+// followed by the removed ones in the order of the earlier set.
 func Sets(before, after []Object) []Difference {
 	was := map[objects.Key]Object{}
 	for _, o := range before {
@@ -82,7 +82,7 @@ func differenceOf(o Object, action Kind) Difference {
 	return Difference{Action: action, Group: o.Key.Group, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name, Phase: o.Phase}
 }
 
-// Comparison is how two revisions differ. Its JSON fields are stable.
+// Comparison is the difference between two revisions. Its JSON fields are stable.
 type Comparison struct {
 	From    int64        `json:"from"`
 	To      int64        `json:"to"`
@@ -91,33 +91,34 @@ type Comparison struct {
 	Objects []Difference `json:"objects"`
 }
 
-// OrderChange is another list of phases.
+// OrderChange is a change of the list of phases.
 type OrderChange struct {
 	Before []string `json:"before"`
 	After  []string `json:"after"`
 }
 
-// Difference is an object that is not the same in both revisions.
+// Difference is an object that differs between the revisions.
 type Difference struct {
 	Action    Kind   `json:"action"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Phase in the later set, or in the earlier one if the object is removed; PhaseBefore is another one in the earlier set.
+	// Phase is the phase in the later set, or in the earlier one if the object is removed.
+	// PhaseBefore is set if the earlier phase differs.
 	Phase       string `json:"phase"`
 	PhaseBefore string `json:"phaseBefore,omitempty"`
-	// Fields that differ of an object that is Changed.
+	// Fields that differ, if the object is Changed.
 	Fields []Change `json:"fields,omitempty"`
 }
 
-// Object is the object in words, such as Deployment.apps shop/web.
+// Object returns the object in words, such as Deployment.apps shop/web.
 func (d *Difference) Object() string {
 	key := objects.Key{Group: d.Group, Kind: d.Kind, Namespace: d.Namespace, Name: d.Name}
 	return key.GroupKind().String() + " " + key.NamespacedName()
 }
 
-// Phases is the phase of the object, and the one that it was in before.
+// Phases returns the phase of the object, along with the earlier one.
 func (d *Difference) Phases() string {
 	if d.PhaseBefore != "" {
 		return d.Phase + ", before " + d.PhaseBefore

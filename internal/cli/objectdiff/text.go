@@ -13,17 +13,19 @@ import (
 )
 
 const (
-	shownBefore = 20 // runes of two long values that are shown before the first difference
-	shownLines  = 20 // lines that are shown of the difference of two texts
+	shownBefore = 20 // runes of two long values before their first difference
+	shownLines  = 20 // lines of the difference between two texts
 )
 
-// Text returns the two values of a change on one line each, cut to a width around their first difference.
+// Text returns the two values of a change on one line each, cut to a width around their first
+// difference.
 func (c Change) Text(width int) (before, after string) {
 	before, after = encode(c.Before), encode(c.After)
 	return around(before, after, width), around(after, before, width)
 }
 
-// Lines returns how two texts with several lines differ, as the lines of a diff; nil of other values.
+// Lines returns the difference between two texts with several lines, as lines of a diff; nil for
+// other values.
 func (c Change) Lines() []string {
 	was, isText := c.Before.(string)
 	is, both := c.After.(string)
@@ -64,11 +66,12 @@ func around(text, other string, width int) string {
 	return terminal.Truncate(text, width)
 }
 
-// lineDiff returns the lines that differ, each with a sign, and one line around them. Lines beyond the limit are counted.
+// lineDiff returns the lines that differ, each with a sign, and one line around them. Lines beyond
+// the limit are counted.
 func lineDiff(before, after string) (lines []string) {
 	diff, err := udiff.ToUnified("", "", before, udiff.Lines(before, after), 1)
 	if err != nil {
-		return nil // cannot happen: the edits are of these texts
+		return nil // cannot happen, because the edits belong to these texts
 	}
 	more := 0
 	for i, line := range strings.Split(strings.TrimSuffix(diff, "\n"), "\n") {

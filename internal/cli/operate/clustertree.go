@@ -39,11 +39,11 @@ type treePhase struct {
 	Name    string                  `json:"name"`
 	State   corev1alpha1.PhaseState `json:"state,omitempty"`
 	Objects []treeObject            `json:"objects"`
-	// Sealed: objects with sensitive values are not shown.
+	// Sealed means that objects with sensitive values are not shown.
 	Sealed bool `json:"sealed,omitempty"`
 }
 
-// treeObject has the health of an object, as kstatus computes it.
+// treeObject has the health of an object, as computed by kstatus.
 type treeObject struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`
@@ -150,7 +150,7 @@ func treeOf(
 	return t
 }
 
-// ranBefore reports whether an object is a Job that ran to success with this content.
+// ranBefore reports whether an object is a Job that already succeeded with this content.
 func ranBefore(run phases.Run, o objectdiff.Object) bool {
 	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(apinames.Default, o.Value)})
 }

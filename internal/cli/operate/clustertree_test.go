@@ -27,14 +27,14 @@ func liveObject(t *testing.T, text string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err == nil {
-		err = json.Unmarshal(data, &u.Object) // with whole numbers, as a client reads them
+		err = json.Unmarshal(data, &u.Object) // with integers, as a client reads them
 	}
 	require.NoError(t, err)
 	return u
 }
 
-// The newest revision counts, by its owner and not by its name; objects in slices
-// are there; each has the health that it has in the cluster.
+// The newest revision is found by its owner rather than by its name. Objects in slices are
+// included. Each object has its health in the cluster.
 func TestClusterTree(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)

@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// depsCommand shows what packages depend on, and of one package also what depends on it.
+// depsCommand shows the dependencies of packages. For a single package it also shows the
+// dependents.
 type depsCommand struct {
 	command.Command
 	cluster, everywhere bool

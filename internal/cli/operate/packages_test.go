@@ -14,8 +14,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// installedWith makes an available package, generated if its name has a dot, with dependencies by their names: each is the
-// package of that name below it, or for "name=package" another one.
+// installedWith returns an available package, which is generated if its name has a dot, with
+// dependencies by name. Each is the package of that name below it, or another one for
+// "name=package".
 func installedWith(namespace, name string, needs ...string) client.Object {
 	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
 	pkg.SetNamespace(namespace)
@@ -69,8 +70,7 @@ func TestInstalledPackages(t *testing.T) {
 	}
 }
 
-// The dependents of a package are named before it is deleted, and the remaining objects
-// afterwards.
+// The dependents of a package are named before it is deleted, and the remaining objects afterwards.
 func TestDeleteRequired(t *testing.T) {
 	t.Parallel()
 	packages := func() []client.Object {

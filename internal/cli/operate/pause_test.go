@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// pausing is the status of a package that is not available, paused as its spec says.
+// pausing returns the status of an unavailable package that is paused as its spec requires.
 func pausing(pkg corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
 	status := clustertest.Blocked()
 	status.ObservedGeneration = pkg.GetGeneration()
@@ -29,7 +29,7 @@ func pausing(pkg corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
 	return status
 }
 
-// A package that is not available can be paused and goes on as well.
+// A package that is not available can be paused and resumed as well.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = clustertest.Blocked() })...)

@@ -108,7 +108,7 @@ func (r *rerun) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return job, r.Explain("cannot read "+r.String(), err)
 }
 
-// namespaceIn returns the namespace of the Job of a deployment.
+// namespaceIn returns the namespace of a deployment's Job.
 func (r *rerun) namespaceIn(dep corev1alpha1.GenericObjectDeployment) string {
 	if dep.GetNamespace() == "" {
 		return r.key.Namespace
@@ -189,8 +189,8 @@ func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	})
 }
 
-// began reports whether a new Job exists. Until then it removes the record, which events of the
-// former Job may restore.
+// began reports whether a new Job exists. Until then, it removes the record, because events of the
+// former Job might restore it.
 func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	job, err := r.read(ctx)
 	if err != nil {
@@ -221,7 +221,7 @@ func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	}
 	err = r.Status().Patch(ctx, dep, client.RawPatch(types.JSONPatchType, patch))
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
-		return false, nil // it has changed: read it again
+		return false, nil // it has changed, so read it again
 	}
 	return false, r.Explain("cannot take the record of "+r.String()+" off the status of its deployment", err)
 }

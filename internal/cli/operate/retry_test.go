@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// An installation that changes nothing retries a package that fails, and leaves others
-// alone; retry always does.
+// An installation that changes nothing retries only a package that fails. The command retry always
+// retries.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	noImage := corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "not found")}}

@@ -36,7 +36,7 @@ type statusCommand struct {
 // statusReport is the result as JSON and YAML.
 type statusReport struct {
 	progress.Report `json:",inline"`
-	// Objects are absent unless they are asked for.
+	// Objects are absent unless requested.
 	Objects *clusterTree `json:"objects,omitempty"`
 }
 
@@ -80,8 +80,9 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	})
 }
 
-// ofRevisionInCharge replaces the images by those of the revision in charge, where that is not the content that was loaded last:
-// this was rolled back, or awaits its activation. If its objects cannot be read, or are in Secrets, the report keeps the images of the loaded content.
+// ofRevisionInCharge replaces the images with the ones in the revision in charge if the last loaded
+// content was rolled back, or awaits its activation. If its objects cannot be read, or are in
+// Secrets, the report keeps the images of the loaded content.
 func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name, pkg corev1alpha1.GenericPackage, report *statusReport) {
 	conds := *pkg.StatusConditions()
 	if !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionRolledBack) && !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation) {

@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Objects follow the screen as clustertree prints them, and programs get them only if they ask.
+// Objects follow the screen in the format of clustertree. Programs get them only on request.
 func TestStatusWithObjects(t *testing.T) {
 	t.Parallel()
 	o := progress.ScreenOptions{Styles: terminal.Plain()}

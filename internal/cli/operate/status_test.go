@@ -47,7 +47,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// status says what it knows where the revision in charge cannot be read.
+// status prints everything else if the revision in charge cannot be read.
 func TestStatusOfAnUnreadableRevision(t *testing.T) {
 	t.Parallel()
 	for reason, change := range map[string]func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment{
@@ -80,7 +80,7 @@ func TestStatusOfAnUnreadableRevision(t *testing.T) {
 	}
 }
 
-// The images are those of the revision in charge, whatever was loaded last.
+// The images belong to the revision in charge, whatever was loaded last.
 func TestStatusAfterARollback(t *testing.T) {
 	t.Parallel()
 	for _, rolledBack := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {

@@ -158,7 +158,7 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 	return decisions, keys, err
 }
 
-// verification is what the flags say. Authorities are called like their files.
+// verification returns the verification of the flags. Authorities are named after their files.
 func (c *verifyCommand) verification() (*imagepolicy.Verification, error) {
 	v := &imagepolicy.Verification{Mode: imagepolicy.Enforce}
 	for _, file := range c.keys {

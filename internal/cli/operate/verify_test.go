@@ -25,7 +25,7 @@ func writeFile(t *testing.T, name string, data []byte) string {
 	return file
 }
 
-// An image is verified by the key that signed it alone, while the tag leads to it.
+// An image is verified only by the key that signed it, and only as long as the tag leads to it.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
@@ -94,7 +94,7 @@ func TestVerifyKeyless(t *testing.T) {
 	}
 }
 
-// Without flags, the ImageConfigs of the cluster say whose signature an image needs, and from where it is pulled.
+// Without flags, the cluster's ImageConfigs decide which signature an image needs, and its registry.
 func TestVerifyByImageConfigs(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
@@ -120,7 +120,8 @@ func TestVerifyByImageConfigs(t *testing.T) {
 	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, keys)), "", "verify", ref); got.Code != 0 || !strings.Contains(got.Out, "Signed by the authority release") {
 		t.Errorf("as a repository: %+v", got)
 	}
-	// An image is verified for each use: that it is good as a package says nothing of another ImageConfig about repositories.
+	// An image is verified for each use: success as a package does not satisfy another ImageConfig
+	// about repositories.
 	config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesPackage}
 	strict, other := config.DeepCopy(), signed.NewPair(t)
 	strict.Name, strict.Spec.Rewrite = "strict", nil

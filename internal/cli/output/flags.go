@@ -26,8 +26,7 @@ type Flags struct {
 	formats []string
 }
 
-// Add adds the flags to a command, which has further formats beside json and
-// yaml, such as [Names].
+// Add adds the flags to a command. more are formats in addition to json and yaml, such as [Names].
 func (f *Flags) Add(cmd *cobra.Command, more ...string) {
 	f.formats = append([]string{jsonFormat, yamlFormat}, more...)
 	cmd.Flags().StringVarP(&f.format, "output", "o", "", alternatives(f.formats)+", instead of text for people")
@@ -45,10 +44,10 @@ func (f *Flags) Check() error {
 // Wanted reports whether structured output is requested.
 func (f *Flags) Wanted() bool { return f.format != "" }
 
-// ByName reports whether names alone are requested.
+// ByName reports whether only names are requested.
 func (f *Flags) ByName() bool { return f.format == Names }
 
-// Is reports whether a further format is requested.
+// Is reports whether one of the further formats is requested.
 func (f *Flags) Is(format string) bool { return f.format == format }
 
 // Write writes a value as requested, or else as text.
@@ -98,8 +97,8 @@ func alternatives(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// List are objects: a List of Kubernetes as JSON, and as YAML one document for
-// each, so that either can be applied.
+// List is a list of objects. As JSON it is a List of Kubernetes, and as YAML one document for each
+// object. Both can be applied.
 type List struct{ Items []any }
 
 // MarshalJSON implements json.Marshaler.
@@ -115,7 +114,7 @@ func (l List) MarshalJSON() ([]byte, error) {
 	}{"v1", "List", items})
 }
 
-// names are those of kubectl, such as deployment.apps/web.
+// names returns names as kubectl prints them, such as deployment.apps/web.
 func (l List) names() []string {
 	var names []string
 	for _, item := range l.Items {
@@ -131,5 +130,5 @@ func (l List) names() []string {
 	return names
 }
 
-// YAML are the flags of -o yaml.
+// YAML returns the flags of -o yaml.
 func YAML() *Flags { return &Flags{format: yamlFormat} }

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// plans are those of all installed packages.
+// plans are the plans of all installed packages.
 type plans struct {
 	Summary struct {
 		Nothing int `json:"nothing"`
@@ -36,7 +36,7 @@ type failure struct {
 	Message   string `json:"message"`
 }
 
-// planAll plans each installed package in the version that is installed.
+// planAll plans each installed package in its installed version.
 func (c *Planner) planAll(cmd *cobra.Command) error {
 	if err := c.Output.Check(); err != nil {
 		return command.UsageError(cmd, err)
@@ -70,7 +70,8 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 	return all.result()
 }
 
-// planInstalled plans a package by the version and digest that are installed, wherever its repository or tag leads now.
+// planInstalled plans a package in its installed version and digest, even if its repository or tag
+// has moved since.
 func (c *Planner) planInstalled(ctx context.Context, cl *cluster.Cluster, pkg corev1alpha1.GenericPackage) (*dryrun.Plan, error) {
 	at := *cl
 	at.Namespace = cmp.Or(pkg.GetNamespace(), cl.Namespace)
@@ -106,7 +107,7 @@ func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err erro
 	}
 }
 
-// text is the summary, and then each plan with something in it.
+// text prints the summary, followed by each plan with changes.
 func (p *plans) text(styles terminal.Styles) string {
 	t := Printer{Styles: styles}
 	t.Line(fmt.Sprintf("%s planned: %d nothing to do, %d with changes, %d refused, %d failed",
@@ -125,7 +126,8 @@ func (p *plans) text(styles terminal.Styles) string {
 	return t.Out.String()
 }
 
-// result is the exit code: 1 if a package is refused or could not be planned, and else 2 if anything would change.
+// result returns the exit code: 1 if a package is refused or could not be planned, otherwise 2 if
+// there are changes.
 func (p *plans) result() error {
 	switch {
 	case p.Summary.Refused+p.Summary.Failed > 0:

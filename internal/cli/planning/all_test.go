@@ -13,7 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// The summary is first, packages without changes give no more, and the exit code says what was found.
+// The summary is first, packages without changes add nothing else, and the exit code shows the
+// result.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	all := &plans{}

@@ -13,14 +13,14 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 )
 
-// shared is what all packages of a cluster are loaded and planned with, so that it is read once.
+// shared is used to load and plan all packages of a cluster, so that the cluster is read once.
 type shared struct {
 	client client.Client
 	at     *dryrun.Cluster
 	images *desired.Images
-	// packages are all of the cluster; nil where the user may not list them.
+	// packages are all packages of the cluster; nil if the user may not list them.
 	packages []corev1alpha1.GenericPackage
-	// seen is what packages see of the cluster.
+	// seen is the environment that packages see of the cluster.
 	seen *environment.Detector
 }
 
@@ -41,7 +41,7 @@ func share(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.Gen
 	return s, err
 }
 
-// connect makes the clients for the package and its objects.
+// connect creates the clients for the package and its objects.
 func (p *Planned) connect(ctx context.Context, cl *cluster.Cluster, namespace string, ref *corev1alpha1.TargetReference) (err error) {
 	if p.shared != nil {
 		p.Client = p.shared.client
@@ -71,7 +71,7 @@ func (p *Planned) Preview(cl *cluster.Cluster) (*dryrun.Cluster, error) {
 	return at, err
 }
 
-// chooser chooses versions for the cluster that the objects are in.
+// chooser chooses versions for the cluster that holds the objects.
 func (p *Planned) chooser(cl *cluster.Cluster) *desired.Chooser {
 	c := desired.ChooserFor(cl, p.Target.Namespace).At(p.Pkg.PackageSpec().TargetRef)
 	if p.Remote != nil {
@@ -80,7 +80,7 @@ func (p *Planned) chooser(cl *cluster.Cluster) *desired.Chooser {
 	return c
 }
 
-// environment is what the package sees of the cluster that its objects are in.
+// environment returns the environment that the package sees of the cluster with its objects.
 func (p *Planned) environment(ctx context.Context, cl *cluster.Cluster) (*manifestsv1alpha1.PackageEnvironment, error) {
 	namespace := p.Pkg.PackageSpec().TargetRef.NamespaceOf(p.Pkg.GetNamespace())
 	switch {

@@ -21,8 +21,8 @@ func (p *Planned) resolve(ctx context.Context, cl *cluster.Cluster) (_ *desired.
 	return p.resolution, err
 }
 
-// depend adds to a plan what would be installed or changed for what the package depends on, as the manager would decide on
-// what the cluster has now.
+// depend adds to a plan the packages that would be installed or changed as dependencies, as the
+// manager would decide given the current content of the cluster.
 func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.Plan) error {
 	spec := p.Pkg.PackageSpec()
 	required := snapshot.Overridden(p.Loaded.Dependencies, spec.Dependencies)
@@ -86,8 +86,8 @@ func installationsOf(solution resolver.Plan) []dryrun.Installation {
 	return found
 }
 
-// dependencies shows which packages are installed, missing, and would be installed or
-// changed first.
+// dependencies shows the packages that are installed, are missing, or would be installed or changed
+// first.
 func (t *Printer) dependencies(p *dryrun.Plan) {
 	if len(p.Dependencies) == 0 {
 		return

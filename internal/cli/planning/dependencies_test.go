@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A missing package makes a plan refused, one that would be installed makes it one with changes.
+// A plan with a missing package is refused. A plan with a package to install has changes.
 func TestPlanOfDependencies(t *testing.T) {
 	t.Parallel()
 	step := dryrun.Installation{Object: "Package shop/shop-db", Package: "db.example.com", Version: "1.2.0", Because: []string{"Package shop/shop → db (^1)"}}
@@ -42,7 +42,8 @@ func TestPlanOfDependencies(t *testing.T) {
 	}
 }
 
-// A plan is of the highest version whose dependencies can be satisfied, and of the one that is installed where there is none.
+// A plan is for the highest version whose dependencies can be satisfied, or for the installed
+// version if there is none.
 func TestPlanChoosesByNeeds(t *testing.T) {
 	t.Parallel()
 	db := clustertest.OfferedAs("shop", "1.0.0", "1.1.0").(*corev1alpha1.AvailablePackage)

@@ -1,6 +1,7 @@
-// Package planning holds plan, and what other commands show of what they would do.
+// Package planning holds the command plan, and the plans that other commands show.
 //
 //	flags ─► Planner.Load ─► Planned ─► dryrun ─► Text
 //
-// A package is loaded as the manager would load it; package dryrun decides what happens to its objects.
+// A package is loaded as the manager would load it. Package dryrun decides what happens to its
+// objects.
 package planning

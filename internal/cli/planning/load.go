@@ -29,36 +29,36 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// Planned is a package as it would be, rendered for the cluster.
+// Planned is a changed package, rendered for the cluster.
 type Planned struct {
 	Target progress.Target
-	// Pkg is the Package as it would be, before what it is; nil where there is none.
+	// Pkg is the Package after the change. Before is the current one; nil if there is none.
 	Pkg, Before corev1alpha1.GenericPackage
 	digest      string
-	// folder that the package is in; empty for an image.
+	// folder of the package; empty for an image.
 	folder string
-	// chosen is the version that packageRef leads to, of the package ref; nil without packageRef.
+	// chosen is the version of the package ref that packageRef leads to; nil without packageRef.
 	chosen   *corev1alpha1.AvailableVersion
 	ref      string
 	Loaded   *loader.Package
 	warnings []string
-	// otherScope means that a ClusterPackage was found where the name of a Package would be meant.
+	// otherScope means that a ClusterPackage was found for a name that would mean a Package.
 	otherScope bool
-	// values stand in the place of the object in which install would keep them; nil for none.
+	// values replace the object that install would keep them in; nil for none.
 	values *desired.Values
-	// Client reads kinds of all sorts where the package is, there where its objects are, which is
-	// remote where that is another cluster.
+	// Client reads all kinds in the package's cluster, and there reads those in its objects'
+	// cluster. remote means that the clusters differ.
 	Client, there client.Client
 	Remote        *cluster.Remote
-	// resolution is nil before the installed packages were read.
+	// resolution is nil until the installed packages are read.
 	resolution *desired.Resolution
-	// images are the policies of images of the cluster.
+	// images are the cluster's policies for images.
 	images *desired.Images
-	// shared is what several packages are loaded with; nil for one.
+	// shared is used to load several packages; nil for one.
 	shared *shared
 }
 
-// Request is what the dry run needs of it.
+// Request returns the input of the dry run.
 func (p *Planned) Request() dryrun.Request {
 	r := dryrun.Request{
 		Scope: p.Target.Scope, Namespace: p.Target.Namespace, Name: p.Target.Name,
@@ -75,7 +75,7 @@ func (p *Planned) Request() dryrun.Request {
 	return r
 }
 
-// Complete adds to a plan the releases before and after it.
+// Complete adds the releases before and after it to a plan.
 func (p *Planned) Complete(plan *dryrun.Plan) {
 	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.Loaded.Name, Version: p.Loaded.Manifest.Spec.Version}
 	if p.folder == "" {
@@ -196,7 +196,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 	case errors.As(err, new(cluster.NotFoundError)):
 		return nil
 	case want.Name.Scope == "" && apierrors.IsForbidden(err):
-		// A user who may read Packages only means one of them.
+		// A user who may only read Packages means one of them.
 		if _, err := cl.Read(ctx, p.Target); apierrors.IsNotFound(err) && !cluster.Unserved(err) {
 			return nil
 		}
@@ -204,7 +204,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 	return err
 }
 
-// change makes the Package what it would be.
+// change makes the wanted changes to the Package.
 func (c *Planner) change(want Wanted, p *Planned) error {
 	if p.Before != nil {
 		if err := desired.KeepsTarget(p.Target, p.Before.PackageSpec(), want.target); err != nil {
@@ -221,7 +221,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	switch {
 	case want.ref != nil:
 		if !desired.SamePackage(spec.PackageRef, want.ref) || c.choice.Given() {
-			spec.Image, spec.PackageRef = "", want.ref // else what no flag names stays, as with install
+			spec.Image, spec.PackageRef = "", want.ref // otherwise fields without a flag stay, as with install
 		}
 	case want.source != "" && !want.folder:
 		spec.Image, spec.PackageRef = want.source, nil
@@ -258,7 +258,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	return nil
 }
 
-// chooseVersion chooses the version that packageRef leads to, where there is one.
+// chooseVersion chooses the version that packageRef leads to, if it is set.
 func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	ref := p.Pkg.PackageSpec().PackageRef
 	if ref == nil {
@@ -293,7 +293,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	return nil
 }
 
-// image is the one to load; empty for manifests that a repository has itself.
+// image is the image to load; empty for manifests in the repository itself.
 func (p *Planned) image() string {
 	if p.chosen != nil {
 		return p.chosen.Image
@@ -301,7 +301,7 @@ func (p *Planned) image() string {
 	return p.Pkg.PackageSpec().Image
 }
 
-// content reads the package, and makes one of plain manifests that a repository offers.
+// content reads the package. It turns plain manifests of a repository into a package.
 func (c *Planner) content(ctx context.Context, p *Planned) (files loader.Files, err error) {
 	if p.chosen != nil && p.chosen.Image == "" {
 		files = loader.Files{}
@@ -325,8 +325,8 @@ func installedImage(pkg corev1alpha1.GenericPackage) string {
 	return pkg.PackageSpec().Image
 }
 
-// pull reads the package from its image, with the pull secrets of the Package if the user
-// may read them, and else with the user's credentials.
+// pull reads the package from its image, with the pull secrets of the Package if the user may read
+// them, otherwise with the user's credentials.
 func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	keys, missing, err := sources.Keychain(ctx, sources.Getter(p.Client), sources.PullSecrets(p.Pkg.PackageSpec(), p.home()))
 	if err != nil {
@@ -351,7 +351,7 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	return image.Files, nil
 }
 
-// withMissing adds the pull secrets of the spec that cannot be used.
+// withMissing adds the unusable pull secrets of the spec to an error.
 func withMissing(err error, missing []string) error {
 	if len(missing) == 0 {
 		return err
@@ -359,10 +359,10 @@ func withMissing(err error, missing []string) error {
 	return fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
 }
 
-// home is the namespace of what the spec names.
+// home is the namespace of the objects that the spec names.
 func (p *Planned) home() string { return cmp.Or(p.Pkg.GetNamespace(), corev1alpha1.DefaultNamespace) }
 
-// changed reports whether the manager has not unpacked the spec as it would be.
+// changed reports whether the manager has not unpacked the changed spec yet.
 func (p *Planned) changed() bool {
 	if p.Before == nil || !conditions.IsTrueFor(*p.Before.StatusConditions(), corev1alpha1.ConditionUnpacked, p.Before.GetGeneration()) {
 		return true
@@ -371,7 +371,7 @@ func (p *Planned) changed() bool {
 	return old.Image != spec.Image || old.Component != spec.Component || !desired.SameConfig(old.Config, spec.Config)
 }
 
-// loaderOptions are those of the manager for a package.
+// loaderOptions returns the manager's options for a package.
 func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loader.Options, error) {
 	pkg, spec := p.Pkg, p.Pkg.PackageSpec()
 	env, err := p.environment(ctx, cl)
@@ -407,7 +407,8 @@ func (p *Planned) readImages(ctx context.Context, cl *cluster.Cluster) (err erro
 	return err
 }
 
-// sources reads what the spec names, and the values of the plan where install would write them.
+// sources reads the objects that the spec names. The values of the plan replace the object that
+// install would write.
 func (p *Planned) sources() sources.Get {
 	get := sources.Getter(p.Client)
 	if p.values == nil {
@@ -423,8 +424,7 @@ func (p *Planned) sources() sources.Get {
 	}
 }
 
-// others finds packages that are installed in the same cluster by name; nil if the caller may not
-// list them.
+// others finds packages in the same cluster by name; nil if the caller may not list them.
 func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -441,7 +441,7 @@ func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPa
 	return othersIn(all, own), nil
 }
 
-// othersIn finds packages among all of the cluster; nil without these.
+// othersIn finds packages among all packages of the cluster; nil without these.
 func othersIn(all []corev1alpha1.GenericPackage, own corev1alpha1.GenericPackage) func(string) []loader.Other {
 	if all == nil {
 		return nil

@@ -25,7 +25,7 @@ func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{newPlan(on), newRBAC(on)}
 }
 
-// Planner loads packages as the manager would, with what flags change.
+// Planner loads packages as the manager would, with the changes of flags.
 type Planner struct {
 	command.Command
 	Source   content.SourceFlags
@@ -36,7 +36,7 @@ type Planner struct {
 	exitCode bool
 	all      bool
 	revision int64
-	// shared is what several packages are loaded with; nil for one.
+	// shared is used to load several packages; nil for one.
 	shared *shared
 }
 
@@ -101,7 +101,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 	return cmd
 }
 
-// complete completes a command about a package as it would be; checks are of its own flags.
+// complete completes a command about a changed package. checks validate its own flags.
 func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluster.Cluster, *Planned) error, checks ...func() error) {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		want, err := c.wanted(args)
@@ -130,16 +130,17 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 
 // Wanted is the package to plan, as arguments and flags name it.
 type Wanted struct {
-	// source is an image or a folder; empty for the image of the installed package, and with ref.
+	// source is an image or a folder. It is empty for the image of the installed package, and if
+	// ref is set.
 	source string
 	folder bool
 	// ref is a package of a repository; nil for none.
 	ref *corev1alpha1.PackageReference
 	// moves means that flags choose another version of the installed package.
 	moves bool
-	// Name is empty for that of the source.
+	// Name is empty for the name of the source.
 	Name cluster.Name
-	// target is the cluster of the objects, nil where no flag names one.
+	// target is the cluster of the objects; nil if no flag names one.
 	target *corev1alpha1.TargetReference
 	// Edit changes the spec; it may be nil.
 	Edit func(progress.Target, *corev1alpha1.PackageSpec) error
@@ -178,8 +179,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	return w, err
 }
 
-// offered takes the argument for the package of a repository, where it is neither a
-// folder nor an image.
+// offered uses the argument as the package of a repository if it is neither a folder nor an image.
 func (c *Planner) offered(w *Wanted) error {
 	if w.folder || c.Source.Pull {
 		if c.choice.Given() {
@@ -231,7 +231,7 @@ func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, 
 	return plan, p.depend(ctx, cl, plan)
 }
 
-// show prints a plan under a name, and returns the error or exit code that it leads to.
+// show prints a plan under a name, and returns the resulting error or exit code.
 func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
 	if err := c.Output.Write(c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
 		return err
@@ -245,5 +245,5 @@ func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) erro
 	return nil
 }
 
-// changesCode is the exit code for a plan with changes, as terraform plan has it.
+// changesCode is the exit code for a plan with changes, as in terraform plan.
 const changesCode = 2

@@ -119,15 +119,17 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	return out.Print(c.Streams.Out, output.List{Items: roles})
 }
 
-// The manager of config/restricted reads the kinds in its ClusterRole, and those of ClusterRoles with the label.
+// The manager of config/restricted reads the kinds in its ClusterRole, and in ClusterRoles with
+// this label.
 const (
 	managerRole          = "lockstep-manager"
 	aggregateToManager   = "package-operator.run/aggregate-to-manager"
 	managerReadsResource = "lockstep-manager-reads-"
 )
 
-// readers are ClusterRoles, one for each resource that the manager may not read. They do not depend on the package, which may share its
-// kinds with others. If the user may not read the manager's role, there are none.
+// readers returns ClusterRoles, one for each resource that the manager may not read. They do not
+// depend on the package, because packages can share kinds. If the user may not read the manager's
+// role, there are none.
 func (p *Planned) readers(ctx context.Context, r permissions.Request) (roles []any, err error) {
 	live, manager := &unstructured.Unstructured{}, &rbacv1.ClusterRole{}
 	live.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
@@ -149,12 +151,13 @@ func (p *Planned) readers(ctx context.Context, r permissions.Request) (roles []a
 	return roles, nil
 }
 
-// rolesName is the name of the roles: that of the package behind its kind, since both kinds may have roles in one namespace.
+// rolesName is the name of the roles: the package's kind and name, because both kinds can have
+// roles in one namespace.
 func (p *Planned) rolesName() string {
 	return strings.ToLower(p.Target.Scope.Kind("Package")) + "-" + p.Target.Name
 }
 
-// objects are those of the package.
+// objects returns the objects of the package.
 func (p *Planned) objects() ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, phase := range p.Loaded.Phases {
@@ -169,7 +172,7 @@ func (p *Planned) objects() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// revisions are those that may own objects, and the one that is to be gone back to.
+// revisions returns the revisions that might own objects, and the one to return to.
 func (c *rbacCommand) revisions(ctx context.Context, cl *cluster.Cluster, p *Planned) ([]corev1alpha1.GenericObjectSet, error) {
 	if p.Before == nil {
 		if c.from > 0 {
@@ -194,7 +197,7 @@ func (c *rbacCommand) revisions(ctx context.Context, cl *cluster.Cluster, p *Pla
 	}), nil
 }
 
-// stored are the objects of a revision.
+// stored returns the objects of a revision.
 func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet) ([]*unstructured.Unstructured, error) {
 	stored, sealed, err := cl.Objects(ctx, set)
 	if err != nil {
@@ -210,7 +213,7 @@ func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev
 	return all, nil
 }
 
-// served looks up what the cluster says of the kinds and policies that the objects name.
+// served looks up the cluster's kinds and policies that the objects name.
 func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
 	r.Kinds, r.Parameters = map[schema.GroupKind]permissions.Kind{}, map[permissions.Policy]schema.GroupKind{}
 	look := func(kind schema.GroupKind) error {
@@ -219,7 +222,7 @@ func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
 		}
 		mapping, err := p.Client.RESTMapper().RESTMapping(kind)
 		if meta.IsNoMatchError(err) {
-			return nil // the package brings it, or it comes later
+			return nil // the package creates it, or it is created later
 		}
 		if err != nil {
 			return err
@@ -256,7 +259,7 @@ func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
 	return nil
 }
 
-// subjects are the accounts that the roles are bound to, each once.
+// subjects returns the accounts that the roles are bound to, without duplicates.
 func (p *Planned) subjects(accounts []string) []rbacv1.Subject {
 	var subjects []rbacv1.Subject
 	for i, name := range accounts {

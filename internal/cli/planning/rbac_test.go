@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// printed are the roles for a change of the installed package web to one without objects.
+// printed returns the roles for a change of the installed package web to one without objects.
 func printed(t *testing.T, cl *cluster.Cluster, from int64, flags ...string) (out, errs string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -33,7 +33,8 @@ func printed(t *testing.T, cl *cluster.Cluster, from int64, flags ...string) (ou
 	return stdout.String(), stderr.String(), err
 }
 
-// The roles replace those that are there: they are for the objects and accounts of all revisions that may own some.
+// The roles replace the existing ones, so they cover the objects and accounts of all revisions that
+// might own any.
 func TestRolesOfRevisions(t *testing.T) {
 	t.Parallel()
 	all := clustertest.Revised(func(p *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { p.Spec.ServiceAccountName = "old" })
@@ -61,7 +62,7 @@ func TestRolesOfRevisions(t *testing.T) {
 	}
 }
 
-// A ClusterPackage is not given an account for a Package of its name.
+// A ClusterPackage does not get the account for a Package of its name.
 func TestRolesOfAnotherScope(t *testing.T) {
 	t.Parallel()
 	cl := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))

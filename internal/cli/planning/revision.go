@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// OfRevision plans that an existing revision takes over; image is the one that it was made of.
+// OfRevision plans the takeover by an existing revision. image is the revision's image.
 func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollout, set corev1alpha1.GenericObjectSet, image string) (*dryrun.Plan, error) {
 	at, err := ConnectPreview(ctx, cl, rollout.Target.Namespace, set.ObjectSetSpec().TargetRef)
 	if err != nil {

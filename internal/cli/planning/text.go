@@ -13,10 +13,10 @@ import (
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
-// planValueWidth is at most how wide one value of a field is shown.
+// planValueWidth is the maximum width of one value of a field.
 const planValueWidth = 60
 
-// Text shows a plan to a person.
+// Text prints a plan for people.
 func Text(p *dryrun.Plan, styles terminal.Styles) string {
 	t := Printer{Styles: styles}
 	t.head(p)
@@ -95,7 +95,7 @@ func (t *Printer) head(p *dryrun.Plan) {
 
 func title(r dryrun.Release) string { return strings.TrimSpace(r.Package + " " + r.Version) }
 
-// phase shows one phase: its objects that change, and how many do not.
+// phase shows the objects of one phase that change, and the number of those that do not.
 func (t *Printer) phase(ph *dryrun.Phase) {
 	var changes []*dryrun.Change
 	var rest []string
@@ -127,7 +127,7 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 	}
 }
 
-// marks and words of what happens to objects.
+// marks and words for the changes of objects.
 var planMarks = map[dryrun.Action]struct{ mark, word string }{
 	dryrun.ActionCreate:   {"+", ""},
 	dryrun.ActionChange:   {"~", ""},
@@ -149,7 +149,7 @@ func (t *Printer) paint(a dryrun.Action, text string) string {
 	return t.Styles.Busy(text)
 }
 
-// change prints one object, and whether it is not reached in a phase that is.
+// change prints one object, and whether it is not reached in a reached phase.
 func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	as := planMarks[c.Action]
 	word := as.word
@@ -206,7 +206,7 @@ func (t *Printer) fields(fields []dryrun.Field) (lines []string) {
 	return lines
 }
 
-// Section lists what an upgrade means beyond its fields.
+// Section lists the consequences of an upgrade beyond its fields.
 func (t *Printer) Section(name string, style func(string) string, rows [][]string) {
 	if len(rows) == 0 {
 		return
@@ -218,7 +218,7 @@ func (t *Printer) Section(name string, style func(string) string, rows [][]strin
 	}
 }
 
-// LossRows are the rows of a table of lost data.
+// LossRows returns the rows of a table of lost data.
 func LossRows(losses []dryrun.DataLoss) [][]string {
 	rows := make([][]string, len(losses))
 	for i, l := range losses {
@@ -256,7 +256,7 @@ func powerOn(p dryrun.PrivilegeGain) string {
 	return text
 }
 
-// Refusals adds what the engine would refuse.
+// Refusals adds the engine's refusals.
 func (t *Printer) Refusals(all []dryrun.Refusal) {
 	if len(all) == 0 {
 		return

@@ -11,8 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A plan shows what a cluster and a package say, and nothing that draws on a
-// terminal.
+// A plan shows texts of a cluster and a package, but no control characters for a terminal.
 func TestPlanText(t *testing.T) {
 	t.Parallel()
 	p := &dryrun.Plan{

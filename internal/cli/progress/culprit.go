@@ -12,14 +12,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Cause is why a package is not as its spec demands, and what to do about it: status, list, explain, the page and the waiting
-// commands have it from [CauseOf] alone.
+// Cause is the reason why a package does not match its spec, and the remedy. status, list, explain,
+// the page and the waiting commands all get it from [CauseOf].
 type Cause struct {
-	// Text says it, together with Details, which are a line each.
+	// Text is the reason, along with Details, which are one line each.
 	Text    string
 	Details []string
 	Remedy  string
-	// Blocked: Details are about the objects of Phase that block it.
+	// Blocked means that Details are about the objects of Phase that block it.
 	Blocked bool
 	Phase   string
 }
@@ -35,7 +35,7 @@ func (c Cause) String() string {
 	return c.Text
 }
 
-// Line is all of it in one line.
+// Line is the whole cause in one line.
 func (c Cause) Line() string {
 	text := strings.Join(strings.Fields(c.says()), " ")
 	if c.Remedy != "" {
@@ -44,16 +44,16 @@ func (c Cause) Line() string {
 	return text
 }
 
-// says is String without the remedy.
+// says returns String without the remedy.
 func (c Cause) says() string {
 	c.Remedy = ""
 	return c.String()
 }
 
-// Culprit is the cause as a text.
+// Culprit returns the cause as a text.
 func Culprit(s State) string { return CauseOf(s).String() }
 
-// CauseOf returns what a rollout or a deletion waits for.
+// CauseOf returns the cause that a rollout or a deletion waits for.
 func CauseOf(s State) Cause {
 	switch {
 	case s.Lost != "":
@@ -84,7 +84,8 @@ func CauseOf(s State) Cause {
 	return s.rollingOut()
 }
 
-// ending takes the last sentence, which is the remedy, off the first detail, or off a text without details.
+// ending removes the last sentence, which is the remedy, from the first detail, or from a text
+// without details.
 func ending(c Cause) Cause {
 	of := &c.Text
 	if len(c.Details) > 0 {
@@ -141,7 +142,7 @@ func (s State) notPulled() Cause {
 	return c
 }
 
-// rollingOut is what the rollout of a package waits for that can be installed.
+// rollingOut returns the cause that the rollout of an installable package waits for.
 func (s State) rollingOut() Cause {
 	switch {
 	case !s.Unpacked && s.Stalled == "":
@@ -169,10 +170,11 @@ func (s State) rollingOut() Cause {
 	return Cause{Text: s.unreported()}
 }
 
-// Unreported reports whether nothing is known of why a rollout is not complete: the manager has not reported on it.
+// Unreported reports whether the cause of an incomplete rollout is unknown because the manager has
+// not reported it.
 func Unreported(s State) bool { return Culprit(s) == s.unreported() }
 
-// unreported says how far the manager has come, by what it has written.
+// unreported describes the manager's progress by the status it has written.
 func (s State) unreported() string {
 	switch {
 	case s.Revision == 0:
@@ -228,7 +230,7 @@ func (s State) blocked(verb string) Cause {
 	if c.Phase == "" {
 		c.Text = "it " + verb
 	}
-	if len(c.Details) >= corev1alpha1.MaxBlockingObjects { // else each message is listed, and its objects are counted
+	if len(c.Details) >= corev1alpha1.MaxBlockingObjects { // otherwise each message is listed, and its objects are counted
 		c.Text += ", among others"
 	}
 	return c

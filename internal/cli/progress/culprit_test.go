@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// A deletion that no manager has looked at is not one that goes on.
+// A deletion that no manager has noticed is not in progress.
 func TestCulpritOfDeletion(t *testing.T) {
 	t.Parallel()
 	phases := revision(1, phase("crds", ready, 1, 1), phase("deploy", ready, 3, 3))
@@ -25,8 +25,8 @@ func TestCulpritOfDeletion(t *testing.T) {
 	}
 }
 
-// Where nothing is known of why a rollout is not complete, it is said how far the manager has come, and what the API server
-// answered to it.
+// If the cause of an incomplete rollout is unknown, the text describes the manager's progress, and
+// the API server's answer to it.
 func TestCulpritOfSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = "create ObjectSet cert: the server was unable to return a response in the time allotted"
@@ -46,7 +46,7 @@ func TestCulpritOfSilence(t *testing.T) {
 	}
 }
 
-// Problems that a package reports have remedies of their own; further ones are details.
+// Problems that a package reports have their own remedies. Further ones are details.
 func TestCauseOf(t *testing.T) {
 	t.Parallel()
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}

@@ -37,7 +37,7 @@ func golden(t *testing.T, name, got string) {
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// a snapshot of a package, made of the parts that a test is about.
+// part sets one part of a package's snapshot.
 type part func(*progress.Snapshot)
 
 func snapshot(parts ...part) progress.Snapshot {
@@ -97,8 +97,8 @@ func deployment(message string) corev1alpha1.BlockingObject {
 	return corev1alpha1.BlockingObject{Group: "apps", Kind: "Deployment", Namespace: "cert-system", Name: "cert", Phase: "deploy", Message: message}
 }
 
-// set adds the revision that the package's status speaks of, with the first
-// written objects written.
+// set adds the revision that the package's status is about. The first objects, as many as written,
+// are written.
 func set(written int) part {
 	return func(s *progress.Snapshot) {
 		set := &corev1alpha1.ClusterObjectSet{}
@@ -204,7 +204,7 @@ func deleteSteps() []step {
 	}
 }
 
-// The golden files show, step by step, the lines and the verdict.
+// The golden files show the lines and the verdict of each step.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	install, refused, remove := &progress.Install{}, &progress.Install{}, progress.Delete{}
@@ -267,7 +267,7 @@ func TestScreenGolden(t *testing.T) {
 	}
 }
 
-// What a cluster says cannot draw on the terminal.
+// Texts of a cluster cannot control the terminal.
 func TestUntrustedText(t *testing.T) {
 	t.Parallel()
 	const evil = "\x1b]0;owned\x07\x1b[2J\u202e\r"

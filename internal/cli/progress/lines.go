@@ -11,13 +11,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// objectLines is the largest phase with a line for each object; larger ones have ten.
+// objectLines is the size of the largest phase with a line for each object. Larger phases have ten
+// lines.
 const objectLines = 20
 
-// Unnoticed is reported when no manager has reported on a package.
+// Unnoticed is reported if no manager has reported on a package.
 const Unnoticed = "no manager has looked at it yet: is lockstep-manager running?"
 
-// Lines describes the transitions from one State to the next, one a line.
+// Lines describes the transitions from one State to the next, one per line.
 func Lines(before, after State) []string {
 	var lines []string
 	add := func(changed bool, format string, args ...any) {
@@ -62,13 +63,13 @@ func targetLines(before, after State) []string {
 	return nil
 }
 
-// untimed leaves out of a message when the next attempt is made.
+// untimed removes the time of the next attempt from a message.
 func untimed(message string) string {
 	text, _, _ := strings.Cut(message, " It is tried again after ")
 	return text
 }
 
-// loadLines are about the choice and the load.
+// loadLines are the lines about the choice and the load.
 func loadLines(before, after State) []string {
 	var lines []string
 	add := func(changed bool, format string, args ...any) {
@@ -97,7 +98,7 @@ func loadLines(before, after State) []string {
 	return lines
 }
 
-// forget keeps only which objects were ready.
+// forget keeps only the set of ready objects.
 func forget(s State) State {
 	phases := make([]Phase, len(s.Phases))
 	for i, ph := range s.Phases {
@@ -107,7 +108,7 @@ func forget(s State) State {
 	return s
 }
 
-// Remember adds to after what only before has, so that Lines repeats nothing.
+// Remember adds to after the parts that only before has, so that Lines does not repeat them.
 func Remember(before, after State) State {
 	if after.Revision == 0 {
 		after.Revision, after.Phases, after.Blocking = before.Revision, before.Phases, before.Blocking

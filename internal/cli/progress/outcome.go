@@ -3,27 +3,27 @@ package progress
 import "time"
 
 const (
-	// UnnoticedAfter is the time after which a manager should have reported on a package.
+	// UnnoticedAfter is the time within which a manager should have reported on a package.
 	UnnoticedAfter = 10 * time.Second
-	// pullGrace is the grace period of pull errors, which the manager retries after 10 s.
+	// pullGrace is the grace period for pull errors, which the manager retries after 10 s.
 	pullGrace = 15 * time.Second
-	// stallGrace is the grace period of Stalled: some refusals are transient.
+	// stallGrace is the grace period for Stalled, because some refusals are transient.
 	stallGrace = 5 * time.Second
 )
 
 // Outcome is the result of an assessment.
 type Outcome struct {
-	// Done: nothing is left to wait for. Failed: it cannot succeed.
+	// Done means that the wait is over. Failed means that it cannot succeed.
 	Done, Failed bool
-	// Reason of a failure; it may have several lines.
+	// Reason of a failure. It can have several lines.
 	Reason string
-	// Again is when to assess again without a change; 0 means never.
+	// Again is the time of the next assessment if there is no change; 0 means never.
 	Again time.Duration
 }
 
 // Install assesses an installation.
 type Install struct {
-	// Retry that the status has to have handled before; empty for none.
+	// Retry that the status must have handled before; empty for none.
 	Retry string
 
 	pulling, stalled, unresolved time.Time

@@ -87,8 +87,7 @@ func TestLinesOfALargePhase(t *testing.T) {
 	}
 }
 
-// An upgrade begins with the phases of the revision before it, of which nothing
-// is news.
+// An upgrade starts with the phases of the previous revision, which are not news.
 func TestLinesOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	old := snapshot(unpacked(), revision(1, phase("all", ready, 1, 1)))
@@ -121,7 +120,8 @@ func TestElapsed(t *testing.T) {
 	}
 }
 
-// What an image is not trusted for is said once, and nothing of a pull that was never tried.
+// The reason why an image is not trusted is reported once, without a word about a pull that was
+// never tried.
 func TestNotVerified(t *testing.T) {
 	t.Parallel()
 	const why = "the image example.com/web:v1 is not verified: the registry has no signature of it"

@@ -15,18 +15,19 @@ import (
 type Phase struct {
 	Name  string
 	State corev1alpha1.PhaseState
-	// Ready of Total objects are ready; while the phase is torn down, absent.
+	// Ready of Total objects are ready. During a teardown, Ready counts absent objects.
 	Ready, Total int
-	// Deleting: the package is being deleted. Later: the deletion has not reached the phase.
+	// Deleting means that the package is being deleted. Later means that the deletion has not
+	// reached the phase.
 	Deleting, Later bool
-	// Objects in their order; empty where they are not known.
+	// Objects in their order; empty if they are unknown.
 	Objects []Object
 }
 
 // ObjectState is the state of one object.
 type ObjectState int
 
-// States of objects. Whether a written object is ready is unknown.
+// States of objects. It is unknown whether a written object is ready.
 const (
 	ObjectWaiting ObjectState = iota
 	ObjectWritten
@@ -36,19 +37,21 @@ const (
 
 // Object is one object of a phase.
 type Object struct {
-	// Name with kind, and with a namespace other than that of the package.
+	// Name with kind, and with the namespace if it is not the package's.
 	Name  string
 	Group string
 	Phase string
 	State ObjectState
-	// Message is why a blocked object is not ready, and More how many further ones have it.
+	// Message is the reason why a blocked object is not ready, and More is the number of further
+	// objects with this message.
 	Message string
 	More    int
-	// Remedy is what to do about a refusal, unless Message says so.
+	// Remedy is the remedy for a refusal, unless Message includes it.
 	Remedy string
 }
 
-// phasesOf corrects a status that calls phases torn down which the deletion has not reached.
+// phasesOf corrects a status that calls phases torn down although the deletion has not reached
+// them.
 func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
 	phases := make([]Phase, len(status))
 	reached := true
@@ -95,7 +98,7 @@ func (p *Phase) Active() bool {
 	return false
 }
 
-// Finished reports whether nothing is left to do.
+// Finished reports whether the phase is done.
 func (p *Phase) Finished() bool {
 	if p.Deleting {
 		return p.State == corev1alpha1.PhaseStateGone
@@ -103,7 +106,7 @@ func (p *Phase) Finished() bool {
 	return p.State == corev1alpha1.PhaseStateReady
 }
 
-// Count is how many of its objects are done, such as 1/3.
+// Count is the number of its finished objects, such as 1/3.
 func (p *Phase) Count() string {
 	done := p.Ready
 	if p.Deleting && !p.TornDown() {
@@ -112,7 +115,7 @@ func (p *Phase) Count() string {
 	return fmt.Sprintf("%d/%d", done, p.Total)
 }
 
-// blocksNow is false at the beginning of a deletion, when the status is still about the rollout.
+// blocksNow is false at the start of a deletion, when the status is still about the rollout.
 func blocksNow(b corev1alpha1.BlockingObject, phases []corev1alpha1.PhaseStatus, deleting bool) bool {
 	i := slices.IndexFunc(phases, func(ph corev1alpha1.PhaseStatus) bool { return ph.Name == b.Phase })
 	return !deleting || i < 0 || phases[i].State == corev1alpha1.PhaseStateTearingDown
@@ -126,7 +129,7 @@ func (s *State) name(k objects.Key) string {
 	return terminal.Line(k.Kind + " " + k.NamespacedName())
 }
 
-// fillObjects adds the objects of each phase. complete: blocked has all blocking objects.
+// fillObjects adds the objects of each phase. complete means that blocked has all blocking objects.
 func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string][]corev1alpha1.ObjectSetObject, blocked map[objects.Key]string, complete bool) {
 	written := map[objects.Key]bool{}
 	for _, c := range set.ObjectSetStatus().ControllerOf {

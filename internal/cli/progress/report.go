@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/summary"
 )
 
-// Summary is the state of a package in one word, for programs; package summary computes it.
+// Summary is the state of a package in one word, for programs. Package summary computes it.
 type Summary = summary.Summary
 
 // Summaries, see package summary.
@@ -32,7 +32,7 @@ const (
 	SummaryAwaiting       = summary.Awaiting
 )
 
-// Summaries are all of them, the most urgent first.
+// Summaries returns all summaries, most urgent first.
 func Summaries() []Summary { return summary.All() }
 
 // Report is the status of a package. Its JSON fields are stable.
@@ -42,28 +42,28 @@ type Report struct {
 	Name      string  `json:"name"`
 	Summary   Summary `json:"summary"`
 	Message   string  `json:"message,omitempty"`
-	// Remedy is what to do about it, if the status is enough to say so.
+	// Remedy is a way to fix it, if the status is enough to know one.
 	Remedy string `json:"remedy,omitempty"`
-	// Current: the status describes the latest spec.
+	// Current means that the status describes the latest spec.
 	Current bool `json:"current"`
-	// Available: the package works, in this revision or the one before.
+	// Available means that the package works, in this revision or the previous one.
 	Available bool   `json:"available"`
 	Image     string `json:"image"`
-	// PackageRef is set, and Image empty, of a package that is chosen from repositories.
+	// PackageRef is set, and Image is empty, if the package is chosen from repositories.
 	PackageRef *corev1alpha1.PackageReference `json:"packageRef,omitempty"`
-	// Repository offered the version unpacked last, such as PackageRepository/stable.
+	// Repository that offered the last unpacked version, such as PackageRepository/stable.
 	Repository string `json:"repository,omitempty"`
 	Component  string `json:"component,omitempty"`
-	// TargetRef is the cluster that the objects are in; absent for that of the package.
+	// TargetRef is the cluster that holds the objects; absent for the package's own.
 	TargetRef *corev1alpha1.TargetReference `json:"targetRef,omitempty"`
-	// Package, Version and Digest that were unpacked last.
+	// Package, Version and Digest are the last unpacked ones.
 	Package  string                        `json:"package,omitempty"`
 	Version  string                        `json:"version,omitempty"`
 	Digest   string                        `json:"digest,omitempty"`
 	Revision int64                         `json:"revision,omitempty"`
 	Phases   []corev1alpha1.PhaseStatus    `json:"phases,omitempty"`
 	Blocking []corev1alpha1.BlockingObject `json:"blocking,omitempty"`
-	// Images that the objects of the package name, and how many more there are.
+	// Images that the package's objects name, and the number of omitted ones.
 	Images        []corev1alpha1.PackageImage `json:"images,omitempty"`
 	OmittedImages int32                       `json:"omittedImages,omitempty"`
 	// Ignored are the parts of the package that have no effect.
@@ -71,11 +71,11 @@ type Report struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Created    metav1.Time        `json:"created"`
 
-	// away means that the message is about the target, whatever blocked the objects when they were last seen.
+	// away means that the message is about the target, whatever blocked the objects before.
 	away bool
 }
 
-// ReportOf makes a Report of a Snapshot that has a Package.
+// ReportOf creates a Report from a Snapshot that has a Package.
 func ReportOf(snap Snapshot) Report {
 	s := Of(snap)
 	pkg := snap.Package

@@ -30,7 +30,7 @@ type ScreenOptions struct {
 	Styles terminal.Styles
 }
 
-// Screen shows what a package is, its phases, what blocks them, and its conditions.
+// Screen shows a package, its phases, the blocking objects, and its conditions.
 func Screen(r Report, o ScreenOptions) string {
 	s := screen{Report: r, ScreenOptions: o}
 	s.head()
@@ -183,7 +183,7 @@ func (s *screen) loose() {
 		}
 		s.blocking(b.Phase, 2)
 	}
-	if s.remarks >= corev1alpha1.MaxBlockingObjects { // else each message is listed, and its objects are counted
+	if s.remarks >= corev1alpha1.MaxBlockingObjects { // otherwise each message is listed, and its objects are counted
 		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d objects that block are listed.", corev1alpha1.MaxBlockingObjects)))
 	}
 }

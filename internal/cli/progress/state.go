@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/refusals"
 )
 
-// Snapshot is what the API server returned at one moment.
+// Snapshot holds the API server's responses at one moment.
 type Snapshot struct {
 	Target Target
 	// Package is nil if it does not exist.
@@ -24,56 +24,59 @@ type Snapshot struct {
 	Set corev1alpha1.GenericObjectSet
 	// Slices of Set, as far as they are known.
 	Slices map[string][]corev1alpha1.ObjectSetObject
-	// Lost is why the connection to the API server is lost; empty while it works.
+	// Lost is the reason why the connection to the API server is lost; empty while it works.
 	Lost string
 }
 
 // State is the state of a package.
 type State struct {
 	Target Target
-	// Gone: the package does not exist. Deleting: it has a deletion timestamp.
+	// Gone means that the package does not exist. Deleting means that it has a deletion timestamp.
 	Gone, Deleting bool
-	// Observed: a manager has reported on the generation.
-	// Unnoticed: not within UnnoticedAfter, which the caller of Of sets.
+	// Observed means that a manager has reported on the generation. Unnoticed means that it has not
+	// within UnnoticedAfter, which the caller of Of sets.
 	Observed, Unnoticed bool
 	Image               string
-	// Unpacked: the image was pulled. It contains Package, Version and Digest.
+	// Unpacked means that the image was pulled. It contains Package, Version and Digest.
 	Unpacked                 bool
 	Package, Version, Digest string
 	// Ignored parts of the package.
 	Ignored []string
-	// Chosen is the version that packageRef led to last.
+	// Chosen is the last version that packageRef led to.
 	Chosen string
-	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
-	// version.
+	// Messages of conditions that hold. PullError and Invalid exclude each other. Unresolved is the
+	// reason why packageRef does not lead to a version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
-	// UnresolvedRemedy is what to do about Unresolved; empty if it says so.
+	// UnresolvedRemedy is the remedy for Unresolved; empty if Unresolved includes it.
 	UnresolvedRemedy string
-	// RolledBack: Stalled says which revision gave way to which, why and what to do about it, in its last sentence.
+	// RolledBack means that Stalled names the revision that was rolled back, its successor and the
+	// reason. Its last sentence is the remedy.
 	RolledBack bool
-	// Awaiting says which revision awaits its activation, and by what it is activated.
+	// Awaiting names the revision that awaits its activation, and how to activate it.
 	Awaiting string
-	// NotVerified: PullError is that the image is not trusted, and names it.
+	// NotVerified means that PullError is about an untrusted image, which it names.
 	NotVerified bool
-	// Away is why the cluster of targetRef is not connected, and AwayRemedy what to do about it; empty where it is connected.
+	// Away is the reason why the cluster of targetRef is not connected, and AwayRemedy is the
+	// remedy. Both are empty if it is connected.
 	Away, AwayRemedy string
-	// Retrying is what the API server answered to a write of the manager, which is tried again.
+	// Retrying is the API server's answer to a write that the manager retries.
 	Retrying string
-	// Waiting is which dependencies are waited for, one a line; Unsatisfied that waiting alone does not help.
+	// Waiting lists the awaited dependencies, one per line. Unsatisfied means that waiting alone
+	// does not help.
 	Waiting     string
 	Unsatisfied bool
-	// Held is why a deletion has not begun: other packages depend on this one.
+	// Held is the reason why a deletion has not started: other packages depend on this one.
 	Held string
 	// Retried is the last retry that the manager has handled.
 	Retried string
-	// Available: this revision or the one before works. RolledOut: this revision was complete
-	// once.
+	// Available means that this revision or the previous one works. RolledOut means that this
+	// revision was complete once.
 	Available, RolledOut, Ready bool
-	// Revision, its phases in their order, and what blocks them.
+	// Revision, its phases in order, and its blocking objects.
 	Revision int64
 	Phases   []Phase
 	Blocking []Object
-	// Finalizers of others than the engine and the garbage collector.
+	// Finalizers that belong neither to the engine nor to the garbage collector.
 	Finalizers []string
 	Lost       string
 
@@ -89,7 +92,7 @@ func Before(snap Snapshot) State {
 	return s
 }
 
-// Of makes a State of a Snapshot.
+// Of returns the State of a Snapshot.
 func Of(snap Snapshot) State {
 	s := State{Target: snap.Target, Lost: terminal.Line(snap.Lost), Gone: snap.Package == nil}
 	if s.Gone {
@@ -119,8 +122,8 @@ func Of(snap Snapshot) State {
 	return s
 }
 
-// imageOf is the image of a package, or of the version that was chosen for it. Before
-// that it is the reference to choose by.
+// imageOf returns the image of a package, or of its chosen version. Before a choice, it returns the
+// reference to choose by.
 func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	if spec.PackageRef == nil {
@@ -132,12 +135,14 @@ func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 	return terminal.Line(Followed(spec.PackageRef)), ""
 }
 
-// SubjectOf names what a package with a packageRef follows: the package that was chosen, or else the requested one.
+// SubjectOf names the package that a package with a packageRef follows: the chosen one, or else the
+// requested one.
 func SubjectOf(pkg corev1alpha1.GenericPackage) string {
 	return cmp.Or(offers.NameOf(pkg), Subject(pkg.PackageSpec().PackageRef))
 }
 
-// Subject names the package of a packageRef, by its API where it has one, such as "what provides example.com/v1 Shop".
+// Subject names the package of a packageRef, by its API if it has one, such as "what provides
+// example.com/v1 Shop".
 func Subject(ref *corev1alpha1.PackageReference) string {
 	if ref.API != nil {
 		return "what provides " + corev1alpha1.ProvidedAPI(*ref.API).String()
@@ -145,7 +150,7 @@ func Subject(ref *corev1alpha1.PackageReference) string {
 	return ref.Name
 }
 
-// Followed names what a packageRef chooses from, such as "shop.example.com >=1.2, <2".
+// Followed names the choice of a packageRef, such as "shop.example.com >=1.2, <2".
 func Followed(ref *corev1alpha1.PackageReference) string {
 	text := strings.TrimSpace(Subject(ref) + " " + ref.Version)
 	switch {
@@ -194,7 +199,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.Unavailable = message(true, corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
 }
 
-// ignored returns all lines after the first of the message of Unpacked.
+// ignored returns all lines of the message of Unpacked except the first.
 func ignored(message string) []string {
 	_, rest, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	var lines []string
@@ -206,17 +211,17 @@ func ignored(message string) []string {
 	return lines
 }
 
-// rolledOut is what a status says of the phases of a revision.
+// rolledOut is the status of the phases of a revision.
 type rolledOut struct {
 	revision int64
 	phases   []corev1alpha1.PhaseStatus
 	blocking []corev1alpha1.BlockingObject
-	// set is nil where it does not show how things are.
+	// set is nil if it does not show the current state.
 	set corev1alpha1.GenericObjectSet
 }
 
-// rollout returns what the newest status says. That of the set is newer than that of the package, except for a teardown. Of the
-// objects that block there are those that do so now.
+// rollout returns the newest status. The set's status is newer than the package's, except during a
+// teardown. Objects are blocking only if they block now.
 func (snap Snapshot) rollout() rolledOut {
 	status, deleting := snap.Package.PackageStatus(), snap.Package.GetDeletionTimestamp() != nil
 	r := rolledOut{status.Revision, status.Phases, status.Blocking, snap.Set}
@@ -272,7 +277,7 @@ type Target struct {
 	Namespace, Name string
 }
 
-// TargetOf returns the target that a package is.
+// TargetOf returns the target of a package.
 func TargetOf(pkg corev1alpha1.GenericPackage) Target {
 	return Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
 }
@@ -280,7 +285,7 @@ func TargetOf(pkg corev1alpha1.GenericPackage) Target {
 // Kind is Package or ClusterPackage.
 func (t Target) Kind() string { return t.Scope.Kind("Package") }
 
-// Arg is the target as commands take it, such as clusterpackage/cert.
+// Arg is the target as an argument of commands, such as clusterpackage/cert.
 func (t Target) Arg() string { return strings.ToLower(t.Kind()) + "/" + t.Name }
 
 // Flags are the arguments that select the target.
@@ -291,7 +296,7 @@ func (t Target) Flags() string {
 	return t.Arg() + " -n " + t.Namespace
 }
 
-// String is such as "package shop/web" and "clusterpackage cert".
+// String returns a text such as "package shop/web" or "clusterpackage cert".
 func (t Target) String() string {
 	return objects.Key{Kind: strings.ToLower(t.Kind()), Namespace: t.Namespace, Name: t.Name}.String()
 }

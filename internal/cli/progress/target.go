@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// awayRemedy is what to do where the cluster of a targetRef is not connected for a reason of the condition TargetConnected.
+// awayRemedy is the remedy if the cluster of a targetRef is not connected for a reason of the
+// condition TargetConnected.
 func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string {
 	if pkg.GetDeletionTimestamp() != nil {
 		return "The deletion goes on by itself as soon as the target is connected. To delete the package at once, and leave its objects in the target: " +
@@ -39,7 +40,7 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 	return ""
 }
 
-// unresolvedRemedy is what to do if packageRef leads to no version.
+// unresolvedRemedy is the remedy if packageRef does not lead to a version.
 func unresolvedRemedy(t Target, pkg corev1alpha1.GenericPackage) string {
 	where := " --cluster"
 	if t.Namespace != "" {

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// A target that cannot be used is the cause that every command names first, with what to do about it.
+// Every command names an unusable target first, along with the remedy.
 func TestTargetNotConnected(t *testing.T) {
 	t.Parallel()
 	remote := func(s *progress.Snapshot) {
@@ -81,7 +81,8 @@ func TestTargetNotConnected(t *testing.T) {
 	}
 }
 
-// An installation ends where only a user can mend the target, and else waits; why is a line once.
+// An installation ends if only a user can repair the target. Otherwise it waits. The reason is
+// printed once.
 func TestInstallIntoTarget(t *testing.T) {
 	t.Parallel()
 	stalls := snapshot(condition(corev1alpha1.ConditionTargetConnected, "False", corev1alpha1.ReasonTargetUnauthorized, "Renew them."),

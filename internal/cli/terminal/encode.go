@@ -13,8 +13,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// WriteJSON writes a value as indented JSON whose every character is safe on a
-// terminal; what it means to a parser is unchanged.
+// WriteJSON writes a value as indented JSON with only characters that are safe on a terminal. A
+// parser still reads the same value.
 func WriteJSON(w io.Writer, value any) error {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
@@ -27,8 +27,7 @@ func WriteJSON(w io.Writer, value any) error {
 	return err
 }
 
-// WriteYAML writes a value as YAML in the same way, with the keys that it has as
-// JSON.
+// WriteYAML writes a value as YAML in the same way, with the same keys as its JSON.
 func WriteYAML(w io.Writer, value any) error {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -53,7 +52,7 @@ func WriteYAML(w io.Writer, value any) error {
 	return err
 }
 
-// yamlNode reads one value of JSON as YAML; the order of fields is kept.
+// yamlNode reads one value of JSON as YAML, and keeps the order of fields.
 func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 	token, err := dec.Token()
 	if err != nil {
@@ -64,9 +63,9 @@ func yamlNode(dec *json.Decoder) (*yaml.Node, error) {
 		return yamlCollection(dec, t)
 	case string:
 		n := &yaml.Node{}
-		// Encode, unlike SetString, quotes what YAML 1.1 takes for a boolean.
+		// Encode, unlike SetString, quotes texts that YAML 1.1 treats as booleans.
 		if err := n.Encode(t); err != nil {
-			// It parses what it wrote, and cannot where a block begins with a tab.
+			// Encode parses its own output, which fails if a block starts with a tab.
 			return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: t, Style: yaml.DoubleQuotedStyle}, nil
 		}
 		if needsEscape(strings.ReplaceAll(t, "\n", "")) {
@@ -101,8 +100,8 @@ func yamlCollection(dec *json.Decoder, open json.Delim) (*yaml.Node, error) {
 	return n, err
 }
 
-// escapeEncoded escapes what an encoder left as it was. In encoded text, line
-// breaks are the only control characters outside of strings.
+// escapeEncoded escapes the characters that an encoder left unchanged. In encoded text, the only
+// control characters outside of strings are line breaks.
 func escapeEncoded(text string, escape func(rune) string) string {
 	var out strings.Builder
 	for _, r := range text {
@@ -115,7 +114,7 @@ func escapeEncoded(text string, escape func(rune) string) string {
 	return out.String()
 }
 
-// jsonRune writes a character as JSON does, beyond the first plane as a pair.
+// jsonRune writes a character as JSON does, as a surrogate pair if it needs one.
 func jsonRune(r rune) string {
 	if high, low := utf16.EncodeRune(r); high != unicode.ReplacementChar {
 		return fmt.Sprintf(`\u%04x\u%04x`, high, low)

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns text as it may stand within one line: line breaks and tabs become spaces,
-// and characters that are invisible or move the cursor become escapes.
+// Line returns text that is safe within one line: line breaks and tabs become spaces, and
+// characters that are invisible or move the cursor become escapes.
 func Line(text string) string { return escape(text, true) }
 
-// Text is Line for text that may have several lines and tabs.
+// Text is Line for text that can have several lines and tabs.
 func Text(text string) string { return escape(text, false) }
 
 func escape(text string, oneLine bool) string {
@@ -46,14 +46,14 @@ func needsEscape(text string) bool {
 	return false
 }
 
-// isBroken reports whether text begins with a byte that is no UTF-8.
+// isBroken reports whether text starts with a byte that is not UTF-8.
 func isBroken(text string) bool {
 	r, size := utf8.DecodeRuneInString(text)
 	return r == utf8.RuneError && size == 1
 }
 
-// safe reports whether a character shows as itself and nothing else. Format
-// characters, which reverse text or are not seen at all, are not safe.
+// safe reports whether a character is displayed as itself. Format characters, which reverse text or
+// are invisible, are not safe.
 func safe(r rune) bool { return unicode.IsGraphic(r) && !unicode.Is(unicode.Cf, r) }
 
 // escapeRune writes a character as Go and YAML do.
@@ -64,7 +64,7 @@ func escapeRune(r rune) string {
 	return fmt.Sprintf(`\u%04x`, r)
 }
 
-// Count is "1 object", "2 objects".
+// Count returns texts such as "1 object" and "2 objects".
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -37,7 +37,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// For any input, nothing that a terminal would act on comes out, and clean text is unchanged.
+// For any input, the output contains nothing that a terminal would act on, and clean text is
+// unchanged.
 //
 // Code: escape.go, encode.go
 func FuzzLine(f *testing.F) {

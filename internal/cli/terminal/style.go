@@ -15,13 +15,13 @@ type Styles struct {
 	Good, Busy, Bad, Faint, Strong func(string) string
 }
 
-// Plain is without colour.
+// Plain returns styles without colour.
 func Plain() Styles {
 	same := func(text string) string { return text }
 	return Styles{Good: same, Busy: same, Bad: same, Faint: same, Strong: same}
 }
 
-// Colored is with colour.
+// Colored returns styles with colour.
 func Colored() Styles {
 	style := func(code string) func(string) string {
 		return func(text string) string {
@@ -50,7 +50,7 @@ func IsTerminal(w io.Writer) bool {
 
 var styled = regexp.MustCompile(`\x1b\[[0-9]*m`)
 
-// width is the number of characters that are seen.
+// width is the number of visible characters.
 func width(text string) int { return utf8.RuneCountInString(styled.ReplaceAllString(text, "")) }
 
 // Pad fills text with spaces up to a width. Styles do not count.
@@ -64,7 +64,8 @@ func Truncate(text string, most int) string {
 	return text
 }
 
-// Table lays rows out in columns that are as wide as their widest cell, two spaces apart. Styles do not count.
+// Table arranges rows in columns that are as wide as their widest cell, two spaces apart. Styles do
+// not count.
 func Table(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {

@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// What the browser may send.
+// Limits for requests of the browser.
 const (
 	MaxBody  = 4 << 10 // bytes of a form: a code
-	MaxWrong = 10      // codes, after which none is accepted: a code has 256 bits, so that more are an attack
+	MaxWrong = 10      // wrong codes, after which none is accepted: a code has 256 bits, so more are an attack
 )
 
 // Outcome of the exchange of a code.
@@ -21,32 +21,33 @@ type Outcome int
 // Outcomes.
 const (
 	Accepted Outcome = iota
-	// Wrong is another text than the code.
+	// Wrong means that the text is not the code.
 	Wrong
-	// Used is a code after its exchange.
+	// Used means that the code was already exchanged.
 	Used
-	// Closed is any code after too many wrong ones.
+	// Closed means that no code is accepted after too many wrong ones.
 	Closed
 )
 
-// Pages are what a Guard shows to those whom it does not let in.
+// Pages are the pages that a Guard shows to browsers that are not signed in.
 type Pages interface {
-	// Enter answers with the form for the code, before an exchange or after one that failed.
+	// Enter answers with the form for the code, before an exchange or after a failed one.
 	Enter(w http.ResponseWriter, status int, outcome Outcome)
-	// Welcome answers an exchange with a page that leads to an address: a browser sends no SameSite=Strict cookie along with a
-	// redirect that began at another site, such as the file that opened it.
+	// Welcome answers an exchange with a page that leads to an address. A redirect would not work:
+	// a browser does not send a SameSite=Strict cookie along with a redirect that started at
+	// another site, such as the file that opened it.
 	Welcome(w http.ResponseWriter, to string)
 	// Refuse answers with an error.
 	Refuse(w http.ResponseWriter, status int, why string)
-	// Assets are style sheet and script, which are for everyone.
+	// Assets are the style sheet and the script, which everyone may read.
 	Assets() http.Handler
 }
 
-// Guard is the state of one page: its code, and the session that it was exchanged for.
+// Guard is the state of one page: its code, and the session that the code was exchanged for.
 type Guard struct {
 	host  string
 	pages Pages
-	// inside is what the session opens.
+	// inside serves the session.
 	inside http.Handler
 	origin *http.CrossOriginProtection
 
@@ -61,7 +62,7 @@ type Guard struct {
 
 // New guards a page at an address such as 127.0.0.1:4711. inside gets paths without Base.
 func New(host string, pages Pages, inside http.Handler, closed func()) *Guard {
-	host = strings.TrimSuffix(host, ":80") // the default port, which browsers leave out of Host and Origin
+	host = strings.TrimSuffix(host, ":80") // the default port, which browsers omit from Host and Origin
 	return &Guard{
 		host: host, pages: pages, inside: inside, origin: http.NewCrossOriginProtection(), closed: closed,
 		code: random(), session: random(), cookie: "lockstep-" + random()[:12], base: "/" + random()[:22] + "/",
@@ -74,13 +75,13 @@ func random() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Address is what a browser is opened with: it has the code.
+// Address is the address to open in a browser, with the code.
 func (g *Guard) Address() string { return "http://" + g.host + "/#" + g.code }
 
-// Code is what the form asks for.
+// Code is the code that the form requires.
 func (g *Guard) Code() string { return g.code }
 
-// Base is the path of the pages, which begins and ends with a slash.
+// Base is the path of the pages, which starts and ends with a slash.
 func (g *Guard) Base() string { return g.base }
 
 // headers of every answer.
@@ -89,7 +90,8 @@ var headers = map[string]string{
 		"base-uri 'none'; frame-ancestors 'none'",
 	"X-Frame-Options":        "DENY",
 	"X-Content-Type-Options": "nosniff",
-	// With no-referrer the Origin of a form is null, which browsers without Sec-Fetch-Site could not sign in with.
+	// With no-referrer the Origin of a form is null, so browsers without Sec-Fetch-Site could not
+	// sign in.
 	"Referrer-Policy":              "same-origin",
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
@@ -117,12 +119,14 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasPrefix(r.URL.Path, g.base) && g.knows(r):
 		http.StripPrefix(strings.TrimSuffix(g.base, "/"), g.inside).ServeHTTP(w, r)
 	default:
-		// The same answer with a right path and without the cookie: a path is not to be found out.
+		// The answer is the same for a right path without the cookie, so that no one can find out
+		// the path.
 		g.pages.Refuse(w, http.StatusForbidden, "This browser is not signed in. Open the address that the terminal shows.")
 	}
 }
 
-// refusal is why a request is answered by nothing of this page; 0 where it may be.
+// refusal returns the status and the reason for a request that this page does not answer; 0 if it
+// does.
 func (g *Guard) refusal(r *http.Request) (status int, why string) {
 	if r.Host != g.host {
 		return http.StatusMisdirectedRequest, "This page has the address http://" + g.host + " and no other name."
@@ -143,11 +147,11 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 		return http.StatusForbidden, crossOrigin
 	}
 	switch r.Header.Get("Sec-Fetch-Site") {
-	case "", "none", "same-origin": // programs that are no browser, the user, and this page
+	case "", "none", "same-origin": // programs other than browsers, the user, and this page
 		return 0, ""
 	}
 	if r.Method == http.MethodGet && r.URL.Path == "/" && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
-		return 0, "" // a link to the form, such as that of the file that opens the browser
+		return 0, "" // a link to the form, such as in the file that opens the browser
 	}
 	return http.StatusForbidden, crossOrigin
 }
@@ -176,7 +180,7 @@ func (g *Guard) enter(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange takes a code, once.
+// exchange accepts a code once.
 func (g *Guard) exchange(code string) Outcome {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -80,7 +80,8 @@ func body(t *testing.T, w *http.Response) string {
 	return string(b)
 }
 
-// The browser with the code gets in once, and its cookie goes to no other server and into no script.
+// The browser with the code signs in once. No other server gets its cookie, and no script can read
+// it.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite()
@@ -119,7 +120,7 @@ func TestDefaultPort(t *testing.T) {
 	}
 }
 
-// Requests of others get nothing of the content.
+// Requests of others get none of the content.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newSite()
@@ -173,13 +174,14 @@ func TestAttacks(t *testing.T) {
 			t.Errorf("%s: other sites may read the answer", name)
 		}
 	}
-	// The file that opens the browser is another site, and leads to the form alone.
+	// The file that opens the browser is another site, and only leads to the form.
 	if w := s.do(request(http.MethodGet, "/", "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")); w.StatusCode != http.StatusOK {
 		t.Errorf("the file leads to %s", w.Status)
 	}
 }
 
-// Every answer, also one of a refusal, may not be framed, kept, or given another meaning, and runs no script but the page's own.
+// No answer, not even a refusal, can be framed, cached or reinterpreted, and it only runs the
+// page's own script.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	s := newSite()
@@ -192,7 +194,7 @@ func TestHeaders(t *testing.T) {
 		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || !strings.Contains(policy, "base-uri 'none'") {
 			t.Errorf("%s: policy %q", name, policy)
 		}
-		// An icon of a package is an image, in which a browser runs no script.
+		// An icon of a package is an image, and browsers run no script in images.
 		policy = strings.Replace(policy, "img-src 'self' data:;", "", 1)
 		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || strings.Contains(policy, "http") || strings.Contains(policy, "data:") {
 			t.Errorf("%s: the policy allows too much: %q", name, policy)
@@ -208,7 +210,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A code is exchanged once, from this page alone.
+// A code is exchanged once, and only from this page.
 func TestCodeIsUsedOnce(t *testing.T) {
 	t.Parallel()
 	s := newSite()
@@ -224,12 +226,12 @@ func TestCodeIsUsedOnce(t *testing.T) {
 	}
 }
 
-// Wrong codes are counted, and after some no code is accepted, the right one neither.
+// Wrong codes are counted. After too many, no code is accepted, not even the right one.
 func TestGuessing(t *testing.T) {
 	t.Parallel()
 	s := newSite()
 	for i := range guard.MaxWrong {
-		guess := s.Code()[:i] // beginnings of the code are no codes either
+		guess := s.Code()[:i] // a prefix of the code is not a code either
 		if w := s.enter(guess); w.StatusCode != http.StatusForbidden || len(w.Cookies()) > 0 {
 			t.Fatalf("guess %d: %s", i, w.Status)
 		}

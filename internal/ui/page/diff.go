@@ -30,7 +30,7 @@ type diffObject struct {
 
 type diffField struct{ Path, Before, After string }
 
-// diffValueWidth bounds a value that differs.
+// diffValueWidth limits a value that differs.
 const diffValueWidth = 400
 
 var diffWords = map[objectdiff.Kind]struct {
@@ -40,7 +40,7 @@ var diffWords = map[objectdiff.Kind]struct {
 	objectdiff.Added: {"added", "+", ToneGood}, objectdiff.Removed: {"removed", "−", ToneBad}, objectdiff.Changed: {"changed", "~", ToneBusy}, objectdiff.Moved: {"moved", "›", ToneBusy},
 }
 
-// DiffOf draws how two revisions differ.
+// DiffOf draws the difference between two revisions.
 func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
 	p := newPage(f, "diff", fmt.Sprintf("%s, revision %d → %d", t.Name, c.From, c.To), "")
 	v := diffView{

@@ -1,13 +1,13 @@
-// Package page draws what kubectl package ui shows: pure functions from observed state to HTML.
+// Package page draws the pages of kubectl package ui: pure functions from observed state to HTML.
 //
 //	Board  ─► ListOf     ─┐
-//	Detail ─► PackageOf  ─┼─► Page: fragments with a digest each ─► Write (a document), or Changed (what a stream sends)
+//	Detail ─► PackageOf  ─┼─► Page: fragments with a digest each ─► Write (a document), or Changed (for a stream)
 //	          DiffOf     ─┘
 //
-// Texts are of clusters and packages that may be hostile: html/template escapes markup,
-// terminal.Line characters that are invisible or reverse text, and each has at most
+// Texts come from clusters and packages that might be hostile: html/template escapes markup,
+// terminal.Line escapes characters that are invisible or reverse text, and each text has at most
 // pageTextBytes. No configuration of a package is read, and no value of a Secret.
 //
-// Everything works without script: links, the filter and details. The one module replaces fragments while the page is looked at.
-// States have a shape and a word beside their colour.
+// Links, the filter and details work without script. The only module replaces fragments while the
+// page is visible. States have a shape and a word in addition to their colour.
 package page

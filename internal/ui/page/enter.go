@@ -46,10 +46,10 @@ func (Door) Assets() http.Handler { return Assets() }
 func show(w http.ResponseWriter, status int, name string, of any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = templates.ExecuteTemplate(w, name, of) // the connection alone can fail
+	_ = templates.ExecuteTemplate(w, name, of) // only the connection can fail
 }
 
-// Failed is a page for what cannot be shown.
+// Failed is a page for content that cannot be shown.
 func Failed(f Frame, title, why string) *Page {
 	p := newPage(f, "failed", title, "")
 	p.Of = why

@@ -111,7 +111,7 @@ func dependsOn(name, namespace, to, wants string, satisfied bool) option {
 	}
 }
 
-// rolling is a rollout in progress, broken an upgrade that is stuck.
+// rolling is a rollout in progress, and broken is an upgrade that is stuck.
 func rolling(p corev1alpha1.GenericPackage) {
 	phases("Ready", "Ready", corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)(p)
 	blocking("deploy", "apps", "Deployment", "shop-web", "1 of 3 replicas are available")(p)
@@ -163,7 +163,7 @@ func rows(packages []corev1alpha1.GenericPackage) []page.Row {
 	return all
 }
 
-// many are packages of which each tenth is not available.
+// many returns packages. Every tenth is not available.
 func many(n int) []corev1alpha1.GenericPackage {
 	var all []corev1alpha1.GenericPackage
 	for i := range n {

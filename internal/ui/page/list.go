@@ -18,21 +18,21 @@ const pageLineBytes = 1 << 10 // of a name, a version or an image
 type Row struct {
 	Target  progress.Target
 	Summary progress.Summary
-	// Package is the name by which repositories offer it, or else its own.
+	// Package is its name in repositories, or else its own.
 	Package  string
 	Version  string
 	Image    string
 	Revision int64
 	Steps    []Step
-	// Waits is what it waits for; empty for one that is available.
+	// Waits is the reason why it is not available; empty if it is.
 	Waits   string
 	Created metav1.Time
 
-	// found is what the filter searches.
+	// found is the text that the filter searches.
 	found string
 }
 
-// RowOf makes the row of a package.
+// RowOf creates the row of a package.
 func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	t := progress.TargetOf(pkg)
 	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
@@ -52,10 +52,10 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	return r
 }
 
-// mostWaits bounds what a row says; the page of the package says all of it.
+// mostWaits limits the text of a row. The page of the package has all of it.
 const mostWaits = 240
 
-// waits is the beginning of what a package waits for.
+// waits returns the start of the reason why a package waits.
 func waits(s progress.State) string {
 	text := progress.CauseOf(s).Line()
 	if runes := []rune(text); len(runes) > mostWaits {
@@ -64,7 +64,7 @@ func waits(s progress.State) string {
 	return text
 }
 
-// mostSteps bounds the strip of a row.
+// mostSteps limits the strip of a row.
 const mostSteps = 24
 
 func stepsOf(s progress.State) []Step {
@@ -73,7 +73,7 @@ func stepsOf(s progress.State) []Step {
 }
 
 func allSteps(s progress.State) []Step {
-	// What blocks a rollout that goes on is what it waits for.
+	// The objects that block an active rollout are only awaited.
 	failed := map[string]bool{}
 	if summary := s.Summary(); toneOf(summary) == ToneBad {
 		for _, b := range s.Blocking {
@@ -95,10 +95,10 @@ func compare(a, b Row) int {
 	)
 }
 
-// Sort puts rows into the order of the list.
+// Sort sorts rows in the order of the list.
 func Sort(rows []Row) { slices.SortFunc(rows, compare) }
 
-// Query is the filter, as the address has it.
+// Query is the filter in the address.
 type Query struct {
 	Text, State, Namespace string
 	// Page counts from 1.
@@ -120,12 +120,13 @@ func (q Query) selects(r Row, state bool) bool {
 		(!state || q.State == "" || q.State == string(r.Summary) || q.State == string(toneOf(r.Summary)))
 }
 
-// ofCluster stands for ClusterPackages in the filter of namespaces: no namespace has this name.
+// ofCluster represents ClusterPackages in the filter of namespaces. No namespace can have this
+// name.
 const ofCluster = "(cluster)"
 
 func namespaceOf(r Row) string { return cmp.Or(r.Target.Namespace, ofCluster) }
 
-// count is one of the states, with a link to its packages.
+// count is the number of packages in one state, with a link to them.
 type count struct {
 	Tone   Tone
 	Words  string
@@ -134,7 +135,7 @@ type count struct {
 	Active bool
 }
 
-// listRow is a Row as it is drawn.
+// listRow is a Row to draw.
 type listRow struct {
 	Row
 	Link, Age, Key string
@@ -143,7 +144,7 @@ type listRow struct {
 type list struct {
 	Rows  []listRow
 	Total int
-	// From and To count from 1. Before and After are links, empty where there are none.
+	// From and To count from 1. Before and After are links; empty if there are none.
 	From, To      int
 	Before, After string
 	Filtered      bool
@@ -155,7 +156,7 @@ type filter struct {
 	States     []string
 }
 
-// ListOf draws the packages that a query selects. Rows are in the order of Sort.
+// ListOf draws the packages that a query selects. Rows must be sorted by Sort.
 func ListOf(f Frame, rows []Row, q Query) *Page {
 	p := newPage(f, "list", "Packages", "packages/stream"+q.address(q.Page))
 	var selected []Row
@@ -183,7 +184,7 @@ func ListOf(f Frame, rows []Row, q Query) *Page {
 	return p
 }
 
-// mostNamespaces bounds the choice of the filter; others are found by its text.
+// mostNamespaces limits the choice of the filter. The text filter finds the others.
 const mostNamespaces = 1000
 
 func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []count {
@@ -222,7 +223,7 @@ func pageOf(f Frame, q Query, selected []Row) list {
 	return l
 }
 
-// PackagePath is the path of the page of a package below Base.
+// PackagePath is the path of a package's page below Base.
 func PackagePath(t progress.Target) string {
 	if t.Namespace == "" {
 		return "clusterpackages/" + t.Name

@@ -16,8 +16,8 @@ func TestListGolden(t *testing.T) {
 	golden(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: nothing of them is shown."), nil, page.Query{}))
 }
 
-// Broken packages are first, and the filter of the address selects by text, state and
-// namespace; the counts are those of the filter without its state.
+// Broken packages are first, and the filter in the address selects by text, state and namespace.
+// The counts ignore the state in the filter.
 func TestListFilter(t *testing.T) {
 	t.Parallel()
 	all := rows(shop())
@@ -53,7 +53,7 @@ func TestListFilter(t *testing.T) {
 	}
 }
 
-// Each state has a shape of its own tone beside its word, so that none is known by its colour alone.
+// Each state has a shape for its tone and a word, so that colour alone never distinguishes states.
 func TestStatesHaveShapes(t *testing.T) {
 	t.Parallel()
 	document := text(t, page.ListOf(frame(), nil, page.Query{}))
@@ -70,7 +70,8 @@ func TestStatesHaveShapes(t *testing.T) {
 	}
 }
 
-// The page of a list is bounded in bytes, whatever is installed; pages lead to each other, and one that does not exist is the last.
+// The size of a list page is limited, whatever is installed. Pages link to each other, and a page
+// number that is too high leads to the last one.
 func TestListIsPaged(t *testing.T) {
 	t.Parallel()
 	all := rows(many(5000))
@@ -89,7 +90,7 @@ func TestListIsPaged(t *testing.T) {
 	}
 }
 
-// A fragment is sent again when it changes, and never else.
+// A fragment is only sent again if it changes.
 func TestChangedFragments(t *testing.T) {
 	t.Parallel()
 	before := page.ListOf(frame(), rows(shop()), page.Query{})

@@ -19,33 +19,33 @@ import (
 
 // Observed is one package with its revisions.
 type Observed struct {
-	// Gone: there is none any more.
+	// Gone means that the package no longer exists.
 	Gone   bool
 	State  progress.State
 	Report progress.Report
-	// Account is the service account that writes the objects; empty for that of the manager.
+	// Account is the service account that writes the objects; empty for the manager's own.
 	Account string
 	// Dependencies as the package reports them.
 	Dependencies []graph.Edge
-	// Revisions, the newest first.
+	// Revisions, newest first.
 	Revisions []Revision
-	// Cause is why it is not available; nil before it was looked for, and for one that is available. CauseNote is why it is not
-	// known.
+	// Cause is the reason why it is not available; nil until the search ends, and if it is
+	// available. CauseNote is the reason why the cause is unknown.
 	Cause     *diagnose.Diagnosis
 	CauseNote string
-	// Note is why the page is not up to date.
+	// Note is the reason why the page is outdated.
 	Note string
 	// Icon is the address of a picture; empty for none.
 	Icon template.URL
 }
 
-// Icon returns the address of an SVG image that a repository offers, which is not trusted: in an img element it runs no script and
-// loads nothing.
+// Icon returns the address of an SVG image that a repository offers. The image is not trusted: in
+// an img element it cannot run scripts or load anything.
 func Icon(svg []byte) template.URL {
 	if len(svg) == 0 {
 		return ""
 	}
-	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)) //nolint:gosec // an image only
+	return template.URL("data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(svg)) //nolint:gosec // only an image
 }
 
 // Revision of a package.
@@ -82,10 +82,11 @@ type causeCard struct {
 
 type phaseItem struct {
 	Step
-	// Total objects, of which so many percent are ready.
+	// Total objects. Percent of them are ready.
 	Total, Percent int
 	Objects        []objectItem
-	// More objects than are shown. Open: it says why it waits.
+	// More is the number of objects that are not shown. Open means that the phase shows why it
+	// waits.
 	More int
 	Open bool
 	ID   string
@@ -108,7 +109,7 @@ type revisionItem struct {
 	Tone Tone
 	// Diff is a link; empty for the first revision.
 	Diff string
-	// Undo are commands that show and do the way back to it.
+	// Undo are commands that preview and perform the return to it.
 	Undo []string
 }
 
@@ -187,10 +188,10 @@ func causeOf(o Observed) causeCard {
 	return c
 }
 
-// deepest is the indentation that the style sheet has.
+// deepest is the maximum indentation in the style sheet.
 const deepest = 6
 
-// commandsFor are what to type about a package as it stands.
+// commandsFor returns useful commands for the current state of a package.
 func commandsFor(o Observed) []string {
 	flags := o.State.Target.Flags()
 	if o.State.Awaiting != "" {
@@ -216,7 +217,7 @@ func commandsFor(o Observed) []string {
 	return []string{"kubectl package explain " + flags}
 }
 
-// planCommand shows what another version would do.
+// planCommand previews another version.
 func planCommand(o Observed) string {
 	flags := o.State.Target.Flags()
 	if o.Report.PackageRef != nil {
@@ -231,7 +232,7 @@ func phasesOf(o Observed) []phaseItem {
 	for i, ph := range o.State.Phases {
 		item := phaseItem{Step: steps[i], Total: ph.Total, Percent: percent(ph), ID: fmt.Sprintf("phase-%d", i)}
 		objects := ph.Objects
-		if len(objects) == 0 { // they are not known: what blocks is
+		if len(objects) == 0 { // if they are unknown, the blocking objects
 			for _, b := range o.State.Blocking {
 				if b.Phase == ph.Name {
 					objects = append(objects, b)
@@ -260,7 +261,7 @@ func percent(ph progress.Phase) int {
 	return min(100*ph.Ready/ph.Total, 100)
 }
 
-// urgency sorts objects: those that block first, those that are ready last.
+// urgency sorts objects: blocking ones first, ready ones last.
 func urgency(o progress.Object) int {
 	switch o.State {
 	case progress.ObjectBlocked:
@@ -323,7 +324,7 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 	return items
 }
 
-// mostDependencies bounds the dependencies that are shown.
+// mostDependencies limits the dependencies that are shown.
 const mostDependencies = 50
 
 func dependenciesOf(f Frame, o Observed) dependencyList {
@@ -367,10 +368,10 @@ type rights struct {
 	Command string
 }
 
-// mostRights bounds the roles and bindings that are named.
+// mostRights limits the roles and bindings that are named.
 const mostRights = 50
 
-// rightsOf says who writes the objects, and which rights the package brings with it.
+// rightsOf returns the account that writes the objects, and the rights that the package grants.
 func rightsOf(o Observed) rights {
 	r := rights{By: "the manager, with its own rights"}
 	switch {
@@ -402,7 +403,8 @@ func conditionsOf(f Frame, r progress.Report) []conditionItem {
 	return items
 }
 
-// conditionTone is good for what should be True and is, or should be False and is.
+// conditionTone is good if a condition has the wanted status, which is True for most types and
+// False for some.
 func conditionTone(c metav1.Condition, summary progress.Summary) Tone {
 	wanted := metav1.ConditionTrue
 	switch c.Type {

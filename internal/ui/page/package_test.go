@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
-// set is the newest revision of a package, with these objects in its phases.
+// set returns the newest revision of a package, with these objects in its phases.
 func set(p corev1alpha1.GenericPackage, objects map[string][]string) corev1alpha1.GenericObjectSet {
 	s := corev1alpha1.ScopeOf(p.GetNamespace()).NewObjectSet()
 	s.SetNamespace(p.GetNamespace())
@@ -108,7 +108,8 @@ func TestPackageGolden(t *testing.T) {
 	}))
 }
 
-// A revision that awaits its activation is one that is not rolled out, and the page says how to look at it and how to activate it.
+// A revision that awaits its activation is not rolled out. The page shows how to preview and
+// activate it.
 func TestAwaitingActivation(t *testing.T) {
 	t.Parallel()
 	p := pkg("shop", "web", "1.0.0", condition(corev1alpha1.ConditionAwaitingActivation, "True", "Manual", "Revision 4 awaits its activation: kubectl package rollout activate package/web -n shop"))
@@ -125,7 +126,8 @@ func TestAwaitingActivation(t *testing.T) {
 	}
 }
 
-// A page of a package is bounded whatever the package has, and what blocks is on it.
+// The size of a package's page is limited, whatever the package has. It includes the blocking
+// objects.
 func TestManyObjects(t *testing.T) {
 	t.Parallel()
 	p := pkg("shop", "large", "1.0.0", rolling)
@@ -154,7 +156,7 @@ const (
 	planted  = "planted-value"
 )
 
-// hostile is a package, webhook and Event that are all attacks.
+// hostile returns a package, webhook and Event whose texts are all attacks.
 func hostile() (corev1alpha1.GenericPackage, page.Observed) {
 	bad := markup + reversed + strings.Repeat("x", 32<<10)
 	p := pkg("shop", "evil", "1.0.0", broken, blocking(bad, bad, bad, bad, bad), dependsOn(bad, "shop", bad, bad, false), condition(bad, metav1.ConditionStatus(bad), bad, bad),
@@ -175,7 +177,8 @@ func hostile() (corev1alpha1.GenericPackage, page.Observed) {
 	return p, o
 }
 
-// The icon of a package is an address that no browser runs, whatever it contains, and is bounded.
+// The icon of a package is an address that no browser runs, whatever it contains, and its size is
+// limited.
 func TestIcon(t *testing.T) {
 	t.Parallel()
 	_, o := hostile()
@@ -189,7 +192,8 @@ func TestIcon(t *testing.T) {
 	}
 }
 
-// No text of a cluster has markup, scripts or other directions on any page, or makes it large, and no configuration is on one.
+// No text of a cluster adds markup, scripts or a reversed direction to any page, or makes it large.
+// No page has a configuration.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	p, o := hostile()

@@ -19,10 +19,10 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Sizes of pages; a longer list is continued on the next one, or says how much it leaves out.
+// Sizes of pages. A longer list continues on the next page, or states how much it omits.
 const (
-	ListRows     = 100 // of a list at a time
-	PhaseObjects = 100 // of a phase: those that block first
+	ListRows     = 100 // of a list per page
+	PhaseObjects = 100 // of a phase: blocking ones first
 )
 
 //go:embed templates assets
@@ -32,24 +32,25 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"line": line, "lines": lines, "words": words, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
 }).ParseFS(files, "templates/*.html"))
 
-const pageTextBytes = 4 << 10 // of a text of the cluster, such as a message
+const pageTextBytes = 4 << 10 // of a text from the cluster, such as a message
 
 // Assets are the style sheet and the script.
 func Assets() http.Handler {
 	assets, err := fs.Sub(files, "assets")
 	if err != nil {
-		panic(err) // of a constant name
+		panic(err) // the name is constant
 	}
 	return http.FileServerFS(assets)
 }
 
-// Frame is what surrounds every page.
+// Frame surrounds every page.
 type Frame struct {
 	// Base is the path of all pages, with a slash at both ends.
 	Base string
 	// Cluster is the address of the API server.
 	Cluster string
-	// Notes name parts that are not shown, and why: rights that lack, a connection that is lost.
+	// Notes name the parts that are not shown, and the reasons: missing rights, or a lost
+	// connection.
 	Notes []string
 	Now   time.Time
 }
@@ -66,10 +67,11 @@ type Page struct {
 	Frame
 	// View is the template of the document, and Title its heading.
 	View, Title string
-	// Stream is the address of its changes, relative to Base; empty for a page that does not change.
+	// Stream is the address of its changes, relative to Base; empty for a page that does not
+	// change.
 	Stream    string
 	Fragments map[string]Fragment
-	// Of is what the view itself shows, beside the fragments.
+	// Of is the data of the view itself, in addition to the fragments.
 	Of any
 
 	order []string
@@ -82,7 +84,7 @@ func newPage(f Frame, view, title, stream string) *Page {
 	return p
 }
 
-// fragment renders the template of that name.
+// fragment renders the template of the same name.
 func (p *Page) fragment(id string, of any) {
 	var b bytes.Buffer
 	if err := templates.ExecuteTemplate(&b, id, of); err != nil && p.err == nil {
@@ -102,7 +104,7 @@ func (p *Page) Write(w io.Writer) error {
 	return templates.ExecuteTemplate(w, p.View, p)
 }
 
-// Changed returns the fragments whose digest is another one than known has, in the order of the page.
+// Changed returns the fragments whose digests differ from known, in the order of the page.
 func (p *Page) Changed(known map[string]string) ([]Fragment, error) {
 	var out []Fragment
 	for _, id := range p.order {
@@ -113,18 +115,18 @@ func (p *Page) Changed(known map[string]string) ([]Fragment, error) {
 	return out, p.err
 }
 
-// place puts a fragment where the script finds it.
+// place puts a fragment where the script can find it.
 func place(f Fragment) template.HTML {
 	return template.HTML(`<div id="` + f.ID + `" data-digest="` + f.Digest + `">` + string(f.HTML) + `</div>`) //nolint:gosec // ids are constants
 }
 
-// line is a text of a cluster within a line.
+// line returns a text of a cluster for use within a line.
 func line(text string) string { return terminal.Line(short(text, pageLineBytes)) }
 
-// words are those of a command, which a browser breaks between them alone and not at hyphens.
+// words splits a command, so that a browser only breaks it between words and not at hyphens.
 func words(command string) []string { return strings.Fields(line(command)) }
 
-// lines is one that may have several.
+// lines is line for texts that can have several lines.
 func lines(text string) string { return terminal.Text(short(text, pageTextBytes)) }
 
 func short(text string, most int) string {
@@ -134,7 +136,7 @@ func short(text string, most int) string {
 	return strings.ToValidUTF8(text[:most], "") + "…"
 }
 
-// age is coarse, so that pages change by the minute and not by the second.
+// age is coarse, so that pages change by the minute rather than by the second.
 func age(t metav1.Time, now time.Time) string {
 	switch since := now.Sub(t.Time); {
 	case t.IsZero():
@@ -148,7 +150,7 @@ func age(t metav1.Time, now time.Time) string {
 	}
 }
 
-// query is a query string of the pairs that are not empty, with its question mark.
+// query returns a query string of the non-empty pairs, with its question mark.
 func query(pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -6,10 +6,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Tone is what a state means: it has a colour and a shape, which is known without the colour.
+// Tone is the meaning of a state. It has a colour and a shape, so that it can be recognized without
+// the colour.
 type Tone string
 
-// Tones, those of packages that need help first.
+// Tones. The tones of packages that need help come first.
 const (
 	ToneBad  Tone = "bad"
 	ToneHold Tone = "hold"
@@ -47,7 +48,7 @@ type Step struct {
 	Count string
 }
 
-// phaseTone is the tone of a phase, by whether it has objects that block for good.
+// phaseTone returns the tone of a phase. failed means that it has objects that block for good.
 func phaseTone(ph progress.Phase, failed bool) Tone {
 	switch {
 	case ph.Finished():

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
-// Board is all that is installed, as far as the user may watch it.
+// Board holds all installed packages, as far as the user may watch them.
 type Board struct {
 	cluster *cluster.Cluster
 	kinds   []*kind
@@ -28,11 +28,11 @@ type Board struct {
 
 	mu   sync.Mutex
 	rows map[progress.Target]page.Row
-	// sorted are the rows in the order of the list; nil after a change of them.
+	// sorted are the rows in the order of the list; nil after a change.
 	sorted []page.Row
 }
 
-// kind is one of the kinds that are watched.
+// kind is one of the watched kinds.
 type kind struct {
 	name     string
 	scope    corev1alpha1.Scope
@@ -81,8 +81,8 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 	}()
 }
 
-// report records what the API server answered, and reports whether that is another answer than before. A user who may not
-// watch all namespaces watches that of the context.
+// report records the API server's answer, and reports whether it differs from the previous one. If
+// the user may not watch all namespaces, it switches to the namespace of the context.
 func (k *kind) report(err error, namespace string, now time.Time) bool {
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		err = nil // the informer lists again
@@ -90,7 +90,7 @@ func (k *kind) report(err error, namespace string, now time.Time) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if namespace != "" && apierrors.IsForbidden(err) && k.scope == corev1alpha1.ScopeNamespaced && k.namespace == "" && (k.informer == nil || !k.informer.HasSynced()) {
-		k.namespace, err = namespace, nil // the next request is for that one
+		k.namespace, err = namespace, nil // the next request is for this namespace
 	}
 	was := k.lost
 	if k.lost = err; err != nil && was == nil {
@@ -99,7 +99,7 @@ func (k *kind) report(err error, namespace string, now time.Time) bool {
 	return (was == nil) != (err == nil) || err != nil && was.Error() != err.Error()
 }
 
-// note is what a page says of the kind; empty where all of it is shown.
+// note is the page's remark about the kind; empty if all of it is shown.
 func (k *kind) note(cl *cluster.Cluster) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,7 +124,7 @@ func (k *kind) note(cl *cluster.Cluster) string {
 	}
 }
 
-// slim drops what no page shows.
+// slim drops fields that no page shows.
 func slim(obj any) (any, error) {
 	if o, is := obj.(metav1.Object); is {
 		o.SetManagedFields(nil)
@@ -153,7 +153,7 @@ func keep(all map[string]string, names ...string) map[string]string {
 }
 
 func (b *Board) put(obj any) {
-	_ = panics.Guard(context.Background(), "reading a package", func() error { // which is not in the list
+	_ = panics.Guard(context.Background(), "reading a package", func() error { // it is then missing from the list
 		row := page.RowOf(obj.(corev1alpha1.GenericPackage))
 		b.change(func() { b.rows[row.Target] = row })
 		return nil
@@ -178,10 +178,11 @@ func (b *Board) change(how func()) {
 	b.topic.publish()
 }
 
-// Subscribe returns a channel that is sent to after one or more changes, and its end.
+// Subscribe returns a channel that receives a value after one or more changes, and a function that
+// ends the subscription.
 func (b *Board) Subscribe() (<-chan struct{}, func()) { return b.topic.subscribe() }
 
-// Rows are in the order of the list. They are not to be changed.
+// Rows returns the rows in the order of the list. The caller must not change them.
 func (b *Board) Rows() []page.Row {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,7 +196,7 @@ func (b *Board) Rows() []page.Row {
 	return b.sorted
 }
 
-// Package returns nil for one that was not observed.
+// Package returns nil for a package that was not observed.
 func (b *Board) Package(t progress.Target) corev1alpha1.GenericPackage {
 	key := cache.ObjectName{Namespace: t.Namespace, Name: t.Name}.String()
 	for _, k := range b.kinds {
@@ -211,7 +212,7 @@ func (b *Board) Package(t progress.Target) corev1alpha1.GenericPackage {
 	return nil
 }
 
-// Notes name the parts that are not shown, and why.
+// Notes name the parts that are not shown, and the reasons.
 func (b *Board) Notes() (notes []string) {
 	for _, k := range b.kinds {
 		if note := k.note(b.cluster); note != "" {
@@ -234,7 +235,7 @@ func (b *Board) Synced(ctx context.Context) {
 	}
 }
 
-// listed reports whether each kind was listed, or cannot be.
+// listed reports whether each kind was listed, or cannot be listed.
 func (b *Board) listed() bool {
 	return !slices.ContainsFunc(b.kinds, func(k *kind) bool {
 		k.mu.Lock()

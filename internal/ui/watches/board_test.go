@@ -26,7 +26,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// large are packages with so many bytes in each of what no page shows.
+// large returns packages with the given number of bytes in each field that no page shows.
 func large(packages, each int) []client.Object {
 	var objects []client.Object
 	for i := range packages {
@@ -42,8 +42,8 @@ func large(packages, each int) []client.Object {
 	return objects
 }
 
-// Of a package the fields are kept that pages show: no configuration, annotation or
-// managed field of it. Thousands of packages cost some MiB, and changes of them none.
+// Only the fields of a package that pages show are kept: no configuration, annotations or managed
+// fields. Thousands of packages need some MiB, and their changes need no more.
 func TestBoardKeepsWhatIsShown(t *testing.T) {
 	const packages, most = 2000, 16 << 20
 	cl := clustertest.FakeCluster(t, large(packages, 16<<10)...)

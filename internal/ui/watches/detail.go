@@ -20,26 +20,26 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
-// How often and for how long a package is looked at.
+// How often and how long a package is examined.
 const (
-	Interval = 250 * time.Millisecond // between two pieces of a stream: what changes more often is not read
+	Interval = 250 * time.Millisecond // between two pieces of a stream: faster changes are skipped
 
 	pageDiagnosis = 20 * time.Second // of the search for a cause
 )
 
-// Details open packages to look at.
+// Details open packages to watch.
 type Details struct {
 	cluster *cluster.Cluster
 
 	mu sync.Mutex
-	// all is a client for all kinds; its discovery is made once.
+	// all is a client for all kinds, so that discovery runs once.
 	all client.Client
 }
 
-// NewDetails returns those of a cluster.
+// NewDetails returns the Details of a cluster.
 func NewDetails(cl *cluster.Cluster) *Details { return &Details{cluster: cl} }
 
-// Detail is one package with its revisions, by two watches of its own.
+// Detail is one package with its revisions. It has its own two watches.
 type Detail struct {
 	details *Details
 	target  progress.Target
@@ -47,9 +47,10 @@ type Detail struct {
 
 	mu    sync.Mutex
 	shown page.Observed
-	// ready: the package was read; complete: its revisions were, too.
+	// ready means that the package was read, and complete that its revisions were, too.
 	ready, complete bool
-	// latest is what was observed last, and examined the state of it that the cause is of; searching is set during a search.
+	// latest is the last observed state, and examined is the state that the cause belongs to.
+	// searching is set during a search.
 	latest    progress.Snapshot
 	examined  string
 	searching bool
@@ -62,17 +63,19 @@ func (d *Details) Open(ctx context.Context, t progress.Target, uid types.UID) *D
 	return one
 }
 
-// Subscribe returns a channel that is sent to after one or more changes, and its end.
+// Subscribe returns a channel that receives a value after one or more changes, and a function that
+// ends the subscription.
 func (o *Detail) Subscribe() (<-chan struct{}, func()) { return o.topic.subscribe() }
 
-// Observed is the state as it is known now; ok is false before the first lists are complete.
+// Observed returns the currently known state. ok is false before the first lists are complete.
 func (o *Detail) Observed() (shown page.Observed, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.shown, o.ready
 }
 
-// Await waits for the package and, for so long, for its revisions and for the cause where it is not available.
+// Await waits for the package. Up to the given time, it also waits for its revisions, and for the
+// cause if the package is not available.
 func (o *Detail) Await(ctx context.Context, cause time.Duration) {
 	changed, end := o.Subscribe()
 	defer end()
@@ -95,7 +98,7 @@ func (o *Detail) Await(ctx context.Context, cause time.Duration) {
 	}
 }
 
-// run follows the package until ctx ends. What takes long to compute is computed less often.
+// run follows the package until ctx ends. Slow computations run less often.
 func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 	for {
 		select {
@@ -105,7 +108,7 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 		}
 		var took time.Duration
 		err := panics.Guard(ctx, "reading "+o.target.String(), func() error {
-			snap, ok, err := observer.Snapshot(ctx) // it requests slices once, which takes no processor
+			snap, ok, err := observer.Snapshot(ctx) // it requests slices once, which needs no processor
 			begin := time.Now()
 			if ok || err != nil {
 				o.observe(ctx, observer, snap, err)
@@ -127,7 +130,7 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 	}
 }
 
-// observe updates what is shown.
+// observe updates the shown state.
 func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap progress.Snapshot, err error) {
 	shown := page.Observed{}
 	if err != nil {
@@ -154,7 +157,8 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap p
 	o.examine(ctx, snap)
 }
 
-// examine looks for the cause of a package that is not available, once for each state. It is called with the lock.
+// examine searches for the cause of an unavailable package, once for each state. The caller holds
+// the lock.
 func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 	state := snap.Package.GetResourceVersion()
 	if snap.Set != nil {
@@ -180,7 +184,7 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 			o.shown.CauseNote = err.Error()
 		}
 		if ctx.Err() == nil {
-			o.examine(ctx, o.latest) // it may have changed meanwhile
+			o.examine(ctx, o.latest) // it might have changed in the meantime
 		}
 		o.mu.Unlock()
 		o.topic.publish()
@@ -210,7 +214,7 @@ func (d *Details) anyKind() (client.Client, error) {
 	return all, err
 }
 
-// revisionsOf are revisions, the newest first.
+// revisionsOf returns the revisions, newest first.
 func revisionsOf(sets []corev1alpha1.GenericObjectSet, status *corev1alpha1.PackageStatus) []page.Revision {
 	slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))

@@ -18,7 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// gated is a cluster whose deployments are read when a function lets them be, as each search for a cause does.
+// gated is a cluster that calls a function before each read of a deployment. Every search for a
+// cause reads one.
 type gated struct {
 	clustertest.Listing
 	gate func(context.Context) error
@@ -34,7 +35,7 @@ func (g *gated) Get(ctx context.Context, key client.ObjectKey, obj client.Object
 	return g.WithWatch.Get(ctx, key, obj, opts...)
 }
 
-// gatedDetails are those of a cluster with one package that is invalid.
+// gatedDetails returns the Details of a cluster with one invalid package.
 func gatedDetails(t *testing.T, gate func(context.Context) error) (*Details, *cluster.Cluster) {
 	t.Helper()
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", Finalizers: []string{corev1alpha1.MetricsFinalizer}}}
@@ -51,7 +52,7 @@ func open(t *testing.T, d *Details) *Detail {
 	return d.Open(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}, "web")
 }
 
-// observed waits until the shown state is the wanted one.
+// observed waits until the shown state is as wanted.
 func observed(t *testing.T, one *Detail, wanted func(page.Observed) bool) {
 	t.Helper()
 	changed, end := one.Subscribe()
@@ -77,7 +78,7 @@ func because(cause string) func(page.Observed) bool {
 	}
 }
 
-// A package that changes during the search for its cause is searched again.
+// If a package changes during the search for its cause, the search is repeated.
 func TestChangeDuringSearch(t *testing.T) {
 	t.Parallel()
 	begun, proceed := make(chan struct{}, 10), make(chan struct{})
@@ -101,7 +102,8 @@ func TestChangeDuringSearch(t *testing.T) {
 	observed(t, one, because("config.replicas is negative"))
 }
 
-// A panic of the search for a cause is a note of the page, which goes on: the page that is loaded next finds it.
+// A panic during the search for a cause becomes a note on the page, which continues. The next
+// loaded page finds the cause.
 func TestPanicOfSearch(t *testing.T) {
 	t.Parallel()
 	var searches atomic.Int32

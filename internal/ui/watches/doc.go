@@ -1,12 +1,13 @@
-// Package watches keeps what the page shows, by watches with the rights of the user.
+// Package watches keeps the state that pages show, by watches with the rights of the user.
 //
 //	Packages, ClusterPackages ─► Board: a row each, in the order of the list
-//	one Package with its revisions, while it is looked at ─► Detail: state, revisions, cause
+//	one Package with its revisions, while a page shows it ─► Detail: state, revisions, cause
 //
-// Fields of a package on the Board that no page shows are dropped as it arrives:
-// configuration, patches, annotations, managed fields. Where the user may not watch all
-// namespaces it is that of the context. Kinds that cannot be watched, and a connection
-// that is lost, are notes on every page; the last observed state stays.
+// The Board drops all fields of a package that no page shows as soon as it arrives: configuration,
+// patches, annotations, managed fields. If the user may not watch all namespaces, the Board has
+// only the namespace of the context. Kinds that cannot be watched, and a lost connection, are notes
+// on every page, and the last observed state stays.
 //
-// Nothing is read again by time. A cause is looked for when a package changes that is looked at and not available.
+// There is no periodic read. The search for a cause starts if a package on a page changes and is
+// not available.
 package watches

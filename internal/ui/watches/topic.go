@@ -2,7 +2,7 @@ package watches
 
 import "sync"
 
-// topic notifies subscribers of changes, all of which until it is read become one.
+// topic notifies subscribers of changes. Changes before the next read become one.
 type topic struct {
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool

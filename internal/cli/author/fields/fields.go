@@ -65,8 +65,8 @@ func Texts(v any, path ...string) []string {
 // Keys returns the sorted keys of a mapping.
 func Keys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Walk visits a value and all values below it, with their keys; an item has that of its
-// list. visit may replace values of a mapping that it is passed.
+// Walk visits a value and all values below it, with their keys. An item has the key of its list.
+// visit may replace values of the mapping that it gets.
 func Walk(v any, visit func(parent map[string]any, key string, value any)) {
 	var walk func(parent map[string]any, key string, v any)
 	walk = func(parent map[string]any, key string, v any) {

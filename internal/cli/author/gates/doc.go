@@ -1,11 +1,11 @@
-// Package gates reads from the objects of a package which of them the probe of another
-// one depends on.
+// Package gates finds the objects of a package that the probe of another object depends on.
 //
 //	rights on webhook configurations and APIServices ─┐
 //	references, claims, Secrets that others make      ├─► Needs
 //	Services and their pods, host names in arguments ─┘
 //
-// A phase opens when all probes of the phases before it are true. So an object that is probed must not be in an earlier
-// phase than what it needs. Rights do not say that a workload waits for what it may write; whether it does cannot be
-// read, so it counts as needed.
+// A phase opens when all probes of the phases before it are true. So a probed object must not be in
+// an earlier phase than the objects it needs. Rights do not prove that a workload waits for the
+// objects it can write. Nothing else in a package would prove it either, so these objects count as
+// needed.
 package gates

@@ -15,18 +15,19 @@ type Object interface {
 	comparable
 	// Content is the object as JSON.
 	Content() map[string]any
-	// Home is the namespace where it lands.
+	// Home is the namespace that the object is created in.
 	Home() string
 }
 
-// Need says that the probe of an object may become true only when another object of the package is there.
+// Need means that the probe of an object can become true only after another object of the package
+// exists.
 type Need[O Object] struct {
 	Of, On O
 	// Why completes "OF … ON", such as "mounts".
 	Why string
 }
 
-// workloads are kinds with pods, whose probes wait for these.
+// workloads are the kinds with pods. Their probes wait for the pods.
 var workloads = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"},
 	{Kind: "ReplicationController"}, {Kind: "Pod"}, {Group: "batch", Kind: "Job"},
@@ -46,7 +47,7 @@ func is[O Object](o O, group, kind string) bool {
 
 func hasPods[O Object](o O) bool { return slices.Contains(workloads, KindOf(o)) }
 
-// Needs returns what the probes of the objects need, in the order of the objects.
+// Needs returns the needs of the objects' probes, in the order of the objects.
 func Needs[O Object](all []O) []Need[O] {
 	defined := Defined(all)
 	var out []Need[O]
@@ -56,7 +57,7 @@ func Needs[O Object](all []O) []Need[O] {
 	return out
 }
 
-// NeedsOf returns what the probe of one of the objects needs.
+// NeedsOf returns the needs of one object's probe.
 func NeedsOf[O Object](all []O, o O) []Need[O] { return needsOf(all, o, Defined(all)) }
 
 func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []Need[O]) {
@@ -69,7 +70,7 @@ func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []N
 	}
 	switch kind := KindOf(o); {
 	case hasPods(o):
-		if kind.Kind != "Job" { // what a Job patches is decided by its command line
+		if kind.Kind != "Job" { // the command line decides what a Job patches
 			add("may write, as its rights say,", Written(all, o)...)
 		}
 		references(all, o, func(why string, on O) { add(why, on) })
@@ -99,7 +100,7 @@ func Defined[O Object](all []O) map[schema.GroupKind]bool {
 	return out
 }
 
-// used visits what the pods of an object do not start without, by kind and name.
+// used visits the objects that the pods of an object cannot start without, by kind and name.
 func used(content map[string]any, visit func(kind schema.GroupKind, name, why string)) {
 	configMap, secret := schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}
 	pod, _ := fields.PodSpec(content)
@@ -132,8 +133,8 @@ func used(content map[string]any, visit func(kind schema.GroupKind, name, why st
 	})
 }
 
-// references visits the objects that the pods of an object do not start without, and those that name a Secret that
-// others make for them, such as a Certificate.
+// references visits the objects that the pods of an object cannot start without. If a controller
+// makes one of their Secrets, it visits the object that names the Secret, such as a Certificate.
 func references[O Object](all []O, o O, visit func(why string, on O)) {
 	used(o.Content(), func(kind schema.GroupKind, name, why string) {
 		found := false

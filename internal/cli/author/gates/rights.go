@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// writable are the resources of kinds that others complete after they were created, such as with the certificate of a
-// webhook.
+// writable are the resources of kinds that a controller completes after their creation, for example
+// with the certificate of a webhook.
 var writable = map[schema.GroupKind]string{
 	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: "validatingwebhookconfigurations",
 	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   "mutatingwebhookconfigurations",
@@ -19,8 +19,8 @@ var writable = map[schema.GroupKind]string{
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           "apiservices",
 }
 
-// Written returns the objects of the package that others complete and that the pods of an object may write, by a rule
-// that names their resource.
+// Written returns the objects of the package that a controller has to complete and that the pods of
+// an object can write, by a rule that names their resource.
 func Written[O Object](all []O, o O) (out []O) {
 	for _, rule := range rules(all, o) {
 		if grants(rule, "verbs", "patch", "update", "*") {
@@ -35,19 +35,21 @@ func Written[O Object](all []O, o O) (out []O) {
 	return out
 }
 
-// MayWritePods reports whether the pods of an object may create pods or change their labels, by a rule that names these.
+// MayWritePods reports whether the pods of an object can create pods or change their labels, by a
+// rule that names pods.
 func MayWritePods[O Object](all []O, o O) bool {
 	return slices.ContainsFunc(rules(all, o), func(rule any) bool {
 		return grants(rule, "verbs", "create", "patch", "update", "*") && grants(rule, "apiGroups", "", "*") && grants(rule, "resources", "pods")
 	})
 }
 
-// Controllers returns the workloads that may watch the kind of a resource.
+// Controllers returns the workloads that can watch the kind of a resource.
 func Controllers[O Object](all []O, resource O) []O {
 	return Filter(all, func(o O) bool { return hasPods(o) && KindOf(o).Kind != "Job" && Controls(all, o, resource) })
 }
 
-// Controls reports whether the pods of an object may watch one of the resources, by their groups.
+// Controls reports whether the pods of an object can watch one of the resources, judged by their
+// groups.
 func Controls[O Object](all []O, o O, resources ...O) bool {
 	return slices.ContainsFunc(rules(all, o), func(rule any) bool {
 		return grants(rule, "verbs", "watch", "*") && slices.ContainsFunc(resources, func(r O) bool { return grants(rule, "apiGroups", KindOf(r).Group, "*") })
@@ -84,8 +86,8 @@ func rules[O Object](all []O, o O) (out []any) {
 	return out
 }
 
-// binds reports whether a binding is for a ServiceAccount. In a package for any namespace, the namespace of the subject
-// may be an expression, and no text.
+// binds reports whether a binding is for a ServiceAccount. In a package for any namespace, the
+// namespace of the subject can be an expression instead of a text.
 func binds(binding map[string]any, account, namespace string) bool {
 	return slices.ContainsFunc(fields.List(binding, "subjects"), func(s any) bool {
 		return fields.Text(s, "kind") == "ServiceAccount" && fields.Text(s, "name") == account && fields.Text(s, "namespace") == namespace

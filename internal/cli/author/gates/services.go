@@ -28,7 +28,7 @@ func Selected[O Object](all []O, service O) []O {
 	})
 }
 
-// servers returns the objects whose pods answer at a reference to a Service.
+// servers returns the objects whose pods serve the Service of a reference.
 func servers[O Object](all []O, reference map[string]any) (out []O) {
 	for _, service := range all {
 		if is(service, "", "Service") && nameOf(service) == fields.Text(reference, "name") && service.Home() == fields.Text(reference, "namespace") {
@@ -38,7 +38,7 @@ func servers[O Object](all []O, reference map[string]any) (out []O) {
 	return out
 }
 
-// WebhookServers returns the objects whose pods answer the webhooks of a configuration.
+// WebhookServers returns the objects whose pods serve the webhooks of a configuration.
 func WebhookServers[O Object](all []O, config O) (out []O) {
 	for _, w := range fields.List(config.Content(), "webhooks") {
 		out = append(out, servers(all, fields.Map(w, "clientConfig", "service"))...)
@@ -60,7 +60,7 @@ func Calls[O Object](o, service O) bool { return names(CommandTexts(o), o, servi
 
 func names[O Object](texts []string, o, service O) bool {
 	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, nameOf(service)) }) {
-		return false // most of them, without a regular expression
+		return false // most texts, without a regular expression
 	}
 	name := regexp.QuoteMeta(nameOf(service))
 	host := `(^|[^-a-z0-9])` + name + `\.` + regexp.QuoteMeta(service.Home()) + `([^-a-z0-9]|$)`
@@ -84,8 +84,9 @@ func CommandTexts[O Object](o O) []string {
 	return out
 }
 
-// Rejects reports whether a webhook configuration may have the API server refuse an object while nothing answers: one of
-// its webhooks fails closed and its rules match the kind. Selectors are not looked at.
+// Rejects reports whether the API server can refuse an object while the server of a webhook
+// configuration is down: one of the webhooks fails closed, and its rules match the kind. Selectors
+// are ignored.
 func Rejects[O Object](config, o O) bool {
 	kind := KindOf(o)
 	for _, w := range fields.Maps(config.Content(), "webhooks") {

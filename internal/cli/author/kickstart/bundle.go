@@ -25,10 +25,10 @@ const (
 type Bundle struct {
 	// Name of the operator's package.
 	Name string
-	// Namespace that the operator is to run in.
+	// Namespace that the operator runs in.
 	Namespace string
 	Inputs    []Input
-	// Notes name parts without a counterpart.
+	// Notes name the parts without a counterpart.
 	Notes []string
 
 	// objects that the ClusterServiceVersion describes.
@@ -39,9 +39,9 @@ type Bundle struct {
 
 const csvKind = "ClusterServiceVersion"
 
-// ReadBundle turns a bundle into objects: those in it, and for its ClusterServiceVersion
-// the Deployments with ServiceAccounts and RBAC that the Operator Lifecycle Manager
-// creates for all namespaces. namespace replaces the suggested one.
+// ReadBundle turns a bundle into objects: its own, and the Deployments, ServiceAccounts and RBAC
+// that the Operator Lifecycle Manager would create from its ClusterServiceVersion for all
+// namespaces. namespace replaces the suggested one.
 func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, error) {
 	b := &Bundle{Namespace: namespace, accounts: map[string]bool{"default": true}}
 	if err := b.metadata(metadata); err != nil {
@@ -111,7 +111,7 @@ func csvOf(in Input) (map[string]any, error) {
 	return csv, problems.Err()
 }
 
-// install returns the objects that a ClusterServiceVersion describes as a List.
+// install returns the objects that a ClusterServiceVersion describes, as a List.
 func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 	b.Namespace = cmp.Or(b.Namespace, fields.Text(csv, "metadata", "annotations", "operatorframework.io/suggested-namespace"), b.Name)
 	spec := fields.Map(csv, "spec", "install", "spec")
@@ -139,8 +139,7 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 	return json.Marshal(map[string]any{"apiVersion": "v1", "kind": "List", "items": b.objects})
 }
 
-// target is the annotation from which operators read the namespaces to watch; empty
-// means all of them.
+// target is the annotation that names the namespaces for an operator to watch; empty means all.
 func (b *Bundle) target(csv map[string]any) string {
 	for _, mode := range fields.List(csv, "spec", "installModes") {
 		if fields.Bool(mode, "supported") && fields.Text(mode, "type") == "AllNamespaces" {

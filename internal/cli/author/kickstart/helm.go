@@ -19,13 +19,13 @@ const (
 	managedByLabel   = "app.kubernetes.io/managed-by"
 )
 
-// hook has the events at which Helm creates an object.
+// hook holds the events that make Helm create an object.
 type hook struct {
 	events []string
 	weight int
 }
 
-// helm replaces annotations of Helm, and returns the objects that are left.
+// helm replaces annotations of Helm, and returns the remaining objects.
 func (m *maker) helm(all []*object) []*object {
 	var kept []*object
 	for _, o := range all {
@@ -62,8 +62,8 @@ func (h *hook) at(events ...string) bool {
 	return slices.ContainsFunc(events, func(e string) bool { return slices.Contains(h.events, e) })
 }
 
-// keepsHook reports whether a hook becomes an object of the package: one that runs
-// during an installation does. Tests, deletions and rollbacks have no counterpart.
+// keepsHook reports whether a hook becomes an object of the package. A hook that runs during an
+// installation does. Tests, deletions and rollbacks have no counterpart.
 func (m *maker) keepsHook(o *object) bool {
 	switch {
 	case o.hook.at("pre-install", "post-install", "crd-install", "pre-upgrade", "post-upgrade"):
@@ -81,7 +81,7 @@ func (h *hook) before() bool {
 	return h.at("pre-install") || h.at("pre-upgrade") && !h.at("post-install")
 }
 
-// runs reports whether an object does something once.
+// runs reports whether an object runs only once.
 func (o *object) runs() bool { return o.is("batch", "Job") || o.is("", "Pod") }
 
 // hookPhases puts hooks that run, and their ConfigMaps and Secrets, into phases of their
@@ -104,14 +104,14 @@ func (m *maker) hookPhases(all []*object) {
 		before := o.hook.before()
 		n := len(weights[before])
 		if n == 0 {
-			continue // nothing runs, so it is an ordinary object
+			continue // it runs nothing, so it is an ordinary object
 		}
 		o.phase = phasePostInstall
 		if before {
 			o.phase = phasePreInstall
 		}
 		if n > 1 {
-			// Data is there before the first hook that runs at its weight or later.
+			// Data precedes the first hook that runs at its weight or later.
 			i, _ := slices.BinarySearch(weights[before], o.hook.weight)
 			o.phase += fmt.Sprintf("-%d", min(i+1, n))
 		}

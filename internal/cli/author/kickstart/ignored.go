@@ -10,13 +10,14 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// injectAnnotations have cert-manager fill in the certificate authority of an object.
+// injectAnnotations is the prefix of annotations that make cert-manager fill in the certificate
+// authority of an object.
 const injectAnnotations = "cert-manager.io/inject-"
 
-// ignoredFields makes the engine leave to others what the input has and they fill in:
-// certificate authorities of webhooks, APIServices and definitions, and failurePolicy:
-// Ignore of webhooks, which their server changes to Fail once it answers. The writers of
-// an object are known by rights, or by an annotation of cert-manager.
+// ignoredFields leaves fields of the input to the workloads that fill them in: certificate
+// authorities of webhooks, APIServices and definitions, and failurePolicy: Ignore of webhooks,
+// which their server changes to Fail once it answers. Rights, or an annotation of cert-manager,
+// show which workloads write an object.
 func (m *maker) ignoredFields(all []*object) {
 	writers := map[*object]*object{}
 	for _, o := range all {
@@ -59,8 +60,9 @@ func (o *object) injected() bool {
 	return false
 }
 
-// filledIn returns the JSON pointers of fields that others fill in and that the object has; a field that it does not have
-// is theirs in any case. written means that a workload of the package may write the object.
+// filledIn returns the JSON pointers of the object's fields that others fill in. A field that the
+// object does not have belongs to them anyway. written means that a workload of the package can
+// write the object.
 func (o *object) filledIn(written bool) []string {
 	var pointers []string
 	has := func(path ...string) {

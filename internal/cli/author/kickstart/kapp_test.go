@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Labels that kapp needs to find its objects are removed, and those that selectors name stay.
+// The labels that kapp finds its objects by are removed, and the labels in selectors stay.
 func TestKapp(t *testing.T) {
 	t.Parallel()
 	result := made(t, kickstart.Options{Name: "web", Version: "1.0.0", NoNamespaces: true}, `

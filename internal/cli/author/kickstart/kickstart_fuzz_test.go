@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// Any input is refused in words, or the package made of it can be read again and no path
-// leads out of the folder.
+// Any input is refused with a message, or the package made from it can be read again and none of
+// its paths leads out of the folder.
 //
 // Code: read.go, helm.go, phase.go, namespace.go, parameter.go, write.go, manifest.go
 func FuzzKickstart(f *testing.F) {

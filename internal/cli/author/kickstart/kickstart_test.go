@@ -68,7 +68,7 @@ func load(t testing.TB, result *kickstart.Result) *loader.Package {
 	return pkg
 }
 
-// objects returns the objects of a package as phase/Kind name → object.
+// objectsOf returns the objects of a package as phase/Kind name → object.
 func objectsOf(t testing.TB, pkg *loader.Package) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -143,7 +143,7 @@ func TestChart(t *testing.T) {
 	require.Equal(t, wantNotes, result.Notes)
 }
 
-// With every field a parameter, the defaults render to the same objects.
+// If every field is a parameter, the defaults render to the same objects.
 func TestParametersKeepTheirMeaning(t *testing.T) {
 	t.Parallel()
 	plain := objectsOf(t, load(t, made(t, kickstart.Options{}, chart(t))))
@@ -312,8 +312,8 @@ func TestPhasesAndProbes(t *testing.T) {
 	}
 }
 
-// A custom resource of the package itself comes after its definition and its
-// controller, and is waited for by the condition that its definition shows.
+// A custom resource of the package itself follows its definition and its controller. Its probe
+// waits for the condition that the definition shows.
 func TestCustomResources(t *testing.T) {
 	t.Parallel()
 	result := made(t, kickstart.Options{}, `
@@ -398,7 +398,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What kubectl get prints is cleaned of what belongs to one cluster.
+// The output of kubectl get is cleaned of everything that belongs to one cluster.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	result := made(t, kickstart.Options{}, `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "v1", "kind": "ConfigMap", "status": {"x": 1},
@@ -421,8 +421,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// What controllers and the API server wrote is gone, so that the package can be
-// installed elsewhere; what an author wrote stays.
+// The fields that controllers and the API server wrote are removed, so that the package can be
+// installed elsewhere. The author's fields stay.
 func TestCleanOfALiveCluster(t *testing.T) {
 	t.Parallel()
 	result := made(t, kickstart.Options{}, live)

@@ -14,18 +14,18 @@ import (
 // Options of a package.
 type Options struct {
 	Name string
-	// Namespace of objects without one. Empty: the package is for any namespace if
-	// possible, else it is the namespace of the other objects, or Name.
+	// Namespace of objects without one. If empty, the package is for any namespace if possible.
+	// Otherwise it is the namespace of the other objects, or Name.
 	Namespace string
 	// Parameters are the fields that become configuration.
 	Parameters []Parameter
-	// Version of the package; empty: that of the chart, if there is one.
+	// Version of the package. If empty, it is the chart's, if there is one.
 	Version string
-	// Scope of the package; empty: the one that the objects allow.
+	// Scope of the package. If empty, the objects decide.
 	Scope corev1alpha1.Scope
 	// KeepCRDs orphans definitions when the package is deleted.
 	KeepCRDs bool
-	// NoNamespaces adds no Namespace for those that objects are in.
+	// NoNamespaces omits the Namespaces that the package would add for its objects.
 	NoNamespaces bool
 	// RecreateJobs replaces Jobs when an immutable field changes.
 	RecreateJobs bool
@@ -34,14 +34,14 @@ type Options struct {
 // Result is a new package.
 type Result struct {
 	Files loader.Files
-	// Objects counts them.
+	// Objects is the number of objects.
 	Objects int
 	// Unprobed are kinds without a known probe.
 	Unprobed []string
-	// Notes are the decisions, one sentence each.
+	// Notes explain the decisions, one sentence each.
 	Notes []string
-	// ProvisionalLock has digests of nothing, to check the package before its images are
-	// resolved; nil if there are none.
+	// ProvisionalLock has zero digests, to check the package before its images are resolved. It is
+	// nil if there are no images.
 	ProvisionalLock []byte
 	// Cluster is set for a ClusterPackage.
 	Cluster bool
@@ -101,7 +101,7 @@ func (m *maker) note(format string, args ...any) {
 	}
 }
 
-// autoscaled removes replicas that an autoscaler sets: they would be drift.
+// autoscaled removes replicas that an autoscaler sets, because they would be drift.
 func (m *maker) autoscaled(all []*object) {
 	for _, scaler := range all {
 		if scaler.gvk.Kind != "HorizontalPodAutoscaler" {

@@ -66,7 +66,7 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 
 var chartVersion = regexp.MustCompile(`-v?(\d+\.\d+\.\d+.*)$`)
 
-// version is that of the options, or of the charts if all objects name the same one.
+// version returns the version of the options, or the charts' if all objects name the same one.
 func (m *maker) version() string {
 	if m.opts.Version != "" {
 		return m.opts.Version
@@ -83,15 +83,15 @@ func (m *maker) version() string {
 		return ""
 	}
 	version := slices.Collect(maps.Keys(found))[0]
-	// A label has no plus sign; charts write _ in its place.
+	// A label cannot have a plus sign. Charts write _ instead.
 	if _, err := semver.StrictNewVersion(version); err != nil {
 		return ""
 	}
 	return version
 }
 
-// ProvisionalLock returns a lock of all images of a manifest with a zero digest; nil if
-// it has none.
+// ProvisionalLock returns a lock with a zero digest for each image of a manifest; nil if it has no
+// images.
 func ProvisionalLock(manifest []byte) ([]byte, error) {
 	var m manifestsv1alpha1.PackageManifest
 	if err := yaml.Unmarshal(manifest, &m); err != nil || len(m.Spec.Images) == 0 {

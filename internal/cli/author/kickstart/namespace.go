@@ -141,9 +141,9 @@ func (m *maker) place(all []*object, namespace string, used map[string]bool) {
 	}
 }
 
-// referred returns the namespaces that are used, and those in which bindings expect
-// ServiceAccounts of the input: charts often name the namespace of the release only
-// there. Those of the cluster are left out.
+// referred returns the used namespaces, and the namespaces where bindings expect ServiceAccounts of
+// the input: charts often name the namespace of the release only there. The cluster's own
+// namespaces are left out.
 func referred(all []*object, used map[string]bool) []string {
 	named := maps.Clone(used)
 	subjects(all, func(account *object) bool { return account.namespace() == "" }, func(subject map[string]any) {
@@ -155,8 +155,8 @@ func referred(all []*object, used map[string]bool) []string {
 	return slices.Sorted(maps.Keys(named))
 }
 
-// subjects calls visit for subjects of bindings that have the name of a ServiceAccount of
-// the input.
+// subjects calls visit for each subject of a binding that has the name of a ServiceAccount of the
+// input.
 func subjects(all []*object, match func(account *object) bool, visit func(subject map[string]any)) {
 	accounts := map[string]bool{}
 	for _, o := range all {
@@ -178,8 +178,8 @@ func isSystemNamespace(name string) bool {
 	return name == "default" || strings.HasPrefix(name, "kube-") || strings.HasPrefix(name, "openshift-") || name == "openshift"
 }
 
-// missing returns a Namespace for each that is used and not in the input, but for those
-// of the cluster. It stays with all that is in it when the package is deleted.
+// missing returns a Namespace for each used one that the input does not have, except for the
+// cluster's own. It stays, with its content, when the package is deleted.
 func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	for _, o := range all {
 		if o.is("", "Namespace") || o.gvk.Kind == "Project" {

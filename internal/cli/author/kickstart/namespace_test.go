@@ -7,7 +7,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 )
 
-// A Namespace that the input has is the package's own; one that is added outlives the package, with all that is in it.
+// A Namespace of the input belongs to the package. An added one outlives the package, with its
+// content.
 func TestNamespacesThatAreAdded(t *testing.T) {
 	t.Parallel()
 	const input = `

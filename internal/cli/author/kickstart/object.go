@@ -21,13 +21,13 @@ type object struct {
 	at violation.Violation
 
 	phase string
-	// fileName replaces the name of the object in that of its file.
+	// fileName replaces the object's name in the name of its file.
 	fileName string
 	// hook is nil for an ordinary object.
 	hook *hook
 }
 
-// expression is a template expression that stands for a value.
+// expression is a template expression in place of a value.
 type expression string
 
 func (o *object) name() string { return fields.Text(o.value, "metadata", "name") }
@@ -58,7 +58,7 @@ func (o *object) String() string {
 	return o.gvk.Kind + " " + o.name()
 }
 
-// child returns the map at a path, which it makes if it is missing.
+// child returns the map at a path, and creates it if it is missing.
 func child(v map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		next, ok := v[key].(map[string]any)
@@ -107,7 +107,7 @@ var serverFinalizers = []any{
 	"service.kubernetes.io/load-balancer-cleanup", "batch.kubernetes.io/job-tracking",
 }
 
-// controllerAnnotations are prefixes of those that kubectl and controllers of Kubernetes
+// controllerAnnotations are prefixes of annotations that kubectl and the controllers of Kubernetes
 // set.
 var controllerAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/", "deprecated.daemonset.template.generation",
@@ -115,22 +115,23 @@ var controllerAnnotations = []string{
 	"kapp.k14s.io/identity", "kapp.k14s.io/original", "kapp.k14s.io/nonce",
 }
 
-// kappLabels are those by which kapp finds its objects. Selectors name them, so pods keep them.
+// kappLabels are the labels that kapp finds its objects by. Pods keep them because selectors name
+// them.
 var kappLabels = []string{"kapp.k14s.io/app", "kapp.k14s.io/association"}
 
 // jobLabels identify the pods of a Job, by its UID.
 var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
-// authorAnnotations of this project are about the object, and not about its package.
+// authorAnnotations of this project are about the object, not about its package.
 var authorAnnotations = []string{corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.OnImmutableAnnotation, corev1alpha1.IgnoredFieldsAnnotation, corev1alpha1.ExposeSecretValuesAnnotation}
 
-// isManaged reports whether a label or an annotation is one of this project.
+// isManaged reports whether a label or an annotation belongs to this project.
 func isManaged(key string) bool {
 	domain, _, _ := strings.Cut(key, "/")
 	return domain == corev1alpha1.GroupName || strings.HasSuffix(domain, "."+corev1alpha1.GroupName)
 }
 
-// clean removes what belongs to one cluster, or to the package of the object there.
+// clean removes the fields that belong to one cluster, or to the object's package there.
 func (o *object) clean() {
 	delete(o.value, "status")
 	meta := fields.Map(o.value, "metadata")
@@ -161,7 +162,7 @@ func drop(from map[string]any, field string, these ...any) {
 	}
 }
 
-// cleanKind removes what the API server and controllers write into specifications.
+// cleanKind removes the fields that the API server and controllers write into specifications.
 func (o *object) cleanKind() {
 	spec := fields.Map(o.value, "spec")
 	if template := fields.Map(spec, "template", "metadata"); template["creationTimestamp"] == nil {

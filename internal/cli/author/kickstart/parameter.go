@@ -20,7 +20,7 @@ import (
 // Parameter names fields that become configuration.
 type Parameter string
 
-// What can become configuration.
+// The fields that can become configuration.
 const (
 	Namespaces    Parameter = "namespaces"
 	Replicas      Parameter = "replicas"
@@ -31,10 +31,10 @@ const (
 	Images        Parameter = "images"
 )
 
-// Parameters are all of them.
+// Parameters lists all of them.
 var Parameters = []Parameter{Namespaces, Replicas, Tolerations, NodeSelectors, Resources, Env, Images}
 
-// ParseParameters reads a list of names; all stands for all of them.
+// ParseParameters reads a list of names. The name all means every parameter.
 func ParseParameters(names []string) (out []Parameter, err error) {
 	for _, n := range names {
 		p := Parameter(strings.ToLower(n))
@@ -58,8 +58,8 @@ type configuration struct {
 	keys map[[2]string]string
 }
 
-// set adds a value, and returns the expression for it. Each object has a default, so that
-// the defaults within it apply.
+// set adds a value, and returns the expression for it. Each object has a default, so that the
+// defaults inside it apply.
 func (c *configuration) set(description string, schema map[string]any, names ...string) expression {
 	if c.schema == nil {
 		c.schema, c.keys = map[string]any{"type": "object"}, map[[2]string]string{}
@@ -101,7 +101,7 @@ var (
 	separators        = regexp.MustCompile(`[^A-Za-z0-9]+[a-z]?`)
 )
 
-// identifier is a name as templates can write it: my-app becomes myApp.
+// identifier turns a name into one that templates can write: my-app becomes myApp.
 func identifier(name string) string {
 	if identifierPattern.MatchString(name) {
 		return name
@@ -125,13 +125,13 @@ func (m *maker) parametrize(all []*object) {
 	}
 }
 
-// plurals are the names of kinds with pods in the configuration.
+// plurals are the names that kinds with pods have in the configuration.
 var plurals = map[string]string{
 	"Deployment": "deployments", "StatefulSet": "statefulSets", "DaemonSet": "daemonSets", "ReplicaSet": "replicaSets",
 	"ReplicationController": "replicationControllers", "Job": "jobs", "CronJob": "cronJobs", "Pod": "pods",
 }
 
-// workload makes parameters of an object with pods.
+// workload turns fields of an object with pods into parameters.
 func (m *maker) workload(o *object) {
 	plural := plurals[o.gvk.Kind]
 	if plural == "" {
@@ -182,8 +182,8 @@ func (m *maker) container(c map[string]any, names ...string) {
 	}
 }
 
-// image returns the expression for an image, which becomes one of spec.images.
-// References that cannot be read stay as they are.
+// image returns the expression for an image, which becomes one of spec.images. Unreadable
+// references stay as they are.
 func (m *maker) image(ref string) any {
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -203,7 +203,7 @@ func (m *maker) image(ref string) any {
 	}
 }
 
-// namespaces makes parameters of the namespaces, wherever a whole field is one.
+// namespaces turns the namespaces into parameters, wherever a namespace is a whole field.
 func (m *maker) namespaces(all []*object) {
 	known := map[string]expression{}
 	for _, o := range all {
@@ -247,15 +247,15 @@ func namespaceName(o *object) string {
 	return ""
 }
 
-// mentioned reports whether a text holds a namespace as a word, behind a dot or an equals
-// sign as in the name of a host or a flag.
+// mentioned reports whether a text holds a namespace as a word, after a dot or an equals sign as in
+// a host name or a flag.
 func mentioned(text, ns string) bool {
 	words := strings.FieldsFunc(text, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
 	return slices.Contains(words, ns) && (strings.Contains(text, "."+ns) || strings.Contains(text, "="+ns))
 }
 
-// secrets makes configuration of the values of Secrets. Their defaults, the values of
-// the input, are readable in the image.
+// secrets turns the values of Secrets into configuration. Their defaults, the values of the input,
+// are readable in the image.
 func (m *maker) secrets(all []*object) {
 	n := 0
 	for _, o := range all {

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/presets"
 )
 
-// Phases with rules of their own, of those of package presets.
+// The phases of package presets that have rules here.
 const (
 	phaseConfiguration  = "configuration"
 	phasePreInstall     = "pre-install"
@@ -24,7 +24,7 @@ const (
 	phasePostInstall    = "post-install"
 )
 
-// phases puts every object into a phase, and returns the phases in use in their order.
+// phases puts every object into a phase, and returns the used phases in order.
 func (m *maker) phases(all []*object) []string {
 	m.hookPhases(all)
 	aggregated := aggregatedGroups(all)
@@ -49,7 +49,7 @@ func (m *maker) phases(all []*object) []string {
 	return slices.SortedFunc(maps.Keys(used), comparePhases)
 }
 
-// comparePhases orders phases; those of hooks are numbered.
+// comparePhases orders phases. The phases of hooks are numbered.
 func comparePhases(a, b string) int {
 	index := func(phase string) int {
 		if i := presets.PhaseIndex(phase); i >= 0 {
@@ -60,11 +60,10 @@ func comparePhases(a, b string) int {
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }
 
-// alignPhases moves objects between phases until no probed object is in an earlier phase
-// than one that it needs. Objects without probes, and a webhook configuration or an
-// APIService that its server may complete, move to the object that needs them. Probed
-// workloads move to the phase of the objects that they need. Objects that need
-// one another end in one phase.
+// alignPhases moves objects between phases until no probed object is in an earlier phase than an
+// object it needs. Objects without probes move to the object that needs them, and so does a webhook
+// configuration or an APIService that its server can complete. Probed workloads move to the phase
+// of the objects they need. Objects that need one another end up in one phase.
 func (m *maker) alignPhases(all []*object) {
 	needs := gates.Needs(all)
 	later := map[*object]bool{}
@@ -88,9 +87,9 @@ func (m *maker) alignPhases(all []*object) {
 	m.beforeWebhooks(all)
 }
 
-// beforeWebhooks moves objects without probes out of the phase of workloads that it
-// shares with a webhook configuration: until its server is ready, the API server may
-// refuse them, and the server may not start without them.
+// beforeWebhooks moves objects without probes out of a phase of workloads that also has a webhook
+// configuration. Until its server is ready, the API server might refuse these objects, and the
+// server might not start without them.
 func (m *maker) beforeWebhooks(all []*object) {
 	for _, config := range gates.Filter(all, func(o *object) bool { return o.gvk.Group == "admissionregistration.k8s.io" && o.phase == phaseDeploy }) {
 		for _, o := range all {

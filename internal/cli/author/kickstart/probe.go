@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// probesOf returns the probes for the kinds in use, and the kinds without a known probe. That a definition shows a
-// condition does not say that a controller sets it in every configuration, so a note has the probe for the author to
-// decide on.
+// probesOf returns the probes for the used kinds, and the kinds without a known probe. A condition
+// that a definition shows might not be set in every configuration of its controller, so a note
+// suggests the probe and the author decides.
 func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	used := map[schema.GroupKind]bool{}
 	named := map[schema.GroupKind][]string{}
@@ -60,8 +60,7 @@ func stopped(o *object) string {
 	return ""
 }
 
-// readyColumn is a printer column that shows a condition by which custom resources report
-// that they are ready.
+// readyColumn matches a printer column that shows the condition for a ready custom resource.
 var readyColumn = regexp.MustCompile(`^\s*\.status\.conditions\[\?\(\s*@\.type\s*==\s*["'](Ready|Available)["']\s*\)\]\.status\s*$`)
 
 // columns returns the conditions that every served version of a definition shows.

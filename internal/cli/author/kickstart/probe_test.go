@@ -32,7 +32,8 @@ func TestProbesOfWorkloads(t *testing.T) {
 	}
 }
 
-// Nothing waits for what the input itself holds back; if others of the kind have to be waited for, a note says so.
+// No probe waits for a workload that the input itself holds back. If other workloads of its kind
+// need a probe, a note explains it.
 func TestStoppedWorkloads(t *testing.T) {
 	t.Parallel()
 	const paused, running = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {paused: true}\n", "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: 0}\n"

@@ -21,13 +21,13 @@ func project(t testing.TB, names ...string) string {
 	return strings.Join(all, "---\n")
 }
 
-// No phase of a published project waits for objects of a later phase, or for what
-// only some clusters have.
+// No phase of a published project waits for objects of a later phase, or for something that only
+// some clusters have.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		files []string
-		// phases by the objects in them that matter.
+		// phases of the objects that matter.
 		phases map[string]string
 		probed []string
 		notes  []string
@@ -176,12 +176,13 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// together is the note about a webhook configuration that moves to the workload that may complete it.
+// together is the note about a webhook configuration that moves to the workload that can complete
+// it.
 func together(workload, config string) string {
 	return workload + " may write, as its rights say, " + config + ": " + config + " is in phase deploy, so that neither waits for a later phase"
 }
 
-// unwaited is the note about a custom resource that nothing waits for.
+// unwaited is the note about a custom resource without a probe.
 func unwaited(object, group string) string {
 	kind, _, _ := strings.Cut(object, " ")
 	return "nothing waits for " + object + ", as it is not known that the condition Ready becomes True; where it does, add to spec.availabilityProbes: " +
@@ -199,7 +200,8 @@ func checkAnnotations(t *testing.T, called string, object map[string]any) {
 	}
 }
 
-// checkLint expects no findings but the powers that the project grants itself, and containers without probes.
+// checkLint expects no findings except the powers that the project grants itself, and containers
+// without probes.
 func checkLint(t *testing.T, result *kickstart.Result) {
 	t.Helper()
 	found, err := lint.Run(t.Context(), locked(result), lint.Options{Disable: []string{"all-powers", "ready-at-once"}})
@@ -208,8 +210,8 @@ func checkLint(t *testing.T, result *kickstart.Result) {
 	}
 }
 
-// Jobs of one account are distinguished by their command lines; one behind its
-// targets already stays in its phase.
+// Command lines distinguish the Jobs of one account. A Job that already follows its targets stays
+// in its phase.
 func TestPatchJobs(t *testing.T) {
 	t.Parallel()
 	const rights = `
@@ -298,8 +300,8 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// A kustomization that only lists files of the input is skipped; others have to be
-// built, with or without a kind.
+// A kustomization that only lists files of the input is skipped. Others have to be built, whether
+// or not they name their kind.
 func TestKustomization(t *testing.T) {
 	t.Parallel()
 	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
@@ -325,8 +327,8 @@ func TestKustomization(t *testing.T) {
 	}
 }
 
-// Objects that need one another end in one phase, those without probes precede their
-// dependents, and probed ones follow the objects that they need.
+// Objects that need one another end up in one phase. Objects without probes precede their
+// dependents, and probed objects follow the objects they need.
 func TestAlignPhases(t *testing.T) {
 	t.Parallel()
 	const rights = `
@@ -376,7 +378,7 @@ spec: {group: metrics.example.com, version: v1, groupPriorityMinimum: 1, version
 	}
 }
 
-// The version is that of the charts, with and without a v.
+// The package has the version of the charts, with and without a v.
 func TestChartVersion(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]string{"secrets-operator": "2.8.0", "mesh": "1.29.6", "certificates": "1.20.3"} {
@@ -386,7 +388,8 @@ func TestChartVersion(t *testing.T) {
 	}
 }
 
-// What others fill in is left to them where the input has it: by rights, or where cert-manager is told to.
+// Fields that others fill in are left to them if the input has them. Rights, or an annotation of
+// cert-manager, show who fills them in.
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	hook := func(annotations, policy, ca string) string {

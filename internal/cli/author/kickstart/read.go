@@ -103,13 +103,13 @@ func (r *reader) object(o *object) {
 	r.objects = append(r.objects, o)
 }
 
-// kustomizes reports whether a document is a kustomization: by its kind, or without one
-// by the name of its file.
+// kustomizes reports whether a document is a kustomization, judged by its kind, or by the name of
+// its file if it has no kind.
 func kustomizes(file, group, kind string) bool {
 	return group == "kustomize.config.k8s.io" || kind == "" && slices.Contains([]string{"kustomization.yaml", "kustomization.yml", "Kustomization"}, path.Base(filepath.ToSlash(file)))
 }
 
-// kustomization skips one that only lists files of the input; others have to be built.
+// kustomization skips a kustomization that only lists files of the input. Others have to be built.
 func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 	changes := slices.ContainsFunc(fields.Keys(m), func(key string) bool {
 		return !slices.Contains([]string{"apiVersion", "kind", "metadata", "resources"}, key)

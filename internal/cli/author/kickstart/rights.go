@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/presets"
 )
 
-// patchJobs moves Jobs behind the objects that they have the rights to patch.
+// patchJobs moves Jobs behind the objects that they have the right to patch.
 func (m *maker) patchJobs(all []*object) {
 	byAccount := map[string][]*object{}
 	for _, o := range all {
@@ -29,8 +29,8 @@ func (m *maker) patchJobs(all []*object) {
 	}
 }
 
-// putBehind moves a Job behind its targets. A probed APIService waits for the patch,
-// so the Job is in its phase.
+// putBehind moves a Job behind its targets. A probed APIService waits for the patch, so the Job
+// shares its phase.
 func (m *maker) putBehind(job *object, targets []*object) {
 	last := slices.MaxFunc(targets, func(a, b *object) int { return presets.PhaseIndex(a.phase) - presets.PhaseIndex(b.phase) })
 	phase := last.phase
@@ -44,8 +44,8 @@ func (m *maker) putBehind(job *object, targets []*object) {
 	}
 }
 
-// patchers returns the Jobs of one ServiceAccount that patch, by words of their name or
-// command line, such as "patch" besides one with "create"; else all.
+// patchers returns the Jobs of one ServiceAccount that patch. Words of their names or command lines
+// distinguish them, such as "patch" from "create". If no words do, it returns all of them.
 func patchers(jobs []*object) []*object {
 	out := gates.Filter(jobs, func(job *object) bool {
 		return slices.ContainsFunc(append(gates.CommandTexts(job), job.name()), saysPatch)
@@ -63,9 +63,8 @@ func saysPatch(text string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(patchWords, w) })
 }
 
-// dependents moves workloads behind the package's own resources if they call a Service
-// whose pods a controller creates from those resources: before, they may never become
-// ready.
+// dependents moves workloads behind the package's own resources if they call a Service whose pods a
+// controller creates from those resources. Before that, they might never become ready.
 func (m *maker) dependents(all []*object) {
 	resources := gates.Filter(all, func(o *object) bool { return o.phase == phaseResources })
 	if len(resources) == 0 {

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// write makes a file of every object: <phase>/<name>.<kind>.yaml.
+// write creates a file for every object: <phase>/<name>.<kind>.yaml.
 func (m *maker) write(files loader.Files, all []*object) error {
 	for _, o := range all {
 		o.annotate(corev1alpha1.PhaseAnnotation, o.phase)
@@ -47,7 +47,7 @@ func vacant(files loader.Files, p string) string {
 	return p
 }
 
-// taken reports whether a file exists, as a template or not: both render to one file.
+// taken reports whether a file exists, as a template or not, because both render to one file.
 func taken(files loader.Files, p string) bool {
 	plain := strings.TrimSuffix(p, ".gotmpl")
 	_, static := files[plain]
@@ -64,10 +64,10 @@ func fileName(name string) string {
 	return strings.Trim(name[:min(len(name), longest)], "-.")
 }
 
-// encode writes a value as YAML, with some keys before others. It is a template if there
-// is an expression in it.
+// encode writes a value as YAML, with some keys before others. The result is a template if it has
+// an expression.
 func encode(v any, order []string) (data []byte, templated bool, err error) {
-	// token stands for expressions in the YAML, so it occurs nowhere in the value.
+	// token replaces expressions in the YAML, so it must not occur in the value.
 	token := "expression"
 	fields.Walk(v, func(_ map[string]any, key string, value any) {
 		for strings.Contains(key, token) || strings.Contains(fields.Text(value), token) {
@@ -106,11 +106,11 @@ func format(n *yaml.Node) ([]byte, error) {
 	return out.Bytes(), enc.Close()
 }
 
-// first are the keys of objects before others, which are in alphabetical order.
+// first are the keys that come first in objects. The others follow in alphabetical order.
 var first = []string{"apiVersion", "group", "kind", "metadata", "rule", "name", "namespace", "labels", "annotations", "type", "image", "selector", "probes", "spec", "test"}
 
-// sortKeys sorts the keys of all mappings: those of order, "default", and the others by
-// name. Keys that are data are sorted by name.
+// sortKeys sorts the keys of all mappings: first the keys of order, then "default", then the others
+// by name. Keys that are data are sorted by name.
 func sortKeys(n *yaml.Node, parent string, order []string) {
 	if n.Kind == yaml.MappingNode {
 		data := slices.Contains([]string{"labels", "annotations", "properties", "data"}, parent)

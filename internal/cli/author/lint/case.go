@@ -23,9 +23,10 @@ type object struct {
 	phase     int
 	phaseName string
 	source    loader.Source
-	// home is the namespace where it lands.
+	// home is the namespace that the object is created in.
 	home string
-	// collision is its annotation, which is not part of it any more, or the default.
+	// collision is the value of the object's annotation, which is removed from the object, or the
+	// default.
 	collision corev1alpha1.CollisionProtection
 }
 
@@ -54,7 +55,7 @@ type oneCase struct {
 	siblings []*oneCase
 	// former is the same case of an older package; nil if there is none.
 	former map[objects.Key]*object
-	// gates are what needs returns.
+	// gates is the result of needs.
 	gates []gates.Need[*object]
 }
 
@@ -88,7 +89,7 @@ func (c *oneCase) key(o *object) objects.Key {
 	return objects.Key{Group: o.kind.Group, Kind: o.kind.Kind, Namespace: c.namespaceOf(o), Name: o.GetName()}
 }
 
-// namespaceOf is where an object lands.
+// namespaceOf returns the namespace that an object is created in.
 func (c *oneCase) namespaceOf(o *object) string {
 	if o.GetNamespace() != "" {
 		return o.GetNamespace()

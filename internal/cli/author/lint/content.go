@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// keepData reports all objects that are lost with the package in one finding, at the first of them.
+// keepData reports all objects that are lost along with the package in one finding, at the first of
+// them.
 func keepData(c *oneCase, r reporter) {
 	var kinds, claims []string
 	var first *object
@@ -46,8 +47,8 @@ func keepData(c *oneCase, r reporter) {
 		"deleting the package deletes %s", strings.Join(lost, ", and "))
 }
 
-// imageRule returns a rule about images without a digest: with the tag latest or none, or
-// with another one.
+// imageRule returns a rule about images without a digest: with the tag latest or without a tag, or
+// with any other tag.
 func imageRule(latest bool) func(*oneCase, reporter) {
 	const remedy = "List it under spec.images of the manifest, run `kubectl package update`, and write {{ .images.NAME }} in a template."
 	return func(c *oneCase, r reporter) {
@@ -62,8 +63,8 @@ func imageRule(latest bool) func(*oneCase, reporter) {
 	}
 }
 
-// configured reports whether an image is a value of the configuration: a test case and a default only stand in for what
-// each installation names.
+// configured reports whether an image is a value of the configuration. Test cases and defaults only
+// stand in for the image that each installation names.
 func (c *oneCase) configured(image string) bool {
 	values, err := json.Marshal(c.Package.Config)
 	return err == nil && bytes.Contains(values, strconv.AppendQuote(nil, image))
@@ -85,8 +86,8 @@ func serviceWithoutBackend(c *oneCase, r reporter) {
 	}
 }
 
-// makesPods reports whether the package has custom resources, whose controllers may create pods, or workloads that may
-// write pods and their labels.
+// makesPods reports whether the package has custom resources, whose controllers might create pods,
+// or workloads that can write pods and their labels.
 func (c *oneCase) makesPods() bool {
 	return slices.ContainsFunc(c.objects, func(o *object) bool {
 		custom := strings.Contains(o.kind.Group, ".") && !strings.HasSuffix(o.kind.Group, ".k8s.io")
@@ -97,7 +98,7 @@ func (c *oneCase) makesPods() bool {
 func secretInImage(c *oneCase, r reporter) {
 	for _, o := range c.of(secretKind) {
 		if strings.HasSuffix(o.source.Path, ".gotmpl") {
-			continue // the values may come from the configuration
+			continue // the values might come from the configuration
 		}
 		for _, field := range []string{"data", "stringData"} {
 			for _, key := range fields.Keys(fields.Map(o.Object, field)) {

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// undeclaredAPI reports each API once. It passes over packages that depend on others: what those bring is not known here.
+// undeclaredAPI reports each API once. It skips packages with dependencies, because the APIs of
+// those are not known here.
 func undeclaredAPI(c *oneCase, r reporter) {
 	dependencies := c.Package.Dependencies
 	if slices.ContainsFunc(dependencies, func(d corev1alpha1.Dependency) bool { return d.Package != nil }) {

@@ -16,10 +16,10 @@ const (
 	Info    Level = "info"
 )
 
-// levels from the most severe one.
+// levels, the most severe one first.
 var levels = []Level{Error, Warning, Info}
 
-// AtLeast reports whether a level is as severe as another, or more.
+// AtLeast reports whether a level is at least as severe as another.
 func (l Level) AtLeast(other Level) bool {
 	return slices.Index(levels, l) <= slices.Index(levels, other)
 }
@@ -34,7 +34,7 @@ type Finding struct {
 	// Document and Line count from 1; 0 means the whole file.
 	Document int `json:"document,omitempty"`
 	Line     int `json:"line,omitempty"`
-	// Object such as "apps/v1 Deployment web".
+	// Object, such as "apps/v1 Deployment web".
 	Object  string `json:"object,omitempty"`
 	Field   string `json:"field,omitempty"`
 	Details string `json:"details"`
@@ -76,8 +76,8 @@ func (r reporter) manifest(field, remedy, format string, args ...any) {
 	*r.findings = append(*r.findings, r.base)
 }
 
-// unique sorts findings and drops those that several cases have in common: of the same
-// rule, place and field. Names of objects may differ between cases.
+// unique sorts findings and drops duplicates from several cases: findings of the same rule, place
+// and field. Names of objects can differ between cases.
 func unique(findings []Finding) []Finding {
 	slices.SortStableFunc(findings, Finding.compare)
 	seen := map[Finding]bool{}

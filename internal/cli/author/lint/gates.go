@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/presets"
 )
 
-// needs returns what the probes of the case's objects need.
+// needs returns the needs of the probes in the case.
 func (c *oneCase) needs() []gates.Need[*object] {
 	if c.gates == nil {
 		c.gates = gates.Needs(c.objects)
@@ -45,8 +45,9 @@ func customResourceProbe(c *oneCase, r reporter) {
 	}
 }
 
-// completes reports whether a workload in the phase of a webhook configuration may have to complete it, such as with its
-// certificate, to become ready: then no order of phases is better.
+// completes reports whether a workload in the phase of a webhook configuration might have to
+// complete it to become ready, for example with its certificate. In that case no order of phases is
+// better.
 func (c *oneCase) completes(config *object) bool {
 	for _, n := range c.needs() {
 		if n.On == config && n.Of.phase == config.phase {
@@ -56,7 +57,8 @@ func (c *oneCase) completes(config *object) bool {
 	return false
 }
 
-// refused returns an object of the phase of a webhook configuration that its webhooks match.
+// refused returns an object that is in the phase of a webhook configuration and that its webhooks
+// match.
 func (c *oneCase) refused(config *object) *object {
 	for _, o := range c.objects {
 		if o != config && o.phase == config.phase && gates.Rejects(config, o) {

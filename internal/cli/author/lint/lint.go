@@ -13,19 +13,19 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// DisableAnnotation on a manifest names rules, separated by commas, that do not apply to
-// the package.
+// DisableAnnotation on a manifest names the rules that do not apply to the package, separated by
+// commas.
 const DisableAnnotation = "lint.lockstep.run/disable"
 
 // Options choose the rules.
 type Options struct {
-	// Only these rules if not empty; never those of Disable.
+	// If Only is not empty, only its rules run. The rules in Disable never run.
 	Only, Disable []string
-	// From are the files of the package that is upgraded; nil means none.
+	// From are the files of the package to upgrade; nil if there is none.
 	From loader.Files
 }
 
-// FromError reports that the package of Options.From cannot be loaded.
+// FromError means that the package of Options.From cannot be loaded.
 type FromError struct{ Err error }
 
 // Error implements error.
@@ -66,7 +66,8 @@ func Run(ctx context.Context, files loader.Files, opts Options) ([]Finding, erro
 	return unique(findings), nil
 }
 
-// load returns all cases of a package. With schemas, objects that the API server would refuse are an error.
+// load returns all cases of a package. With schemas, objects that the API server would refuse are
+// an error.
 func load(ctx context.Context, files loader.Files, schemas bool) ([]*oneCase, error) {
 	session := schemacheck.NewSession(nil)
 	var cases []*oneCase
@@ -93,8 +94,8 @@ func load(ctx context.Context, files loader.Files, schemas bool) ([]*oneCase, er
 	return cases, nil
 }
 
-// pair adds to each case the objects of its counterpart in an older package: the case of
-// the same component and name, or else the first of the component.
+// pair adds to each case the objects of its counterpart in an older package: the case of the same
+// component and name, or the component's first case.
 func pair(cases, older []*oneCase) {
 	for _, c := range cases {
 		var match *oneCase

@@ -26,7 +26,7 @@ func files(text string) loader.Files {
 	return out
 }
 
-// good has something for every rule to look at, and nothing to find.
+// good gives every rule something to check, and has no findings.
 const good = `
 -- manifest.yaml
 apiVersion: manifests.package-operator.run/v1alpha1
@@ -135,7 +135,7 @@ const (
 	certificate = "---\napiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: last}}\n"
 )
 
-// edit is a change of the good package: texts and what they become.
+// edit is a change of the good package: texts and their replacements.
 type edit []string
 
 func (e edit) apply(t *testing.T) loader.Files {
@@ -181,7 +181,7 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		rule string
-		// bad is found, with this text; fine is not.
+		// bad leads to a finding with this text, and fine does not.
 		bad, fine edit
 		want      string
 		// from is the older package, with these edits.
@@ -269,7 +269,7 @@ func TestRules(t *testing.T) {
 		{"undocumented-config", edit{", description: Replicas of the shop.", ""}, nil,
 			"spec.config.openAPIV3Schema.properties.shop.properties.replicas the key shop.replicas has no description", nil},
 	}
-	covered := map[string]bool{"unused-image": true, "probe-misses-failed-rollout": true, "not-rendered": true} // in tests of their own
+	covered := map[string]bool{"unused-image": true, "probe-misses-failed-rollout": true, "not-rendered": true} // they have their own tests
 	for _, test := range tests {
 		covered[test.rule] = true
 		opts := Options{Only: []string{test.rule}}
@@ -325,7 +325,8 @@ metadata: {name: a, annotations: {package-operator.run/phase: two}}
 data: {image: "{{ .config.image }}"}
 `
 
-// A package that cannot be rendered is not found to be good: what can be checked is, and the rest is named.
+// A package that cannot be rendered is never reported as good. The parts that can be checked are
+// checked, and the others are named.
 func TestNotRendered(t *testing.T) {
 	t.Parallel()
 	want := []string{
@@ -337,7 +338,7 @@ func TestNotRendered(t *testing.T) {
 	require.Equal(t, want, found(t, files(needy), Options{}))
 }
 
-// Objects that the API server refuses are an error, as they are to validate.
+// Objects that the API server refuses are an error, as in validate.
 func TestRefusedObjects(t *testing.T) {
 	t.Parallel()
 	var wrong violation.Violations
@@ -347,7 +348,8 @@ func TestRefusedObjects(t *testing.T) {
 	}
 }
 
-// Jobs that are gone or have another name by the upgrade are no error, although their templates have changed.
+// A Job that is removed before the upgrade, or has another name by then, is not an error even if
+// its template has changed.
 func TestJobsThatPass(t *testing.T) {
 	t.Parallel()
 	with := func(file, name, spec, image string) loader.Files {
@@ -370,7 +372,7 @@ func TestJobsThatPass(t *testing.T) {
 	}
 }
 
-// found returns findings in short.
+// found returns the findings in short form.
 func found(t *testing.T, files loader.Files, opts Options) []string {
 	t.Helper()
 	findings, err := Run(context.Background(), files, opts)
@@ -422,7 +424,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// The reference has a sentence on what each rule finds, and one on what to do.
+// The reference has a sentence about each rule's mistake, and one about the remedy.
 func TestRulesAreDescribed(t *testing.T) {
 	t.Parallel()
 	for _, rule := range Rules() {

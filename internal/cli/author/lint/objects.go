@@ -28,7 +28,8 @@ func finalizer(c *oneCase, r reporter) {
 	}
 }
 
-// expression is one of a template over what templates of packages see. Others, such as {{ $labels.x }} of alerts, are content.
+// expression matches a template expression that reads the data of a package. Others, such as {{
+// $labels.x }} of alerts, are content.
 var expression = regexp.MustCompile(`\{\{(?:[^}]*[\s(|-])?\.(?:config|package|images|environment)\b[^}]*\}\}`)
 
 func templateInPlainFile(c *oneCase, r reporter) {
@@ -60,14 +61,15 @@ func replicasAndAutoscaler(c *oneCase, r reporter) {
 	}
 }
 
-// ignores reports whether others own a field of an object. The annotation has the fields of the manifest as well.
+// ignores reports whether others own a field of an object. The annotation also has the fields that
+// the manifest ignores.
 func (c *oneCase) ignores(o *object, pointer string) bool {
 	return slices.Contains(strings.Fields(o.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation]), pointer)
 }
 
-const exactInteger = 1 << 53 // up to which JSON readers that use floating point keep all digits
+const exactInteger = 1 << 53 // up to this, JSON readers that use floating point keep all digits
 
-// inExponents is how templates print large numbers.
+// inExponents matches large numbers as templates print them.
 var inExponents = regexp.MustCompile(`\b\d(\.\d+)?e\+\d\d\b`)
 
 func numberAsFloat(c *oneCase, r reporter) {

@@ -43,7 +43,7 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 
 func webhookOwnAPIGroup(c *oneCase, r reporter) {
 	c.webhooks(func(o *object, webhook map[string]any, field string) {
-		// Whether conditions leave the engine out is up to the author.
+		// The author decides whether conditions exclude the engine.
 		if len(fields.List(webhook, "matchConditions"))+len(fields.Map(webhook, "namespaceSelector"))+len(fields.Map(webhook, "objectSelector")) > 0 {
 			return
 		}

@@ -19,7 +19,7 @@ import (
 
 const recipes = ", as the recipes of docs/packages/probes.md do"
 
-// statusKinds are kinds with a status to probe, and the fields of it.
+// statusKinds are the kinds with a status to probe, and its fields.
 var statusKinds = map[schema.GroupKind]string{
 	deploymentKind:  `.status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas` + recipes,
 	statefulSetKind: `.status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas` + recipes,
@@ -31,7 +31,8 @@ var statusKinds = map[schema.GroupKind]string{
 	apiKind:         `the condition Available`,
 }
 
-// missingProbe reports each kind once, at the first object that no probe judges: one probe judges them all.
+// missingProbe reports each kind once, at its first object without a probe, because one probe
+// covers them all.
 func missingProbe(c *oneCase, r reporter) {
 	for kind, advice := range statusKinds {
 		var first *object
@@ -47,7 +48,7 @@ func missingProbe(c *oneCase, r reporter) {
 	}
 }
 
-// readyAtOnce judges workloads whose pods a probe waits for.
+// readyAtOnce checks workloads whose pods a probe waits for.
 func readyAtOnce(c *oneCase, r reporter) {
 	for _, o := range c.of(workloadKinds...) {
 		seconds, _, _ := unstructured.NestedInt64(o.Object, "spec", "minReadySeconds")
@@ -62,7 +63,7 @@ func readyAtOnce(c *oneCase, r reporter) {
 	}
 }
 
-// probeMissesFailedRollout evaluates the probes in every state of a rollout that fails.
+// probeMissesFailedRollout evaluates the probes in every state of a failing rollout.
 func probeMissesFailedRollout(c *oneCase, r reporter) {
 	set, err := probes.Compile(c.manifest.Spec.AvailabilityProbes)
 	if err != nil {
@@ -87,7 +88,7 @@ func probeMissesFailedRollout(c *oneCase, r reporter) {
 	}
 }
 
-// dotted is a path without the syntax of jq.
+// dotted matches a path without the syntax of jq.
 var dotted = regexp.MustCompile(`^(\.[A-Za-z_][A-Za-z0-9_]*)+$`)
 
 func probeUnknownField(c *oneCase, r reporter) {
@@ -109,7 +110,7 @@ func probeUnknownField(c *oneCase, r reporter) {
 	}
 }
 
-// fieldsRead returns the paths that a probe reads, by its own fields.
+// fieldsRead returns the paths that a probe reads, by the probe's fields.
 func fieldsRead(p corev1alpha1.Probe) map[string]string {
 	switch {
 	case p.Condition != nil:

@@ -14,10 +14,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/fields"
 )
 
-// failedRollout returns the states of a workload during the rollout of a template
-// whose pods never become ready, such as with an image that cannot start. There are
-// none if no pods are replaced: without replicas, with the strategy OnDelete, or
-// with a partition above all of them.
+// failedRollout returns the states of a workload during the rollout of a template whose pods never
+// become ready, for example because an image cannot start. It returns none if no pods are replaced:
+// without replicas, with the strategy OnDelete, or with a partition above all of them.
 func failedRollout(o *object) []map[string]any {
 	switch o.kind {
 	case deploymentKind:
@@ -30,8 +29,8 @@ func failedRollout(o *object) []map[string]any {
 	return nil
 }
 
-// states returns a workload with each status of a failed rollout. failed sets defaults of
-// the API server.
+// states returns a workload with each status of a failed rollout. failed also sets the API server's
+// defaults.
 func states[Workload, Status any](o *object, failed func(*Workload) []Status) (all []map[string]any) {
 	var workload Workload
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &workload) != nil {
@@ -50,7 +49,7 @@ func states[Workload, Status any](o *object, failed func(*Workload) []Status) (a
 	return all
 }
 
-// scaled resolves a number or a percentage of a total; invalid ones are 0.
+// scaled resolves a number or a percentage of a total. Invalid values are 0.
 func scaled(value *intstr.IntOrString, fallback string, total int32, roundUp bool) int32 {
 	n, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(value, intstr.Parse(fallback))), int(total), roundUp)
 	return int32(min(max(n, math.MinInt32), math.MaxInt32))
@@ -108,7 +107,7 @@ func failedStatefulSet(set *appsv1.StatefulSet) (all []appsv1.StatefulSetStatus)
 	return all
 }
 
-// failedDaemonSet assumes clusters of one node and of three. With a surge, the
+// failedDaemonSet assumes a cluster of one node and a cluster of three. With a surge, the
 // controller counts the older of two pods on a node.
 func failedDaemonSet(set *appsv1.DaemonSet) (all []appsv1.DaemonSetStatus) {
 	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType {

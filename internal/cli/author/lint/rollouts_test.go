@@ -50,8 +50,8 @@ const (
 	noneLeft   = "replicas: 4\nstrategy: {rollingUpdate: {maxUnavailable: 100%}}"
 )
 
-// The rule warns if and only if a probe is true during a rollout that fails. Its
-// assumptions about controllers are tested in e2e/rollout.
+// The rule warns if and only if a probe is true during a failing rollout. Tests in e2e/rollout
+// check its assumptions about controllers.
 func TestProbeMissesFailedRollout(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -10,10 +10,10 @@ type Rule struct {
 
 	check func(*oneCase, reporter)
 
-	// Summary is a sentence about what the rule finds and why that matters.
+	// Summary is a sentence about the mistake and why it matters.
 	Summary string `json:"summary"`
 
-	// Remedy says what to do about it, for the reference.
+	// Remedy is a sentence about how to correct it, for the reference.
 	Remedy string `json:"-"`
 }
 
@@ -146,7 +146,7 @@ func ruleNames() []string {
 	return all
 }
 
-// needsAll leaves a rule out that needs all objects of the package, if templates were not rendered.
+// needsAll skips a rule that needs all objects of the package if templates were not rendered.
 func needsAll(check func(*oneCase, reporter)) func(*oneCase, reporter) {
 	return func(c *oneCase, r reporter) {
 		if c.Unrendered == "" {
@@ -155,7 +155,7 @@ func needsAll(check func(*oneCase, reporter)) func(*oneCase, reporter) {
 	}
 }
 
-// once runs a rule for the first case of a component.
+// once runs a rule only for the first case of a component.
 func once(check func(*oneCase, reporter)) func(*oneCase, reporter) {
 	return func(c *oneCase, r reporter) {
 		if c.siblings[0] == c {

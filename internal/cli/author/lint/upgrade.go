@@ -49,7 +49,7 @@ func immutableField(c *oneCase, r reporter) {
 			continue
 		}
 		changed := changedImmutable(before, o)
-		// As in the engine, the annotations of either version count, and Keep wins.
+		// As in the engine, the annotations of both versions count, and Keep wins.
 		either := func(key, value string) bool { return before.annotated(key, value) || o.annotated(key, value) }
 		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which deletes it and creates it again."
 		if either(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep) {
@@ -63,8 +63,8 @@ func immutableField(c *oneCase, r reporter) {
 	}
 }
 
-// passes reports whether a Job leaves by itself before the upgrade: it has a TTL, or its name comes from the configuration, such
-// as by a hash of the image, and is another one then.
+// passes reports whether a Job does not survive until the upgrade under the same name: it has a
+// TTL, or its name comes from the configuration, such as a hash of the image, and changes.
 func (c *oneCase) passes(o *object) bool {
 	if !o.is(jobKind) {
 		return false
@@ -74,7 +74,7 @@ func (c *oneCase) passes(o *object) bool {
 		template && !strings.Contains(string(c.files[o.source.Path]), o.GetName())
 }
 
-// changedImmutable returns the fields that have changed and cannot.
+// changedImmutable returns the immutable fields that have changed.
 func changedImmutable(before, after *object) []string {
 	rule := immutables()[after.kind.String()]
 	names := slices.Clone(rule.Fields)
@@ -93,9 +93,9 @@ func changedImmutable(before, after *object) []string {
 	}
 	return slices.DeleteFunc(names, func(name string) bool {
 		old, now := rule.value(before, name), rule.value(after, name)
-		// A cluster never chooses to be without an address.
+		// The cluster has chosen the old value. It never chooses None.
 		unknown := old == nil && slices.Contains(rule.Chosen, name) && now != corev1.ClusterIPNone
-		// The completions of an indexed Job may change with its parallelism.
+		// The completions of an indexed Job can change along with its parallelism.
 		elastic := name == "spec.completions" && fields.Text(after.Object, "spec", "completionMode") == "Indexed" && reflect.DeepEqual(now, fields.Get(after.Object, "spec", "parallelism"))
 		return unknown || elastic || reflect.DeepEqual(old, now)
 	})
@@ -133,7 +133,8 @@ func versionRemoved(c *oneCase, r reporter) {
 	}
 }
 
-// leftoverInUse reports the first object in each Namespace, and of each definition, that the older package alone has.
+// leftoverInUse reports the first object in each Namespace, and of each definition, that only the
+// older package has.
 func leftoverInUse(c *oneCase, r reporter) {
 	left := map[objects.Key]*object{}
 	for key, before := range c.former {

@@ -98,7 +98,7 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	return c.registry.Tags([]string{c.push})
 }
 
-// repositoryName is the last part of a path or an image, without ending and tag.
+// repositoryName is the last part of a path or an image, without extension and tag.
 func repositoryName(of string) string {
 	base := path.Base(filepath.ToSlash(of))
 	base, _, _ = strings.Cut(base, ":")
@@ -188,7 +188,7 @@ func (c *buildCommand) write(ctx context.Context, files loader.Files, content *r
 	return nil
 }
 
-// save writes the form that the ending of a file names.
+// save writes the format that the extension of the file names.
 func save(file string, image v1.Image, files loader.Files) error {
 	if ending := form(file); ending == ".yaml" || ending == ".yml" {
 		var all [][]byte
@@ -217,7 +217,8 @@ func save(file string, image v1.Image, files loader.Files) error {
 	return nil
 }
 
-// packageEntry is the entry of the image of a package in a folder, which is built if there is none yet.
+// packageEntry returns the entry for the image of the package in a folder. It builds the image if
+// there is none yet.
 func (c *buildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
 	files, err := content.ReadFolder(folder)
 	if err != nil {
@@ -241,7 +242,8 @@ func (c *buildCommand) packageEntry(ctx context.Context, folder string) (reposit
 	return c.entryOf(ctx, ref, digest, files)
 }
 
-// build builds the image of a package in a folder, and returns its digest. An image that is there stays, and has to hold the same files.
+// build builds the image of a package in a folder, and returns its digest. An existing image stays,
+// and must hold the same files.
 func (c *buildCommand) build(ctx context.Context, folder, ref string, files loader.Files) (string, error) {
 	tags, err := c.registry.Tags([]string{ref})
 	if err != nil {
@@ -274,18 +276,19 @@ func (c *buildCommand) build(ctx context.Context, folder, ref string, files load
 	return digest.String(), err
 }
 
-// input gathers what a repository is made of.
+// input gathers the sources of a repository.
 type input struct {
 	entries []repository.Entry
 	// packages are folders with a manifest.
 	packages []string
 	// others are documents of kapp-controller.
 	others []carvelText
-	// sources are the files that these are in.
+	// sources are the files that hold these documents.
 	sources []content.Input
 }
 
-// carvelText is a document of kapp-controller as YAML, a Package of a version or a PackageMetadata without.
+// carvelText is a document of kapp-controller as YAML: a Package of a version, or a PackageMetadata
+// without one.
 type carvelText struct{ name, version, text string }
 
 func (r *input) path(ctx context.Context, root string) error {
@@ -327,14 +330,15 @@ func (r *input) file(ctx context.Context, p string) error {
 	return cmp.Or(problems.Err(), failure)
 }
 
-// reduce leaves out what cannot be offered of the documents of kapp-controller, and returns why, by their own files.
+// reduce drops the documents of kapp-controller that cannot be offered, and returns the reasons, by
+// file.
 func (r *input) reduce() ([]string, error) {
 	if len(r.sources) == 0 {
 		return nil, nil
 	}
 	files, names := map[string][]byte{}, make([]string, 0, 2*len(r.sources))
 	for i, source := range r.sources {
-		key := fmt.Sprintf("input-%06d.yaml", i) // any name of a file may be given, but not every one is read of a repository
+		key := fmt.Sprintf("input-%06d.yaml", i) // a source can have any file name, but a repository reads only some
 		files[key] = source.Data
 		names = append(names, key, source.Name)
 	}

@@ -22,7 +22,7 @@ func built(t *testing.T, host string) (root string) {
 	return filepath.Join(root, "packages")
 }
 
-// Folders of packages, entries and Carvel's documents become a repository, the same each time.
+// Folders of packages, entries and Carvel's documents become a repository, the same one each time.
 func TestRepositoryBuild(t *testing.T) {
 	t.Parallel()
 	host := clitest.ServeRegistry(t)
@@ -42,7 +42,7 @@ func TestRepositoryBuild(t *testing.T) {
 	if first.Code != 0 || !strings.HasPrefix(first.Out, "Repository all: 2 packages, 3 versions\n") {
 		t.Fatalf("%+v", first)
 	}
-	// Another order of the same input.
+	// The same input in another order.
 	second := clitest.Invoke(t, "", "repository", "build", file, list, packages, "--images", host+"/pkg", "--name", "all", "-o", filepath.Join(out, "again.yaml"), "--push", host+"/repo:two")
 	if digestIn(first.Out) == "" || digestIn(first.Out) != digestIn(second.Out) {
 		t.Errorf("the digest differs:\n%s\n%s", first.Out, second.Out)
@@ -90,8 +90,8 @@ spec:
   template: {spec: {fetch: [{inline: {paths: {a.yaml: "{}"}}}], template: [], deploy: [{kapp: {}}]}}
 `
 
-// The packages of a folder are built and pushed with the repository; what cannot be offered is named by its file, and the
-// rest is offered.
+// The packages of a folder are built and pushed along with the repository. Content that cannot be
+// offered is named by its file, and the rest is offered.
 func TestRepositoryBuildPushesPackages(t *testing.T) {
 	t.Parallel()
 	host := clitest.ServeRegistry(t)

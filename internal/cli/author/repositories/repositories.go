@@ -32,7 +32,7 @@ type repositoryCommand struct {
 	name     string
 }
 
-// New returns the command with those below it.
+// New returns the command with its subcommands.
 func New(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repository",
@@ -44,7 +44,8 @@ The repositories of a cluster are kept by kubectl package repo.`,
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(newBuild(streams), pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull), newPush(streams))
-	// Package Operator edits a repository in its file; build makes it from the packages.
+	// Package Operator edits a repository in its file. The command build makes it from packages
+	// instead.
 	for _, edits := range []*cobra.Command{
 		newInitialize(streams), newAdd(streams), remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
 	} {
@@ -167,7 +168,7 @@ func (c *repositoryCommand) entryOf(ctx context.Context, ref, digest string, fil
 	return repository.EntryOf(m, parsed.Context().Name(), digest, files, providedBy(ctx, files))
 }
 
-// providedBy are the APIs that a package brings, as it is rendered by default.
+// providedBy returns the APIs that a package brings if it is rendered with its defaults.
 func providedBy(ctx context.Context, files loader.Files) []corev1alpha1.ProvidedAPI {
 	for _, cluster := range []bool{true, false} {
 		if pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Cluster: cluster, LockedImages: true}); err == nil {
@@ -277,5 +278,5 @@ func (c *repositoryCommand) write(path string, index *repository.Index) error {
 	return content.WriteFile(path, data)
 }
 
-// addsToCluster is what people look for who add a repository to a file by mistake.
+// addsToCluster is the hint for users who add a repository to a file by mistake.
 const addsToCluster = "a repository is added to the cluster by kubectl package repo add NAME IMAGE, or --http URL"

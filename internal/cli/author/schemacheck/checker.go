@@ -29,7 +29,7 @@ type Finding struct {
 	Problem string
 	// Remedy is a sentence, or empty.
 	Remedy string
-	// Doubtful is set if admission may still correct the field.
+	// Doubtful is set if admission can still correct the field.
 	Doubtful bool
 }
 
@@ -37,12 +37,13 @@ type Finding struct {
 type Checker struct {
 	kubernetes *schemas.Static
 	own        map[schema.GroupVersionKind]*definition
-	engine     bool // its definitions are in own
+	engine     bool // own includes the engine's definitions
 	session    *Session
 }
 
-// definitions returns those of the package and, for kinds of the engine, the engine's: most packages have none, and to read
-// them takes as long as the rest of a check.
+// definitions returns the package's definitions and, for kinds of the engine, the engine's. Most
+// packages have none of these kinds, and reading the engine's definitions takes as long as the rest
+// of a check.
 func (c *Checker) definitions(group string) (map[schema.GroupVersionKind]*definition, error) {
 	if group != corev1alpha1.GroupVersion.Group || c.engine {
 		return c.own, nil
@@ -60,8 +61,8 @@ func (c *Checker) definitions(group string) (map[schema.GroupVersionKind]*defini
 	return c.own, nil
 }
 
-// Check returns the findings on an object. checked reports whether its kind has a schema.
-// The error is for a schema that cannot be read.
+// Check returns the findings about an object. checked reports whether its kind has a schema. The
+// error means that a schema cannot be read.
 func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, checked bool, err error) {
 	gvk := obj.GroupVersionKind()
 	all, err := c.definitions(gvk.Group)
@@ -82,7 +83,7 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 	if findings, checked, err = c.session.locations.Check(ctx, obj); checked || err != nil {
 		return findings, checked, err
 	}
-	// No CustomResourceDefinition has kinds of a group without a domain.
+	// A CustomResourceDefinition cannot define kinds of a group without a domain.
 	if kinds := c.kubernetes.Kinds(gvk.Group); len(kinds) > 0 && !strings.Contains(gvk.Group, ".") {
 		unknown.Field, unknown.Remedy = "kind", violation.Suggest(gvk.Kind, kinds, "Correct apiVersion and kind.")
 		return []Finding{unknown}, true, nil
@@ -94,8 +95,8 @@ func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (fi
 // defaults for them.
 var defaulted = regexp.MustCompile(`^\.roleRef\.apiGroup$|^\.spec\.versions\[.*\]\.(served|storage)$`)
 
-// builtIn returns the findings on an object of a kind of Kubernetes. invalid is the error
-// of its schema.
+// builtIn returns the findings about an object of a kind of Kubernetes. invalid is the error of its
+// schema.
 func (c *Checker) builtIn(ctx context.Context, obj *unstructured.Unstructured, invalid error) (findings []Finding) {
 	var wrong *schemas.InvalidError
 	if errors.As(invalid, &wrong) {
@@ -130,7 +131,7 @@ func fromField(e schemas.FieldError, doubtful bool) Finding {
 	return f
 }
 
-// HasField reports whether objects of a kind may have a field, as far as is known.
+// HasField reports whether objects of a kind can have a field, as far as is known.
 func (c *Checker) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	all, err := c.definitions(gvk.Group)
 	if err != nil {
@@ -163,7 +164,7 @@ var kubernetes = sync.OnceValues(func() (*schemas.Static, error) {
 	return schemas.NewStatic(all.Definitions), nil
 })
 
-// engineDefinitions are those of this engine's own kinds.
+// engineDefinitions are the definitions of the engine's own kinds.
 var engineDefinitions = sync.OnceValues(func() ([]*unstructured.Unstructured, error) {
 	objects, err := config.Objects(config.FolderCRDs)
 	if err != nil {

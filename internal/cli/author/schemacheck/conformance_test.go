@@ -123,7 +123,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// manyRules are more rules than are compiled.
+// manyRules returns more rules than are compiled.
 func manyRules() string {
 	var b strings.Builder
 	for i := range limits.SchemaRules + 1 {

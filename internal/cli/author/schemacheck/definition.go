@@ -29,7 +29,7 @@ type definitions struct {
 	findings []Finding
 }
 
-// decodeDefinitions reads a CustomResourceDefinition. It has no versions if it cannot be
+// decodeDefinitions reads a CustomResourceDefinition. The result has no versions if it cannot be
 // decoded.
 func decodeDefinitions(obj *unstructured.Unstructured) *definitions {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -49,7 +49,7 @@ func (d *definitions) addTo(all map[schema.GroupVersionKind]*definition) {
 	}
 }
 
-// problems returns the findings of the API server on the definition itself.
+// problems returns the API server's findings about the definition itself.
 func (d *definitions) problems(ctx context.Context) []Finding {
 	if !d.checked && d.crd != nil {
 		d.findings, d.checked = checkDefinition(ctx, d.crd), true
@@ -65,8 +65,8 @@ type definition struct {
 	schema   *config.Schema
 }
 
-// props returns the schema without the fields of all objects, and without rules at the
-// root, which may read them.
+// props returns the schema without the fields of all objects, and without rules at the root,
+// because they might read those fields.
 func (d *definition) props() *apiextensionsv1.JSONSchemaProps {
 	if d.version.Schema == nil || d.version.Schema.OpenAPIV3Schema == nil {
 		return nil
@@ -86,7 +86,7 @@ func (d *definition) known() bool { return d.props() != nil }
 
 func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) []Finding {
 	if !d.compiled {
-		// An error is reported with the definition.
+		// An error is reported along with the definition.
 		d.schema, _ = config.Compile(ctx, nil, d.props())
 		d.compiled = true
 	}
@@ -110,7 +110,7 @@ func (d *definition) check(ctx context.Context, obj *unstructured.Unstructured) 
 	return findings
 }
 
-// rootName stands for the object in paths, which must not be empty.
+// rootName represents the object in paths, which must not be empty.
 const rootName = "object"
 
 func below(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, rootName), ".") }
@@ -170,7 +170,7 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 			continue
 		}
 		path := e.Field
-		// The schema that all versions share, for the validator.
+		// The validator treats the schema of a single version as shared by all versions.
 		if rest, shared := strings.CutPrefix(path, "spec.validation"); shared && len(crd.Spec.Versions) == 1 {
 			path = "spec.versions[0].schema" + rest
 		}
@@ -179,7 +179,7 @@ func checkDefinition(ctx context.Context, crd *apiextensionsv1.CustomResourceDef
 	return sorted(findings)
 }
 
-// sorted sorts findings by field: validators iterate over maps.
+// sorted sorts findings by field, because validators iterate over maps.
 func sorted(findings []Finding) []Finding {
 	slices.SortFunc(findings, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Problem, b.Problem))

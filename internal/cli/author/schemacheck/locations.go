@@ -25,7 +25,7 @@ import (
 
 // LocationOptions restrict the reads.
 type LocationOptions struct {
-	// Folder of the package: file locations are below it.
+	// Folder of the package. Locations of files are below it.
 	Folder string
 	// KubernetesVersion for locations with a variable for it.
 	KubernetesVersion string
@@ -33,8 +33,8 @@ type LocationOptions struct {
 	Download bool
 }
 
-// Locations are JSON Schemas at places that follow from an object's kind, as in
-// kubeconform. Nil has none.
+// Locations are JSON Schemas at places that follow from an object's kind, as in kubeconform. A nil
+// Locations has none.
 type Locations struct {
 	patterns  []string
 	options   LocationOptions
@@ -48,9 +48,9 @@ type result struct {
 	err    error
 }
 
-// NewLocations returns the schemas at some locations in their order: paths of files below
-// the package's folder, or URLs, with variables such as {{ .ResourceKind }}. "default"
-// stands for the schemas of Kubernetes, which are bundled.
+// NewLocations returns the schemas at some locations, in order. A location is the path of a file
+// below the package's folder, or a URL, with variables such as {{ .ResourceKind }}. The location
+// "default" means the bundled schemas of Kubernetes.
 func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
 	l := &Locations{options: opts, compiler: jsonschema.NewCompiler(), compiled: map[string]result{}}
 	l.compiler.UseLoader(l)
@@ -58,8 +58,8 @@ func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
 		if pattern == "default" {
 			continue
 		}
-		// A location that names no file has the layout of the public repository of
-		// the schemas of Kubernetes.
+		// A location without a file name has the layout of the public repository of Kubernetes
+		// schemas.
 		if !strings.HasSuffix(pattern, "json") {
 			pattern += "/{{ .NormalizedKubernetesVersion }}-standalone{{ .StrictSuffix }}/{{ .ResourceKind }}{{ .KindSuffix }}.json"
 		}
@@ -71,7 +71,7 @@ func NewLocations(patterns []string, opts LocationOptions) (*Locations, error) {
 	return l, nil
 }
 
-// Check returns the findings on an object. found reports whether there is a schema for it.
+// Check returns the findings about an object. found reports whether there is a schema for it.
 func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, found bool, err error) {
 	if l == nil {
 		return nil, false, nil
@@ -101,7 +101,7 @@ func (l *Locations) Check(ctx context.Context, obj *unstructured.Unstructured) (
 	return nil, false, nil
 }
 
-// compile returns a schema, or fs.ErrNotExist; it reads each once.
+// compile returns a schema, or fs.ErrNotExist. It reads each schema once.
 func (l *Locations) compile(url string) (*jsonschema.Schema, error) {
 	known, done := l.compiled[url]
 	if !done {
@@ -159,7 +159,7 @@ func expand(pattern string, gvk schema.GroupVersionKind, version string) (string
 	return out, nil
 }
 
-// folderScheme is that of URLs of files below the package's folder.
+// folderScheme is the scheme of URLs for files below the package's folder.
 const folderScheme = "package"
 
 func toURL(location string) string {
@@ -197,12 +197,12 @@ func (l *Locations) Load(location string) (any, error) {
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
 	if err != nil {
-		return nil, errors.New("it is no JSON") // without a quotation of it
+		return nil, errors.New("it is no JSON") // without quoting it
 	}
 	return value, nil
 }
 
-// open opens a file below the package's folder; symbolic links do not lead out.
+// open opens a file below the package's folder. Symbolic links cannot lead out of it.
 func (l *Locations) open(p string) (io.ReadCloser, error) {
 	f, err := os.OpenInRoot(l.options.Folder, strings.TrimPrefix(p, "/"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Session checks several packages, or one in several cases, and compiles each definition
+// Session checks several packages, or one package in several cases, and compiles each definition
 // once. It is not safe for concurrent use.
 type Session struct {
 	locations *Locations
@@ -56,7 +56,7 @@ func (s *Session) of(obj *unstructured.Unstructured) *definitions {
 
 // Report is the result of a check of one package.
 type Report struct {
-	// Problems are rejected by the engine; admission may correct Doubts.
+	// The engine rejects Problems. Admission can correct Doubts.
 	Problems, Doubts violation.Violations
 	// Unchecked counts objects without a schema by kind.
 	Unchecked map[string]int

@@ -16,10 +16,10 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// fixturesFolder is where fixtures are, beside the manifest.
+// fixturesFolder holds the fixtures, next to the manifest.
 const fixturesFolder = ".test-fixtures"
 
-// Change is the difference of a file to its fixture.
+// Change is the difference between a file and its fixture.
 type Change string
 
 // Changes.
@@ -48,8 +48,8 @@ func folderOf(component, name string) string {
 	return path.Join(fixturesFolder, name)
 }
 
-// readFixtures returns the files of a fixture folder, nil if it does not exist. It refuses
-// links on the way: the files are printed, and replaced by an update.
+// readFixtures returns the files of a fixture folder; nil if it does not exist. It refuses links on
+// the way, because the files are printed, and replaced by an update.
 func readFixtures(folder, relative string) (loader.Files, error) {
 	exists := true
 	for at := relative; at != "."; at = path.Dir(at) {
@@ -74,9 +74,9 @@ func readFixtures(folder, relative string) (loader.Files, error) {
 	return files, nil
 }
 
-// expectedFixtures returns the fixtures that a test case has to have: the output of its templates. If a file without a
-// template has a fixture, all of them need one: Package Operator writes and wants such sets, and both programs can check
-// one folder.
+// expectedFixtures returns the fixtures that a test case must have: the output of its templates. If
+// a file without a template has a fixture, all of them need one. Package Operator writes and
+// expects such sets, and both programs have to be able to check one folder.
 func expectedFixtures(of loader.Case, present loader.Files) loader.Files {
 	expected := maps.Clone(of.Rendered)
 	for p := range of.Static {
@@ -108,7 +108,7 @@ func compare(relative string, fixtures, rendered loader.Files) []FileDiff {
 		case bytes.Equal(want, got):
 			continue
 		}
-		// The labels are those of Package Operator.
+		// The labels are Package Operator's.
 		diff.Diff = udiff.Unified(path.Join(relative, p), path.Join("rendered", p), string(want), string(got))
 		diffs = append(diffs, diff)
 	}
@@ -143,8 +143,8 @@ func writeFixtures(folder, relative string, rendered, present loader.Files) erro
 	return nil
 }
 
-// Fixtures returns the fixtures of all test cases of a package by their path in its folder.
-// Errors are those of loader.Inspect.
+// Fixtures returns the fixtures of all test cases of a package by their path in its folder. The
+// errors are loader.Inspect's.
 func Fixtures(ctx context.Context, files loader.Files) (loader.Files, error) {
 	out := loader.Files{}
 	_, err := loader.Inspect(ctx, files, func(of loader.Case) {

@@ -149,8 +149,8 @@ func TestLinksAreRefused(t *testing.T) {
 	}
 }
 
-// A link at .test-fixtures itself would let an update replace other files of the
-// package, and a comparison print files from outside.
+// A link at .test-fixtures itself would let an update replace other files of the package, and let a
+// comparison print files from outside.
 func TestLinksOnTheWayAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, outside := range []bool{false, true} {

@@ -37,7 +37,7 @@ const (
 	Passed     Outcome = "passed"
 	Failed     Outcome = "failed"
 	NoFixtures Outcome = "no fixtures"
-	// Updated is that the fixtures have changed.
+	// Updated means that the fixtures have changed.
 	Updated Outcome = "updated"
 )
 
@@ -61,7 +61,7 @@ type Result struct {
 	Unchecked map[string]int
 }
 
-// Run tests a package. The error is for a package that cannot be tested.
+// Run tests a package. The error means that the package cannot be tested.
 func Run(ctx context.Context, files loader.Files, opts Options) (*Result, error) {
 	r := &run{ctx: ctx, opts: opts, result: &Result{Unchecked: map[string]int{}}, sessions: map[string]*schemacheck.Session{}}
 	warnings, err := loader.Inspect(ctx, files, func(of loader.Case) {
@@ -93,8 +93,8 @@ type run struct {
 	sessions map[string]*schemacheck.Session
 }
 
-// schemas checks the objects of a case. Doubts are problems if the manifest requests a
-// check as strict as kubeconform's.
+// schemas checks the objects of a case. Doubts are problems if the manifest requests a check as
+// strict as kubeconform's.
 func (r *run) schemas(of loader.Case) error {
 	if r.opts.IgnoreSchemas {
 		return nil
@@ -128,8 +128,8 @@ func (r *run) schemas(of loader.Case) error {
 	return nil
 }
 
-// locations returns the further schemas of a manifest, none for an image: its files are not
-// on disk, and its user did not choose its URLs.
+// locations returns the further schemas of a manifest. An image has none: its files are not on
+// disk, and its user did not choose its URLs.
 func (r *run) locations(settings *manifestsv1alpha1.PackageManifestTestKubeconform) (*schemacheck.Locations, error) {
 	if settings == nil || len(settings.SchemaLocations) == 0 || r.opts.Folder == "" {
 		return nil, nil
@@ -156,7 +156,7 @@ func (r *run) fixtures(of loader.Case) error {
 	c.Files = compare(c.Fixtures, present, expected)
 	switch {
 	case len(c.Files) == 0 && (present != nil || len(expected) == 0):
-		// Version control keeps no empty folder.
+		// Version control cannot keep an empty folder.
 	case r.opts.Update:
 		if err := writeFixtures(r.opts.Folder, c.Fixtures, expected, present); err != nil {
 			return err

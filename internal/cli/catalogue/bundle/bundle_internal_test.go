@@ -29,7 +29,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// registries have packages by the digests of their images.
+// registries hold packages by the digests of their images.
 type registries struct {
 	files map[string]loader.Files
 	// read are the references that were read as packages.
@@ -76,7 +76,7 @@ func (r *registries) Remote(ctx context.Context, ref string) (name.Reference, []
 	return parsed, []remote.Option{remote.WithContext(ctx)}, err
 }
 
-// pkg is a package whose spec.images and dependencies are those of the lock.
+// pkg returns a package whose spec.images and dependencies match its lock.
 func pkg(name, images, dependencies string) loader.Files {
 	const manifest = `apiVersion: manifests.package-operator.run/v1alpha1
 kind: PackageManifest
@@ -116,7 +116,8 @@ func pushed(t *testing.T, ref string) string {
 	return digest.String()
 }
 
-// What a package needs is in the bundle, also when a lock named the package as an image before. Images are not read as packages.
+// A bundle has everything that a package needs, even if a lock named the package as an image
+// before. Images are not read as packages.
 func TestCollectWalksPackagesThatLocksName(t *testing.T) {
 	t.Parallel()
 	umbrella, db, app, postgres := "r.example.com/umbrella@"+digestOf(1), "r.example.com/db@"+digestOf(2), "r.example.com/app@"+digestOf(3), "r.example.com/postgres@"+digestOf(4)
@@ -199,7 +200,8 @@ func TestExtractLimits(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
 	blob := fmt.Sprintf("blobs/sha256/%x", sha256.Sum256(make([]byte, size)))
-	// The library writes no sparse files: the records are renamed in what it has written. The file is a hole.
+	// The library cannot write sparse files, so the records are renamed in its output. The whole
+	// file is a hole.
 	sparse := tarOf(t, &tar.Header{Name: blob, PAXRecords: map[string]string{"ABC.sparse.size": strconv.Itoa(size), "ABC.sparse.numblocks": "1", "ABC.sparse.map": strconv.Itoa(size) + ",0"}}, nil)
 	sparse = bytes.ReplaceAll(sparse, []byte("ABC.sparse"), []byte("GNU.sparse"))
 	for what, tc := range map[string]struct {
@@ -247,7 +249,8 @@ func TestSaveLimitsIndex(t *testing.T) {
 	}
 }
 
-// A tag that is moved while its package is saved leads to the image that was read. The files are where the caller says meanwhile.
+// If a tag moves while its package is saved, it leads to the image that was read. The caller
+// chooses the scratch folder.
 func TestSaveOfATagThatMoves(t *testing.T) {
 	t.Parallel()
 	ref := serve(t) + "/web:v1"
@@ -272,7 +275,8 @@ func TestSaveOfATagThatMoves(t *testing.T) {
 	}
 }
 
-// A reference without a host has no override, which would redirect references of hosts that begin like it, but a warning.
+// A reference without a host gets a warning instead of an override, because an override would also
+// redirect references of hosts that start the same way.
 func TestLoadWithoutHost(t *testing.T) {
 	t.Parallel()
 	folder, to := t.TempDir(), serve(t)

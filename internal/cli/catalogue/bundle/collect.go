@@ -17,28 +17,31 @@ import (
 type Content interface {
 	// Resolve returns the digest that a reference leads to.
 	Resolve(ctx context.Context, ref string) (string, error)
-	// PackageFiles reads the files of a package; none where the image is none.
+	// PackageFiles reads the files of a package. It returns none if the image is not a package.
 	PackageFiles(ctx context.Context, ref string) (loader.Files, error)
-	// RepositoryFiles reads the files of a repository of packages; none where the image is none.
+	// RepositoryFiles reads the files of a repository of packages. It returns none if the image is
+	// not a repository.
 	RepositoryFiles(ctx context.Context, ref string) (loader.Files, error)
 }
 
-// collection is what belongs into a bundle.
+// collection holds the references of a bundle.
 type collection struct {
 	content Content
-	// refs as packages write them, in the order in which they were found.
+	// refs as packages write them, in the order of their discovery.
 	refs   []string
 	listed map[string]bool
-	// digests of references that were resolved when their files were read: the image that is saved is the one that was read.
+	// digests of references that were resolved when their files were read, so that the saved image
+	// is the one that was read.
 	digests map[string]string
-	// walked packages and repositories. An image of a lock is listed without being walked, as all of its layers would be downloaded.
+	// walked packages and repositories. An image of a lock is listed without a walk, because a walk
+	// downloads all of its layers.
 	walked map[string]bool
-	// Warnings name what a bundle cannot carry.
+	// warnings name everything that a bundle cannot carry.
 	warnings []string
 }
 
-// collect finds what packages and repositories need: images of their locks and objects, packages that their locks depend on,
-// and packages that a repository offers.
+// collect finds the images that packages and repositories need: images of their locks and objects,
+// packages that their locks depend on, and packages that a repository offers.
 func collect(ctx context.Context, content Content, roots []string) (*collection, error) {
 	c := &collection{content: content, listed: map[string]bool{}, digests: map[string]string{}, walked: map[string]bool{}}
 	for _, root := range roots {
@@ -49,7 +52,7 @@ func collect(ctx context.Context, content Content, roots []string) (*collection,
 	return c, nil
 }
 
-// add adds a package or a repository; what it names follows it.
+// add adds a package or a repository, followed by everything it names.
 func (c *collection) add(ctx context.Context, ref string) error {
 	if c.walked[ref] {
 		return nil
@@ -116,7 +119,8 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 	return nil
 }
 
-// addOfObjects adds images that the objects name and no lock has, in all test cases. ImageConfigs reach these, flags of the manager do not.
+// addOfObjects adds the images that objects name and no lock has, in all test cases. ImageConfigs
+// can redirect these, but flags of the manager cannot.
 func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.Files, locked map[string]bool) {
 	for _, part := range loader.Parts(files) {
 		cases := []string{""}
@@ -143,7 +147,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 					continue
 				}
 				if _, err := name.ParseReference(named); err != nil {
-					continue // it cannot be pulled by a node either
+					continue // no node can pull it either
 				}
 				c.warn("objects of the package %s name the image %s, which is not in spec.images: an ImageConfig redirects it where a container or volume names it, --image-prefix-overrides does not", ref, named)
 				c.list(named)
@@ -169,8 +173,8 @@ func (c *collection) warn(format string, args ...any) {
 	}
 }
 
-// withoutHost is the warning about a reference that no prefix override can redirect: what it begins with, references of other hosts
-// may begin with, too.
+// withoutHost is the warning about a reference that no prefix override can redirect, because
+// references of other hosts might start the same way.
 func withoutHost(ref string) string {
 	return fmt.Sprintf("%s names no host, so that --image-prefix-overrides cannot redirect it: name the host where it is written, in spec.images "+
 		"for an image of a package, such as docker.io/library/web:v1, or let the runtime of the nodes have a mirror of docker.io", ref)

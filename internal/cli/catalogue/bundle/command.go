@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// New returns the command with those below it.
+// New returns the command with its subcommands.
 func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
@@ -67,7 +67,8 @@ needs. The same content gives the same bytes. It needs room for the bundle twice
 	return cmd
 }
 
-// save writes beside the file first: one that is there stays until the new one is whole.
+// save writes to a temporary file in the same folder first, so an existing file stays until the new
+// one is complete.
 func (c *bundleCommand) save(ctx context.Context, refs []string) error {
 	var report *Report
 	err := content.WriteAtomically(c.file, func(f io.Writer) (err error) {

@@ -27,7 +27,8 @@ import (
 
 const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`
 
-// A file that is no bundle, or not whole, is refused before anything is pushed, and nothing of it is written outside.
+// An incomplete or invalid bundle is refused before the first push, and none of its files is
+// written outside the scratch folder.
 func TestBundleLoadRefuses(t *testing.T) {
 	t.Parallel()
 	host := clitest.ServeRegistry(t)
@@ -109,7 +110,8 @@ func TestBundleUsage(t *testing.T) {
 	}
 }
 
-// Images that objects name beside the lock are saved, and it is said that the manager cannot redirect them.
+// Images that objects name in addition to the lock are saved, with a warning that the manager
+// cannot redirect them.
 func TestBundleOfObjects(t *testing.T) {
 	t.Parallel()
 	host := clitest.ServeRegistry(t)
@@ -132,7 +134,7 @@ spec: {containers: [{name: side, image: "`+host+`/side:v1"}]}
 	}
 }
 
-// The signatures that are read to verify an image are saved, however its registry lists them.
+// The signatures that verify an image are saved, however its registry lists them.
 func TestBundleOfSignatures(t *testing.T) {
 	t.Parallel()
 	const provenance = "https://slsa.dev/provenance/v1"

@@ -27,7 +27,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// Load pushes the images of a bundle below a prefix, such as mirror.example.com/packages: each below the host that it is from.
+// Load pushes the images of a bundle below a prefix, such as mirror.example.com/packages, in a
+// folder for each original host.
 func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Report, error) {
 	folder, err := os.MkdirTemp("", "bundle-")
 	if err != nil {
@@ -67,8 +68,8 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	return report, nil
 }
 
-// place returns where each image is pushed below a prefix, and the overrides with which
-// references lead there.
+// place returns the target of each image below a prefix, and the overrides that redirect references
+// there.
 func place(images []v1.Descriptor, prefix string) (targets []string, overrides registry.Overrides, err error) {
 	folders, taken := map[string]string{}, map[string]v1.Descriptor{}
 	for i, d := range images {
@@ -88,7 +89,7 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		if !named {
 			host, repository = "docker.io", parsed.Context().RepositoryStr()
 		}
-		folder := strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(host, ":", "-") + "/" // a port is no part of a path
+		folder := strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(host, ":", "-") + "/" // a path cannot contain a port
 		if named {
 			folders[host+"/"] = folder
 		}
@@ -126,8 +127,8 @@ func imageConfigs(overrides registry.Overrides) string {
 	return b.String()
 }
 
-// hostPattern is a host with its port, that is valid in a path once the colon is replaced. References may have others by their
-// grammar, with the characters that separate overrides, too.
+// hostPattern matches a host with its port that is valid in a path once the colon is replaced. The
+// grammar of references allows other hosts, even with the characters that separate overrides.
 var hostPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?$`)
 
 func push(ctx context.Context, to Registries, index v1.ImageIndex, d v1.Descriptor, target string) error {
@@ -172,9 +173,9 @@ var signatureTag = regexp.MustCompile(`:sha256-[0-9a-f]{64}\.sig$`)
 
 var layoutFile = regexp.MustCompile(`^(oci-layout|index\.json|blobs/sha256/([0-9a-f]{64}))$`)
 
-// extract writes the files of a layout into a folder. Other files, and blobs that are not
-// what their names say, are errors. So are sparse files, which are larger than their
-// bytes in the tar: the folder has no more bytes than the tar.
+// extract writes the files of a layout into a folder. It refuses other files, blobs that do not
+// match their names, and sparse files: these are larger than their bytes in the tar, and the folder
+// must not outgrow the tar.
 func extract(r io.Reader, folder string) error {
 	if err := os.MkdirAll(filepath.Join(folder, "blobs", "sha256"), 0o700); err != nil {
 		return err

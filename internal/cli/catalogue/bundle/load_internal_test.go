@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What load prints can be applied, and says of each image what the flag says.
+// The output of load can be applied, and redirects each image to the same place as the flag.
 func TestImageConfigs(t *testing.T) {
 	t.Parallel()
 	overrides := registry.Overrides{

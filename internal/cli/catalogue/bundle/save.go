@@ -23,15 +23,17 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// refName is the annotation with the reference of an image, of the OCI image specification (annotations.md).
+// refName is the annotation for the reference of an image in the OCI image specification
+// (annotations.md).
 const refName = "org.opencontainers.image.ref.name"
 
 // Registries are reached with the user's credentials.
 type Registries interface {
 	Content
-	// Signatures returns the digests of the bundles that are read to verify an image, and how many more there are at least.
+	// Signatures returns the digests of the bundles that verify an image, and a lower bound for the
+	// number of further ones.
 	Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error)
-	// Remote parses a reference, and returns how its registry is reached.
+	// Remote parses a reference, and returns the options to reach its registry.
 	Remote(ctx context.Context, ref string) (name.Reference, []remote.Option, error)
 }
 
@@ -39,9 +41,9 @@ type Registries interface {
 type Image struct {
 	// From is the reference as packages write it.
 	From string `json:"from"`
-	// Digest such as sha256:….
+	// Digest, such as sha256:….
 	Digest string `json:"digest"`
-	// To is where it was pushed to; empty where it was not.
+	// To is the reference that it was pushed to; empty if it was not pushed.
 	To string `json:"to,omitempty"`
 }
 
@@ -50,14 +52,17 @@ type Report struct {
 	Images []Image `json:"images"`
 	// Signatures is the number of signatures of the images.
 	Signatures int `json:"signatures"`
-	// Overrides are the manager's --image-prefix-overrides with which packages are found where they were pushed to.
+	// Overrides are the manager's --image-prefix-overrides that redirect packages to the pushed
+	// images.
 	Overrides string `json:"imagePrefixOverrides,omitempty"`
-	// ImageConfigs say the same of packages and of the images that they name, as YAML; a manager that runs takes them.
+	// ImageConfigs redirect packages and the images that they name in the same way, as YAML. A
+	// running manager picks them up.
 	ImageConfigs string   `json:"imageConfigs,omitempty"`
 	Warnings     []string `json:"warnings,omitempty"`
 }
 
-// Save writes the bundle of packages and repositories of packages. All of it is in a new folder inside of scratch meanwhile.
+// Save writes the bundle of packages and repositories of packages. Meanwhile, its files are in a
+// new folder inside scratch.
 func Save(ctx context.Context, from Registries, roots []string, w io.Writer, scratch string) (*Report, error) {
 	found, err := collect(ctx, from, roots)
 	if err != nil {
@@ -91,7 +96,8 @@ type saving struct {
 	report      *Report
 }
 
-// image saves an image in all its platforms, with its signatures. Where the digest is known, it is that of the image that was read.
+// image saves an image for all its platforms, with its signatures. If the digest is known, that
+// image was read.
 func (s *saving) image(ctx context.Context, ref, known string) error {
 	parsed, options, err := s.from.Remote(ctx, ref)
 	if err != nil {
@@ -111,7 +117,7 @@ func (s *saving) image(ctx context.Context, ref, known string) error {
 	return nil
 }
 
-// write saves what a reference leads to under the name ref.
+// write saves the image that a reference leads to under the name ref.
 func (s *saving) write(parsed name.Reference, ref string, options []remote.Option) (v1.Hash, error) {
 	got, err := remote.Get(parsed, options...)
 	if err != nil {
@@ -140,7 +146,8 @@ func (s *saving) write(parsed name.Reference, ref string, options []remote.Optio
 	return got.Digest, nil
 }
 
-// signatures saves those of cosign 3, which are referrers, and of cosign 2, which have a tag.
+// signatures saves the signatures of cosign 3, which are referrers, and of cosign 2, which have a
+// tag.
 func (s *saving) signatures(ctx context.Context, image name.Reference, ref string, digest v1.Hash, options []remote.Option) error {
 	bundles, unread, err := s.from.Signatures(ctx, ref, digest.String())
 	if err != nil {
@@ -171,7 +178,7 @@ func (s *saving) signature(parsed name.Reference, ref string, options []remote.O
 	return err
 }
 
-// index writes the index of the layout, in the order of references.
+// index writes the index of the layout, sorted by reference.
 func (s *saving) index() error {
 	slices.SortFunc(s.descriptors, func(a, b v1.Descriptor) int { return strings.Compare(a.Annotations[refName], b.Annotations[refName]) })
 	for _, d := range s.descriptors {
@@ -190,7 +197,7 @@ func (s *saving) index() error {
 	return nil
 }
 
-// writeTar writes the files of a folder in the order of their names, without times and owners.
+// writeTar writes the files of a folder, sorted by name, without times and owners.
 func writeTar(w io.Writer, folder string) error {
 	out := tar.NewWriter(w)
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error { // in lexical order

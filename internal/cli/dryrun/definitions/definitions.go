@@ -23,14 +23,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Kind is that of definitions.
+// Kind is the kind of definitions.
 var Kind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // CRD is a definition.
 type CRD = apiextensionsv1.CustomResourceDefinition
 
-// Of decodes a definition that the API server has accepted; the result is empty
-// for nil.
+// Of returns the decoded form of a definition that the API server has accepted. The result is
+// empty for nil.
 func Of(u *unstructured.Unstructured) *CRD {
 	crd := &CRD{}
 	if u != nil {
@@ -76,7 +76,7 @@ type Written struct {
 	checker *schemacheck.Checker
 }
 
-// New returns none.
+// New returns a Written without definitions.
 func New() *Written {
 	return &Written{
 		kinds: map[schema.GroupKind]*CRD{}, changed: map[schema.GroupVersionKind]bool{},
@@ -98,7 +98,7 @@ func (d *Written) Learn(key objects.Key, before, now *unstructured.Unstructured)
 	d.written[key], d.checker = now, nil
 }
 
-// Mapping returns that of a kind that the package defines, in any version if none is given.
+// Mapping returns the mapping of a kind that the package defines, in any version if none is given.
 func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapping, defined bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -122,8 +122,8 @@ func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapp
 	}, true
 }
 
-// Validate returns why no dry run of a custom resource is possible, empty if one is; and
-// validates it against the definition of the package otherwise.
+// Validate returns the reason why no dry run of a custom resource is possible; empty if one is. In
+// the former case, it validates the resource against the package's definition.
 func (d *Written) Validate(ctx context.Context, gvk schema.GroupVersionKind, template map[string]any) (why string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +164,7 @@ func (d *Written) check(ctx context.Context, template map[string]any) error {
 	return nil
 }
 
-// invalid is what the API server would return for an object that is not valid.
+// invalid returns the API server's error for an invalid object.
 func invalid(message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: message}}
 }

@@ -16,7 +16,7 @@ func crd(t *testing.T, scope, versions string) *unstructured.Unstructured {
 	return yamltest.Object(t, `{"spec":{"scope":"`+scope+`","names":{"kind":"Widget","plural":"widgets"},"versions":[`+versions+`]}}`)
 }
 
-// TestDefinitionLosses is about what a changed definition takes away.
+// TestDefinitionLosses is about the losses of a changed definition.
 func TestDefinitionLosses(t *testing.T) {
 	t.Parallel()
 	version := func(name, flags, properties string) string {
@@ -62,7 +62,7 @@ func TestDefinitionLosses(t *testing.T) {
 	}
 }
 
-// TestDefinitions is about resources whose definition comes or changes.
+// TestDefinitions is about resources whose definition is created or changed.
 func TestDefinitions(t *testing.T) {
 	t.Parallel()
 	const version = `{"name":"%s","served":%s,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{%s}}}}}}`

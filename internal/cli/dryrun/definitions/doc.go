@@ -1,3 +1,4 @@
-// Package definitions follows the CustomResourceDefinitions that a rollout writes, which the API server does not serve yet: the
-// mappings of their kinds, whether resources are valid by them, and what a changed one takes away.
+// Package definitions follows the CustomResourceDefinitions that a rollout writes and the API
+// server does not serve yet: the mappings of their kinds, whether resources are valid, and the
+// losses of a changed definition.
 package definitions

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Losses returns what a changed definition takes away.
+// Losses returns the versions and fields that a changed definition removes.
 func Losses(before, after *CRD) []string {
 	var found []string
 	lose := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
@@ -41,10 +41,10 @@ func Losses(before, after *CRD) []string {
 	return found
 }
 
-// fieldsNamed bounds how many fields of one version are named.
+// fieldsNamed limits the named fields of one version.
 const fieldsNamed = 20
 
-// schemaLosses returns the fields that leave a schema: the API server prunes them.
+// schemaLosses returns the fields that are removed from a schema. The API server prunes them.
 func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps) []string {
 	var all []pruned
 	dropped(before, after, "", &all)
@@ -63,7 +63,7 @@ func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps
 	return found
 }
 
-// pruned is a field that leaves a schema, or one that preserved unknown fields before.
+// pruned is a field that is removed from a schema, or a field that preserved unknown fields before.
 type pruned struct {
 	path    string
 	unnamed bool

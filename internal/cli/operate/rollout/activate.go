@@ -59,7 +59,7 @@ func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.await(ctx, cl, r, set)
 }
 
-// await waits until the revision has taken over, or was put back.
+// await waits until the revision has taken over, or was rolled back.
 func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	last := ""
 	err := c.Await(ctx, cl, set, r.String(), "is not rolled out", func() string { return terminal.Text(last) }, func() (bool, error) {

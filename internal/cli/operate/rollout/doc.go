@@ -1,3 +1,3 @@
-// Package rollout holds the command rollout: the revisions of a package or deployment, how they differ, when their phases went
-// how far, and the way back to one.
+// Package rollout holds the command rollout: the revisions of a package or deployment, their
+// differences, the timeline of their phases, and the way back to one.
 package rollout

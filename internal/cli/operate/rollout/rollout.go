@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// New returns the command with those below it.
+// New returns the command with its subcommands.
 func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "rollout",
@@ -37,7 +37,7 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 	return cmd
 }
 
-// ErrNoRevision is the error for a package or deployment of which nothing was rolled out yet.
+// ErrNoRevision is the error for a package or deployment before its first rollout.
 var ErrNoRevision = errors.New("it has no revision yet")
 
 type historyCommand struct {
@@ -116,7 +116,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// changedWith is what changed the spec that the revision was made for, and when.
+// changedWith returns the field manager that changed the spec for this revision, and the time.
 func changedWith(set corev1alpha1.GenericObjectSet) string {
 	with, at := set.GetAnnotations()[corev1alpha1.ChangedWithAnnotation], set.GetAnnotations()[corev1alpha1.ChangedAtAnnotation]
 	if with == "" {

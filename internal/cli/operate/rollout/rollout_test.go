@@ -119,8 +119,8 @@ func TestRolloutUndo(t *testing.T) {
 	}
 }
 
-// After a rollback by itself the spec goes back to the revision in charge. Revisions that were rejected, or that never succeeded, are
-// passed over.
+// After an automatic rollback, the spec returns to the revision in charge. Revisions that were
+// rejected, or that never succeeded, are skipped.
 func TestRolloutUndoPassesOverBadRevisions(t *testing.T) {
 	t.Parallel()
 	succeeded := []metav1.Condition{clustertest.Condition("Succeeded", "True", "RolloutSuccess", "")}
@@ -222,8 +222,7 @@ func TestRolloutUndoRefuses(t *testing.T) {
 			}
 		})
 	}
-	// Values that are not marked sensitive are restored as far as they are the
-	// package's own.
+	// Values that are not marked sensitive are restored as far as they belong to the package.
 	c := clustertest.FakeCluster(t, clustertest.Revised(secret(ptr.To(false)))...)
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasPrefix(got.Err, "note: values of spec.configFrom are what its sources hold now") {
 		t.Errorf("got %+v", got)
@@ -306,7 +305,7 @@ func TestRolloutStatusOfADeployment(t *testing.T) {
 	}
 }
 
-// A spec that was never rolled out is undone by going back to the one that is.
+// Undo of a spec that was never rolled out returns to the one that is.
 func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

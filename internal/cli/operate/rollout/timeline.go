@@ -20,17 +20,17 @@ func (c *historyCommand) checkTimeline() error {
 	return nil
 }
 
-// timeline is that of a revision. Its JSON fields are stable.
+// timeline is the timeline of a revision. Its JSON fields are stable.
 type timeline struct {
 	Name     string      `json:"name"`
 	Revision int64       `json:"revision"`
 	Created  metav1.Time `json:"created"`
-	// Phases in their order, and how many more there are.
+	// Phases in their order, and the number of omitted ones.
 	Phases  []timelinePhase `json:"phases"`
 	Omitted int             `json:"omitted,omitempty"`
 }
 
-// timelinePhase has how long each part took as well, in seconds.
+// timelinePhase also has the duration of each part, in seconds.
 type timelinePhase struct {
 	corev1alpha1.PhaseTimes `json:",inline"`
 	Applying                *float64 `json:"applyingSeconds,omitempty"`
@@ -68,7 +68,8 @@ func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {
 	return t, nil
 }
 
-// between returns seconds; none where another manager, whose clock is behind, wrote the second moment.
+// between returns seconds. It returns nil if another manager with a slower clock wrote the second
+// moment.
 func between(from, to *metav1.MicroTime) *float64 {
 	if from == nil || to == nil {
 		return nil
@@ -77,7 +78,7 @@ func between(from, to *metav1.MicroTime) *float64 {
 	return &seconds
 }
 
-// text shows when phases were opened since the first one was, and how long each took.
+// text shows when each phase was opened, relative to the first one, and its duration.
 func (t *timeline) text() string {
 	var first *metav1.MicroTime
 	for _, phase := range t.Phases {
@@ -105,7 +106,7 @@ func (t *timeline) text() string {
 	return text
 }
 
-// since writes seconds; empty for what has not happened.
+// since writes seconds; empty for events that have not happened.
 func since(seconds *float64, sign string) string {
 	if seconds == nil {
 		return ""

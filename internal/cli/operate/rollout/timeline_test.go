@@ -64,7 +64,7 @@ func TestRolloutTimeline(t *testing.T) {
 	}
 }
 
-// columns is a text without the spaces at the ends of its lines.
+// columns returns a text without trailing spaces on its lines.
 func columns(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -73,7 +73,7 @@ func columns(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// escape is what stands in the place of a control sequence.
+// escape returns the replacement of a control sequence.
 func escape(out string) string {
 	_, rest, _ := strings.Cut(out, "not ")
 	text, _, _ := strings.Cut(rest, "established")

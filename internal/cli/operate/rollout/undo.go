@@ -89,8 +89,8 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	return r.LastGood(current)
 }
 
-// neverRolledOut reports whether the spec was never rolled out, so that an undo goes back to the
-// newest revision.
+// neverRolledOut reports whether the spec was never rolled out. An undo then returns to the newest
+// revision.
 func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {
 	if r.Package == nil {
 		return false
@@ -174,7 +174,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	return want, nil
 }
 
-// sensitive returns why values of a revision are not kept.
+// sensitive returns the reason why values of a revision are not kept.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
 	if desired.Sealed(set) {
 		return "it has sensitive values, and what they were is not kept"
@@ -231,7 +231,7 @@ type undoPreview struct {
 	image   string
 }
 
-// run prints the plan of a dry run, or confirms losses. done is true if nothing is to be changed.
+// run prints the plan of a dry run, or confirms losses. done is true if there is nothing to change.
 func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 	if !f.dryRun && f.cluster.Config == nil {
 		return false, nil

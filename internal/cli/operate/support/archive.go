@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Limits of an archive, in bytes before it is compressed. A file that is longer keeps its beginning or, for logs, its end.
+// Limits of an archive, in bytes before compression. A longer file keeps its start. A longer log
+// keeps its end.
 const (
 	MaxBytes     = 20 << 20
 	MaxFileBytes = 4 << 20
@@ -24,19 +25,19 @@ const (
 type File struct {
 	Name string `json:"name"`
 	Size int    `json:"bytes"`
-	// About says where the content is from.
+	// About describes the source of the content.
 	About string `json:"about"`
 
 	content []byte
 }
 
-// Missing is what an archive lacks, and why.
+// Missing is a missing part of an archive, and the reason.
 type Missing struct {
 	What string `json:"what"`
 	Why  string `json:"why"`
 }
 
-// Archive is what a maintainer needs to see of a cluster. Its JSON fields are stable.
+// Archive has the information about a cluster that a maintainer needs. Its JSON fields are stable.
 type Archive struct {
 	Created time.Time `json:"created"`
 	Files   []File    `json:"files"`
@@ -45,7 +46,7 @@ type Archive struct {
 	size int
 }
 
-// Add adds a file, or notes its missing part.
+// Add adds a file, or records its missing part.
 func (a *Archive) Add(name, about string, content []byte) {
 	if len(content) > MaxFileBytes {
 		a.Lack(name, fmt.Sprintf("the first %d bytes of %d are in the archive", MaxFileBytes, len(content)))
@@ -59,8 +60,8 @@ func (a *Archive) Add(name, about string, content []byte) {
 	a.Files = append(a.Files, File{Name: name, Size: len(content), About: about, content: content})
 }
 
-// End reads a log to its end, and returns its last lines: as many as a file may have, and room for what redaction makes longer. cut
-// means that there were more.
+// End reads a log to its end, and returns its last lines, up to the size of a file plus some room,
+// because redaction can make it longer. cut means that there were more.
 func End(r io.Reader) (last []byte, cut bool, err error) {
 	const most = MaxFileBytes * 3 / 4
 	buffer := make([]byte, 64<<10)
@@ -79,13 +80,13 @@ func End(r io.Reader) (last []byte, cut bool, err error) {
 	if len(last) > most {
 		last, cut = last[len(last)-most:], true
 	}
-	if cut { // a line without its beginning may have the end of a secret
+	if cut { // a line without its start might have the end of a secret
 		_, last, _ = bytes.Cut(last, []byte("\n"))
 	}
 	return last, cut, nil
 }
 
-// Lack notes a missing part.
+// Lack records a missing part.
 func (a *Archive) Lack(what, why string) { a.Missing = append(a.Missing, Missing{what, why}) }
 
 // Contents lists the files of the archive, and the missing parts.
@@ -115,7 +116,7 @@ packages are replaced by [redacted], and so is what looks like a credential. Rea
 
 `
 
-// Write writes the archive as a tar that is compressed by gzip. Its first file lists the others.
+// Write writes the archive as a tar compressed with gzip. Its first file lists the others.
 func (a *Archive) Write(w io.Writer) error {
 	zipped := gzip.NewWriter(w)
 	t := tar.NewWriter(zipped)

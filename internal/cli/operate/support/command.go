@@ -34,7 +34,7 @@ import (
 )
 
 const (
-	pageSize         = 50     // objects in one response to support: ObjectSets may have 1 MiB each
+	pageSize         = 50     // objects in one response to support: an ObjectSet can have 1 MiB
 	supportExplained = 50     // packages that support explains, with some ten requests each
 	supportLogLines  = 20_000 // of each container's log, some 4 MiB
 )
@@ -103,7 +103,8 @@ func (c *supportCommand) run(ctx context.Context) error {
 	return nil
 }
 
-// gathering reads all objects first, and then adds texts without the sensitive values that these have.
+// gathering first reads all objects, and then adds texts without the sensitive values of these
+// objects.
 type gathering struct {
 	*cluster.Cluster
 	all     client.Client
@@ -118,7 +119,7 @@ type gathering struct {
 }
 
 func (g *gathering) run(ctx context.Context) error {
-	found, hidden, err := g.Packages(ctx) // and an error where the cluster cannot be reached, which an archive would not show
+	found, hidden, err := g.Packages(ctx) // fails if the cluster cannot be reached, which an archive would not show
 	if err != nil && !apierrors.IsForbidden(err) {
 		return err
 	}
@@ -153,7 +154,7 @@ func (g *gathering) run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// kinds are the engine's own.
+// kinds returns the engine's own kinds.
 func (g *gathering) kinds() (kinds []string) {
 	for kind := range g.Scheme().KnownTypes(corev1alpha1.GroupVersion) {
 		if g.Scheme().Recognizes(corev1alpha1.GroupVersion.WithKind(kind + "List")) {
@@ -164,7 +165,8 @@ func (g *gathering) kinds() (kinds []string) {
 	return kinds
 }
 
-// read reads the objects of a kind, of all namespaces if the user may, in pages that are small, as an ObjectSet may have 1 MiB.
+// read reads the objects of a kind, of all namespaces if the user may. Its pages are small because
+// an ObjectSet can have 1 MiB.
 func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, where string, opts []client.ListOption) {
 	err := g.list(ctx, kind, opts)
 	if apierrors.IsForbidden(err) && where == "" && g.Namespace != "" {
@@ -174,7 +176,7 @@ func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, wher
 	if err != nil {
 		g.archive.Lack(strings.TrimSpace(kind.Kind+" "+where), err.Error())
 	} else if g.objects[kind.Kind] == nil {
-		g.objects[kind.Kind] = []map[string]any{} // that there are none is known
+		g.objects[kind.Kind] = []map[string]any{} // an empty list means that there are none
 	}
 }
 
@@ -206,7 +208,7 @@ func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts
 	})
 }
 
-// addObjects adds the objects of a kind, as many as there is room for.
+// addObjects adds the objects of a kind while there is room.
 func (g *gathering) addObjects(kind string) {
 	var b bytes.Buffer
 	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
@@ -241,7 +243,8 @@ func (g *gathering) addVersions() {
 	g.archive.Add("versions.json", "versions of the plugin and of Kubernetes", append(raw, '\n'))
 }
 
-// addExplanations adds what explain says of packages that are not available, those first that need help.
+// addExplanations adds the output of explain for packages that are not available. Packages that
+// need help come first.
 func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.GenericPackage) {
 	summary := func(pkg corev1alpha1.GenericPackage) progress.Summary {
 		return progress.Of(progress.Snapshot{Target: progress.TargetOf(pkg), Package: pkg}).Summary()
@@ -265,7 +268,8 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 	}
 }
 
-// addLogs adds the ends of the logs of the manager's containers, and of those before their last restart.
+// addLogs adds the ends of the logs of the manager's containers, including logs from before their
+// last restart.
 func (g *gathering) addLogs(ctx context.Context) {
 	var pods corev1.PodList
 	ofManager := client.MatchingLabels{"app.kubernetes.io/name": "lockstep", "app.kubernetes.io/component": "manager"}

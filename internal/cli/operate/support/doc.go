@@ -1,3 +1,4 @@
-// Package support makes an archive of what a maintainer needs to see of a cluster: it decides which fields of objects are in it,
-// takes secrets out of texts, and bounds the archive. Its command reads them.
+// Package support creates an archive with the information about a cluster that a maintainer needs:
+// it selects the fields of objects, redacts secrets in texts, and limits the archive. Its command
+// reads the objects and texts.
 package support

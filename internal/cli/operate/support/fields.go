@@ -11,12 +11,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// fields are the fields of an object that an archive contains: a name leads to the fields below it, which hold for each element of a list;
-// nil is the whole value.
+// fields are the fields of an object in an archive. A name leads to the fields below it, which also
+// apply to each element of a list. Nil means the whole value.
 type fields map[string]fields
 
-// kept has all that says how an object stands, of every kind, and nothing that a user wrote as a value. Objects of packages are
-// references alone.
+// kept has all fields that show the state of an object of any kind, and no field with a value from
+// a user. Objects of packages are only references.
 var kept = parse(`
 	apiVersion kind metadata.name metadata.namespace metadata.uid metadata.generation metadata.resourceVersion metadata.creationTimestamp
 	metadata.deletionTimestamp metadata.finalizers metadata.ownerReferences metadata.labels metadata.annotations status
@@ -49,7 +49,7 @@ var kept = parse(`
 	type reason action message note count involvedObject regarding reportingComponent source firstTimestamp lastTimestamp eventTime series
 `)
 
-// parse reads paths such as "status.conditions". A path has all below it.
+// parse reads paths such as "status.conditions". A path includes everything below it.
 func parse(paths string) fields {
 	root := fields{}
 	for path := range strings.FieldsSeq(paths) {
@@ -66,13 +66,15 @@ func parse(paths string) fields {
 	return root
 }
 
-// ownNames begin labels and annotations that are in an archive; withheld are those that hold values of users.
+// ownNames are prefixes of labels and annotations in an archive. withheld are those with values of
+// users.
 var (
 	ownNames = []string{"package-operator.run/", "packages.package-operator.run/", "slices.package-operator.run/", "required-by.package-operator.run/", "app.kubernetes.io/"}
 	withheld = []string{corev1alpha1.PackageConfigAnnotation}
 )
 
-// Keep returns the parts of an object that an archive has. Of labels and annotations only the engine's own are kept.
+// Keep returns the parts of an object that an archive has. It only keeps the engine's own labels
+// and annotations.
 func Keep(object map[string]any) map[string]any {
 	out, _ := shown(object, kept, func(text string) string { return text }).(map[string]any)
 	if meta, ok := out["metadata"].(map[string]any); ok {
@@ -87,7 +89,7 @@ func Keep(object map[string]any) map[string]any {
 	return out
 }
 
-// Show returns an object that is kept, with its texts as show returns them.
+// Show returns a kept object, with its texts passed through show.
 func Show(object map[string]any, show func(string) string) map[string]any {
 	out, _ := shown(object, nil, show).(map[string]any)
 	return out
@@ -118,7 +120,7 @@ func shown(value any, f fields, show func(string) string) any {
 	return value
 }
 
-const sensitiveDigits = 8 // of a number that may be a password; ports, sizes and times are shorter
+const sensitiveDigits = 8 // of a number that might be a password; ports, sizes and times are shorter
 
 // numberOf writes a number as texts do.
 func numberOf(value any) string {
@@ -129,8 +131,8 @@ func numberOf(value any) string {
 	return strconv.FormatFloat(number, 'f', -1, 64)
 }
 
-// Sensitive returns the values of an object that no text of the archive may quote: those of its config, and the data of Secrets
-// among its objects.
+// Sensitive returns the values of an object that no text of the archive may quote: the values of
+// its config, and the data of Secrets among its objects.
 func Sensitive(object map[string]any) (found []string) {
 	var leaves func(value any)
 	leaves = func(value any) {
@@ -169,7 +171,7 @@ func Sensitive(object map[string]any) (found []string) {
 			}
 		}
 	}
-	// Revisions have the config of their time, which is that of the Package no more.
+	// Revisions have the config of their time, which might no longer be the Package's.
 	meta, _ := object["metadata"].(map[string]any)
 	annotations, _ := meta["annotations"].(map[string]any)
 	if text, ok := annotations[corev1alpha1.PackageConfigAnnotation].(string); ok {

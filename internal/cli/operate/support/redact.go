@@ -11,17 +11,20 @@ import (
 	"lockstep.run/lockstep/internal/loader/sensitive"
 )
 
-// Redactor takes secrets out of texts.
+// Redactor removes secrets from texts.
 type Redactor struct {
 	values []*sensitive.Values
-	// tooMany means that there are more values than can be looked for, so that texts of several words are withheld.
+	// tooMany means that there are too many values to search for, so all texts of several words are
+	// withheld.
 	tooMany bool
 }
 
-// MaxValues is the size of the values that are looked for, in bytes. In memory they take 40 times as much.
+// MaxValues is the maximum size of the searched values, in bytes. In memory they need 40 times as
+// much.
 const MaxValues = 8 * limits.SensitiveBytes
 
-// NewRedactor returns one for values that no text may quote, but for those that are names of objects, which are shown anyhow.
+// NewRedactor returns a Redactor for values that no text may quote. It ignores values that are
+// names of objects, because the archive shows these names.
 func NewRedactor(values []string, names map[string]bool) *Redactor {
 	chunks, total, size := [][]string{nil}, 0, 0
 	for value := range forms(values) {
@@ -48,7 +51,7 @@ func NewRedactor(values []string, names map[string]bool) *Redactor {
 	return r
 }
 
-// forms yields each value, what it is the base64 of, and its lines.
+// forms yields each value, its decoded form if it is base64, and its lines.
 func forms(values []string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, value := range values {
@@ -73,21 +76,22 @@ func forms(values []string) iter.Seq[string] {
 	}
 }
 
-// Complete reports whether all values are looked for. Where there are too many, every text of several words is withheld.
+// Complete reports whether texts are searched for all values. If there are too many, every text of
+// several words is withheld.
 func (r *Redactor) Complete() bool { return !r.tooMany }
 
 const withheldText = "[withheld]"
 
 var (
-	// assignments may be quoted within a quoted text, as objects are in logs of JSON.
+	// assignments can be quoted within a quoted text, as objects are in JSON logs.
 	assignments = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|pwd|secret|token|(?:api|access|secret|private)[-_]?key|credentials?)\\*["']?\s*[:=]\s*\\*["']?)[^\s"',;}]+`)
-	// userinfo is that of any address, such as postgres://user:password@host.
+	// userinfo matches the user and password of any address, such as postgres://user:password@host.
 	userinfo = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/"'@:]*:[^\s/"']*@`)
 	tokens   = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*\.?[A-Za-z0-9_-]*|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}\b|\bgithub_pat_[A-Za-z0-9_]{20,}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}\b`)
 	keys     = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
 )
 
-// Text returns a text, of any number of lines, without the values, and without what looks like credentials.
+// Text returns a text of any number of lines, without the values, and without likely credentials.
 func (r *Redactor) Text(text string) string {
 	if strings.ContainsAny(text, " \n") {
 		if r.tooMany {

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// planted returns a secret that no output may have.
+// planted returns a secret that no output may contain.
 func planted(n int) string { return fmt.Sprintf("planted-%d-Xq7vB9", n) }
 
 func TestKeep(t *testing.T) {
@@ -58,7 +58,7 @@ func TestKeep(t *testing.T) {
 		{"ImageConfig", map[string]any{"matchImages": "shown", "verification": map[string]any{"authorities": []any{map[string]any{"name": "shown", "key": map[string]any{"pem": next()}}}}}},
 		{"AvailablePackage", map[string]any{"versions": []any{map[string]any{"files": map[string]any{"a": next()}}}}},
 		{"Deployment", map[string]any{"replicas": "shown", "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"env": []any{map[string]any{"name": "shown", "value": next()}}, "args": []any{"--proxy=https://u:" + next() + "@shown", "--token=" + next()}}}}}}},
-		{"Secret", map[string]any{"a": next()}}, // a kind that is not asked for
+		{"Secret", map[string]any{"a": next()}}, // a kind that support does not read
 	} {
 		in := map[string]any{"apiVersion": "v1", "kind": test.kind, "metadata": meta(), "spec": test.spec, "data": map[string]any{"a": next()},
 			"status": map[string]any{"conditions": []any{map[string]any{"message": "shown https://u:" + next() + "@host " + "Bearer " + next()}}}}
@@ -114,7 +114,8 @@ func TestRedactor(t *testing.T) {
 	}
 }
 
-// Of a log that is longer than a file the archive has the end, which is what a maintainer needs.
+// If a log is longer than a file, the archive has its end, because a maintainer needs the latest
+// lines.
 func TestEndOfALog(t *testing.T) {
 	t.Parallel()
 	for _, lines := range []int{0, 10, support.MaxFileBytes / 64, support.MaxFileBytes / 16} {
@@ -171,7 +172,7 @@ func TestArchive(t *testing.T) {
 	}
 }
 
-// A number may be a password; ports and times are shorter.
+// A number might be a password. Ports and times are shorter.
 func TestNumbersAreRedacted(t *testing.T) {
 	t.Parallel()
 	annotated := map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1alpha1.PackageConfigAnnotation: `{"old":20110815123456789,"rate":12345678.5}`}}}
