@@ -3,8 +3,6 @@ package applies_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -124,31 +122,5 @@ func TestJudge(t *testing.T) {
 			}
 			require.Equal(t, tc.want, got, tc.reason)
 		})
-	}
-}
-
-// TestPaths assigns and erases values of an object.
-func TestPaths(t *testing.T) {
-	t.Parallel()
-	var object any = map[string]any{"a": []any{map[string]any{"k": "x", "v": int64(1)}}}
-	for _, step := range []struct {
-		assign, erase string
-		want          any
-	}{
-		{assign: "a/[k=x]/v = 2", want: map[string]any{"a": []any{map[string]any{"k": "x", "v": int64(2)}}}},
-		{assign: "a/[k=w,n=1] = {v: 3}", want: map[string]any{"a": []any{map[string]any{"k": "x", "v": int64(2)}, map[string]any{"k": "w", "n": int64(1), "v": int64(3)}}}},
-		{erase: "a/[k=x] = ", want: map[string]any{"a": []any{map[string]any{"k": "w", "n": int64(1), "v": int64(3)}}}},
-		{erase: "a/[k=w] = ", want: map[string]any{}},
-		{assign: "l/x.y~1z = on", want: map[string]any{"l": map[string]any{"x.y/z": true}}},
-	} {
-		for _, a := range assignments(step.assign) {
-			object = assign(object, a.path, a.value)
-		}
-		for _, a := range assignments(step.erase) {
-			object = erase(object, a.path)
-		}
-		if diff := cmp.Diff(step.want, object); diff != "" {
-			t.Errorf("%s%s (-want +got):\n%s", step.assign, step.erase, diff)
-		}
 	}
 }

@@ -158,21 +158,15 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A misspelt value does not mean that no account is required.
-func TestParseRefusesMisspeltAccounts(t *testing.T) {
-	for _, value := range []string{"All", "yes"} {
-		t.Setenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT", value)
-		if _, err := Parse(nil); err == nil || err.Error() != fmt.Sprintf("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT %q: want true, false or all", value) {
-			t.Errorf("%s: %v", value, err)
-		}
-	}
-}
-
-func TestParseRefusesMisspeltSwitches(t *testing.T) {
-	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
+// A misspelt value of a variable does not mean that nothing is required.
+func TestParseRefusesMisspeltVariables(t *testing.T) {
+	for variable, tc := range map[string]struct{ value, want string }{
+		"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": {"All", "want true, false or all"}, "LOCKSTEP_REQUIRE_VERIFICATION": {"True", "want true or false"},
+		"LOCKSTEP_ALLOW_LOCAL_SOURCES": {"True", "want true or false"}, "LOCKSTEP_ALLOW_LOCAL_TARGETS": {"True", "want true or false"},
+	} {
 		t.Run(variable, func(t *testing.T) {
-			t.Setenv(variable, "True")
-			if _, err := Parse(nil); err == nil || err.Error() != variable+` "True": want true or false` {
+			t.Setenv(variable, tc.value)
+			if _, err := Parse(nil); err == nil || err.Error() != fmt.Sprintf("%s %q: %s", variable, tc.value, tc.want) {
 				t.Error(err)
 			}
 		})

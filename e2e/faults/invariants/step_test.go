@@ -146,17 +146,3 @@ func TestJudge(t *testing.T) {
 		})
 	}
 }
-
-func TestRest(t *testing.T) {
-	t.Parallel()
-	read, write, other := request(1, manager, "get", "one"), request(2, manager, "patch", "one"), request(3, operator, "patch", "one")
-	watch, lease, dry := request(4, manager, "watch", ""), request(5, manager, "update", "lock"), request(6, manager, "patch", "one")
-	lease.Object.Resource, dry.DryRun = "leases", true
-	all := []sandbox.Entry{read, write, other, watch, lease, dry}
-	if got := len(invariants.Rest("rest", manager, all)); got != 3 {
-		t.Errorf("Rest found %d requests, want the read, the write and the dry run", got)
-	}
-	if got := len(invariants.Restart("restart", manager, all)); got != 1 {
-		t.Errorf("Restart found %d requests, want the write", got)
-	}
-}
