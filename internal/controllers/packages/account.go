@@ -13,8 +13,8 @@ import (
 type Accounts struct {
 	// Own is the ServiceAccount of the manager, whose namespace has the accounts of ClusterPackages.
 	Own objects.Account
-	// Default is the ServiceAccount of namespaced Packages that name none; empty for the manager's
-	// own identity.
+	// Default is the ServiceAccount of namespaced Packages that do not name one; empty for the
+	// manager's own identity.
 	Default string
 	// Required means that a namespaced Package without an account is not installed, RequiredOfAll
 	// that neither is a ClusterPackage.
@@ -32,8 +32,8 @@ func (a Accounts) required(pkg corev1alpha1.GenericPackage) bool {
 	return a.Required
 }
 
-// account returns the ServiceAccount that a Package names or gets by default, without a name if there is none. A ClusterPackage gets
-// the default for nothing but the Secret of its targetRef.
+// account returns the ServiceAccount that a Package names or gets by default, without a name if
+// there is none. A ClusterPackage uses the default only for the Secret of its targetRef.
 func (a Accounts) account(pkg corev1alpha1.GenericPackage) objects.Account {
 	account := objects.Account{Namespace: cmp.Or(pkg.GetNamespace(), a.Own.Namespace), Name: pkg.PackageSpec().ServiceAccountName}
 	if account.Name == "" && (pkg.GetNamespace() != "" || remote(pkg)) {
@@ -42,8 +42,8 @@ func (a Accounts) account(pkg corev1alpha1.GenericPackage) objects.Account {
 	return account
 }
 
-// of returns the ServiceAccount of a Package, empty for the manager's own identity; false
-// if it lacks a required one.
+// of returns the ServiceAccount of a Package, empty for the manager's own identity; false if it
+// lacks a required one.
 func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool) {
 	account := a.account(pkg)
 	allowed = !a.required(pkg) || account.Name != "" && account != a.Own
@@ -54,8 +54,8 @@ func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool
 	return account.Name, allowed
 }
 
-// reader returns the ServiceAccount that has to have the right to get the Secrets that a Package names; the manager itself where
-// none is required.
+// reader returns the ServiceAccount that needs the right to get the Secrets that a Package names;
+// the manager itself if no account is required.
 func (a Accounts) reader(pkg corev1alpha1.GenericPackage) objects.Account {
 	if !a.required(pkg) {
 		return objects.Account{}
@@ -63,7 +63,7 @@ func (a Accounts) reader(pkg corev1alpha1.GenericPackage) objects.Account {
 	return a.account(pkg)
 }
 
-// refusal is why the manager does not install a Package as it is; empty if it does.
+// refusal returns why the manager does not install a Package as it is; empty if it does.
 func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 	account := a.account(pkg)
 	switch _, allowed := a.of(pkg); {
@@ -87,7 +87,7 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 
 // ownAccountRefused is why a Package is refused that is to be installed as the account of the manager, whose rights a required account is to
 // keep from it.
-const ownAccountRefused = "%s is that of the manager itself, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
+const ownAccountRefused = "%s is the manager's own, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
 	"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package."
 
 // targetAccountRequired is why a Package with a targetRef is refused.

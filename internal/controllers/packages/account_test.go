@@ -52,7 +52,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// The account whose right to read Secrets counts: only where one is required, and with a targetRef the default one.
+// Only a required account's right to read Secrets counts; with a targetRef, the default account's.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -76,7 +76,7 @@ func TestReaders(t *testing.T) {
 		{reason: "that of a ClusterPackage, of all", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
 		{
 			reason: "that of the manager", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "manager",
-			refusal: "ServiceAccount system/manager is that of the manager itself, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
+			refusal: "ServiceAccount system/manager is the manager's own, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
 				"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package.",
 		},
 		{reason: "a kubeconfig for that of the manager", accounts: Accounts{Default: "manager", Required: true, RequiredOfAll: true}, remote: true, cluster: true, refusal: fmt.Sprintf(ownAccountRefused, "ServiceAccount system/manager")},

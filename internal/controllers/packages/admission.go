@@ -16,7 +16,7 @@ func (s *reconciliation) admit(to *queueing.Requests[types.NamespacedName]) (end
 	return end, ok
 }
 
-// leave removes a Package from all queues but the one that its last reconcile waits in.
+// leave removes a Package from all queues except the one that its last reconcile waits in.
 func (r *Reconciler) leave(req reconcile.Request, s *reconciliation) {
 	for _, queue := range []*queueing.Requests[types.NamespacedName]{r.resolutions, r.releases} {
 		if s == nil || s.waits != queue {

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// requiresShops is a Package that was loaded and requires an API, of which the schema is read.
+// requiresShops returns a loaded Package that requires an API whose schema is read.
 func requiresShops(c *cluster) *reconciliation {
 	entry := corev1alpha1.DependencyStatus{}
 	entry.Name, entry.API = "shops", &corev1alpha1.DependencyAPI{APIVersion: "example.com/v1", Kind: "Shop", FieldPaths: []string{"spec.a"}}
@@ -52,8 +52,8 @@ func TestNothingWaitsForAResolution(t *testing.T) {
 	}
 }
 
-// A panic over what an API server answers leaves nothing locked, and takes no other
-// Package's turn.
+// A panic over an API server's answer leaves no lock behind, and does not cost another Package its
+// turn.
 func TestPanicInAResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -73,9 +73,9 @@ func TestPanicInAResolution(t *testing.T) {
 	}
 }
 
-// A decision that others are about to record holds the packages that they use; a package
-// that is about to be deleted is not used.
-// Nothing is decided while the Packages cannot be listed: a package would be deleted under its dependents, or changed for one of them.
+// A decision that is about to be recorded holds the packages that it uses, and does not use a
+// package that is about to be deleted. While the Packages cannot be listed, no decision is made: it
+// might delete a package under its dependents, or change it for only one of them.
 func TestUnreadPackages(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -129,7 +129,7 @@ func TestDecisionsCount(t *testing.T) {
 	if blogs.Done(); fmt.Sprint(held()) != "[Package team/shop]" {
 		t.Errorf("held by %v", held())
 	}
-	// A deletion that is decided on is one for others.
+	// Others see a decided deletion at once.
 	shop := c.get("shop")
 	shop.Spec.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
 	shops, err := c.ledger.Release(t.Context(), shop, "db", db, false)
@@ -152,8 +152,8 @@ func TestDecisionsCount(t *testing.T) {
 	blogs.Done()
 }
 
-// A resolution that is overtaken is made again; in the last attempt it is given up only
-// where a package that it uses is being removed.
+// An overtaken resolution is repeated. Its last attempt is given up only if a package that it uses
+// is being removed.
 func TestOvertakenResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -177,8 +177,9 @@ func TestOvertakenResolution(t *testing.T) {
 	}
 }
 
-// Of a namespace one package is resolved at a time, and of all of them some; ClusterPackages wait for none of them. Who waits
-// occupies no worker, and its load goes on being known, also once it is deployed: the status gets what it requires first.
+// Packages of one namespace are resolved one at a time; across namespaces, several run in parallel,
+// and ClusterPackages do not wait for them. A waiting Package does not occupy a worker. Its load
+// stays known, also after it is deployed, because the status records its requirements first.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -217,15 +218,15 @@ func TestAdmission(t *testing.T) {
 	if next := <-enqueued; next.Name != "second" {
 		t.Errorf("%s is next", next)
 	}
-	// One that needs its turn no more lets the next one in.
+	// A Package that no longer needs its turn lets the next one in.
 	c.leave(requestFor(of("ns-0", "second").pkg), nil)
 	if next := <-enqueued; next.Namespace != "ns-new" {
 		t.Errorf("%s is next", next)
 	}
 }
 
-// While a webhook holds up what a Package of one namespace writes, those of other namespaces and ClusterPackages are resolved, and
-// all are torn down.
+// While a webhook delays the writes for a Package of one namespace, Packages of other namespaces
+// and ClusterPackages are resolved, and all are torn down.
 func TestSlowWritesDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -268,7 +269,8 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	}
 }
 
-// deployed returns a reconciliation of a Package with a deployment, of which a revision has claimed its objects.
+// deployed returns a reconciliation of a Package with a deployment, one of whose revisions has
+// claimed its objects.
 func (c *cluster) deployed(name string, change ...func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet)) *reconciliation {
 	c.t.Helper()
 	s, dep, set := c.of(c.get(name)), newOwned(), &corev1alpha1.ObjectSet{}
@@ -283,7 +285,7 @@ func (c *cluster) deployed(name string, change ...func(*corev1alpha1.ObjectDeplo
 	return s
 }
 
-// A Package that wrote nothing is not held by its dependents: its deletion removes no object.
+// Dependents do not hold a Package that wrote no objects: its deletion removes none.
 func TestNothingWrittenIsNotHeld(t *testing.T) {
 	t.Parallel()
 	claimed := func(status string) []metav1.Condition {

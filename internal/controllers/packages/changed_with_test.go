@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A deployment names what changed the spec that is rolled out, and nothing else.
+// A deployment names only the change to the spec that is rolled out.
 func TestChangedWith(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// choose determines what the package is loaded from. It reads caches alone; a new choice is recorded in the status
-// before anything is made of it.
+// choose determines the content to load. It reads only caches. A new choice is recorded in the
+// status before it is used.
 func (s *reconciliation) choose(ctx context.Context) error {
 	spec := s.pkg.PackageSpec()
 	switch {
@@ -46,8 +46,8 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	return s.endDowngrade(ctx)
 }
 
-// chooseByNeeds takes the highest version whose dependencies can be satisfied, where
-// there are several that fit. The installed version stays where there is none.
+// chooseByNeeds takes the highest version whose dependencies can be satisfied, if several fit. If
+// there is none, the installed version stays.
 func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	all, installed := s.choice.Candidates, s.pkg.PackageStatus().Resolved
 	s.state.chosenBy = nil
@@ -89,7 +89,8 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	return nil
 }
 
-// endDowngrade takes off the annotation that allowed one downgrade, once a version is chosen and recorded.
+// endDowngrade removes the annotation that allowed one downgrade, once a version is chosen and
+// recorded.
 func (s *reconciliation) endDowngrade(ctx context.Context) error {
 	if _, found := s.pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]; !found || !s.choice.Chosen() {
 		return nil

@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 	}.Run(t)
 }
 
-// deleted: a package is deleted, with others that need what it needs.
+// deleted deletes a package along with others that have the same dependencies.
 func deleted(t *testing.T, in struct {
 	Package string
 	// Dependencies that were generated, with those who need them.
@@ -67,7 +67,7 @@ func deleted(t *testing.T, in struct {
 	want.Has("requiredBy", required)
 }
 
-// owned: packages are installed one after the other, and what they need and is missing.
+// owned installs packages one after the other, with their missing dependencies.
 func owned(t *testing.T, in struct {
 	Parents    []string
 	Dependency string
@@ -160,7 +160,7 @@ func (p *script) install(all ...string) {
 	p.rest()
 }
 
-// ranged translates ranges that rows say in words.
+// ranged translates ranges that rows give in words.
 func ranged(text string) string {
 	if rest, ok := strings.CutPrefix(text, "other than "); ok {
 		return "!=" + rest
@@ -185,7 +185,8 @@ func (n *names) UnmarshalJSON(data []byte) error {
 
 var versionText = regexp.MustCompile(`v?\d+\.\d+\.\d+[-.\w]*`)
 
-// scripted: packages are installed and updated. Of what no catalogue has, the versions are offered that ranges name.
+// scripted installs and updates packages. For a package without a catalogue, the versions that the
+// ranges name are offered.
 func scripted(t *testing.T, in struct {
 	Catalogue map[string]map[string][]need
 	Steps     []struct{ Install, Update names }
@@ -238,7 +239,7 @@ func scripted(t *testing.T, in struct {
 	want.Is("allHealthy", allHealthy)
 }
 
-// woken: a version is offered to packages that follow in lower ones.
+// woken offers a version to packages that follow lower ones.
 func woken(t *testing.T, in struct {
 	Event struct {
 		RefName, Version, Namespace string
@@ -274,7 +275,7 @@ func woken(t *testing.T, in struct {
 	want.Set("enqueued", enqueued)
 }
 
-// gatedDowngrade: the version chosen for a package that has one already.
+// gatedDowngrade checks the version chosen for a package that already has one.
 func gatedDowngrade(t *testing.T, in struct {
 	Available                         []string
 	Constraints, LastAttemptedVersion string
@@ -395,7 +396,7 @@ func (c *cluster) must(err error) {
 	}
 }
 
-// teardown ends that of a package whose own objects no longer exist.
+// teardown ends the deletion of a package whose own objects were removed.
 func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 	c.t.Helper()
 	pkg := c.get(name)
@@ -404,7 +405,7 @@ func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 	c.must(err)
 }
 
-// requiredBy returns the names in the labels and in the annotation of a package, if both are the same.
+// requiredBy returns the names in the labels and in the annotation of a package, which must agree.
 func requiredBy(pkg *corev1alpha1.Package) []string {
 	names := []string{}
 	for label := range pkg.Labels {

@@ -20,7 +20,7 @@ func (s *reconciliation) decide(context.Context) (step, string, error) {
 	return next, why, nil
 }
 
-// decide returns the next step, and why where something prevents the others.
+// decide returns the next step, and the reason if something prevents the others.
 func decide(v view) (step, string) {
 	if v.dep != nil {
 		switch ownership, why := deployment.OwnershipOf(v.pkg, v.dep); ownership {
@@ -70,8 +70,9 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 		digest != "" && status.Resolved != nil && digest != status.Resolved.Digest
 }
 
-// rereads reports whether a retry was requested for a Package that is rendered from ConfigMaps or Secrets, and what it loaded is
-// not deployed yet: they may have changed before the request, of which their watches may not know yet.
+// rereads reports whether a retry was requested for a Package that is rendered from ConfigMaps or
+// Secrets and whose loaded content is not deployed yet. The sources might have changed before the
+// request, and their watches might not have delivered that yet.
 func rereads(v view) bool {
 	spec, retry, a := v.pkg.PackageSpec(), background.RetryValue(v.pkg), v.attempt
 	if spec.Paused || !v.choice.Origin.Loadable() || retry == "" || len(sources.Of(spec, v.pkg.GetNamespace())) == 0 {
@@ -88,8 +89,9 @@ func mayRepair(v view) bool {
 	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= v.pace.Of(limits.RepairInterval)
 }
 
-// refusedBefore reports whether the image was refused since it was unpacked. It is verified again, though the policies say again what
-// they said then: the condition Verified is the refusal's.
+// refusedBefore reports whether the image was refused since it was unpacked. It is verified again,
+// even if the policies are back to their former state, because the condition Verified describes the
+// refusal.
 func refusedBefore(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(pkg.PackageStatus().Conditions, corev1alpha1.ConditionUnpacked)
 	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == corev1alpha1.ReasonImageNotVerified

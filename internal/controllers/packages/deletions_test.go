@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// deletions are Packages that depend on each other, of which some have written objects, some were refused, and some were never
-// deployed. Another controller tears their deployments down.
+// deletions are Packages that depend on each other. Some have written objects, some were refused,
+// and some were never deployed. Another controller tears down their deployments.
 type deletions struct {
 	*cluster
 	t   *rapid.T
@@ -29,9 +29,9 @@ type deletions struct {
 
 var deletedNames = []string{"a", "b", "c", "d"}
 
-// Packages that depend on each other, also in circles, are deleted in any order, in whatever state their deployments are, and the
-// manager restarts at any moment: a Package with objects is torn down after those that depend on it, one without waits for none,
-// and in the end all are gone.
+// Packages that depend on each other, also in cycles, are deleted in any order and in any state of
+// their deployments, and the manager restarts at any moment. A Package with objects is torn down
+// after its dependents, a Package without objects does not wait, and in the end all are removed.
 func TestDeletionsEnd(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -212,7 +212,7 @@ func (d *deletions) reaches(from, to string) bool {
 	return seen[to]
 }
 
-// tearDown is the controller of deployments: it ends the deletion of one.
+// tearDown plays the controller of deployments: it completes the deletion of one.
 func (d *deletions) tearDown(name string) {
 	ctx := d.cluster.t.Context()
 	dep := d.deploymentOf(name)
@@ -225,7 +225,7 @@ func (d *deletions) tearDown(name string) {
 	d.must(d.server.Update(ctx, dep))
 }
 
-// rest reconciles everything until nothing changes any more.
+// rest reconciles all Packages until they stop changing.
 func (d *deletions) rest() {
 	for before := ""; before != d.state(); {
 		before = d.state()
@@ -236,7 +236,7 @@ func (d *deletions) rest() {
 	}
 }
 
-// state identifies that of all Packages and deployments.
+// state identifies the state of all Packages and deployments.
 func (d *deletions) state() (text string) {
 	packages, deployments := &corev1alpha1.PackageList{}, &corev1alpha1.ObjectDeploymentList{}
 	d.must(d.server.List(d.cluster.t.Context(), packages))

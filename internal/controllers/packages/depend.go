@@ -21,8 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// depend resolves what the package depends on, and installs or changes it. The loaded
-// content is deployed only when all of these are available, and recorded in the status.
+// depend resolves the dependencies of the package, and installs or changes them. The loaded content
+// is deployed only when all of them are available, and recorded in the status.
 func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	required, known := s.requirements()
 	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
@@ -61,7 +61,8 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	return s.step, s.why, nil
 }
 
-// record writes what the Package depends on into its status before that is deployed: from then on it holds that.
+// record writes the dependencies of the Package into its status before it is deployed: from then on
+// it holds them.
 func (s *reconciliation) record(ctx context.Context) error {
 	s.required.Report(s.pkg.PackageStatus(), s.pkg.GetGeneration())
 	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
@@ -71,7 +72,8 @@ func (s *reconciliation) record(ctx context.Context) error {
 	return nil
 }
 
-// resolveDependencies makes the plan for the requirements, without a lock, and again where the Packages changed meanwhile.
+// resolveDependencies makes the plan for the requirements, without a lock, and repeats it if the
+// Packages changed meanwhile.
 func (s *reconciliation) resolveDependencies(ctx context.Context, required []corev1alpha1.Dependency) (c dependencies.Committed, err error) {
 	root, served := dependencies.RootOf(s.pkg, required), dependencies.Once(s.servedAPI())
 	if s.step == stepDeploy {
@@ -113,7 +115,7 @@ func (s *reconciliation) resolveDependencies(ctx context.Context, required []cor
 // errOutdated means that the Packages that a resolution read have changed since.
 var errOutdated = errors.New("a package that it depends on is being deleted")
 
-// withInput calls decide with what a decision for the Package is made from.
+// withInput calls decide with the input of a decision for the Package.
 func (s *reconciliation) withInput(
 	ctx context.Context, root resolver.Root, k dependencies.Known, served resolver.Served, decide func(dependencies.Input) error,
 ) error {
@@ -147,8 +149,8 @@ func (s *reconciliation) withInput(
 	return offers.Err
 }
 
-// versionsOf returns the versions that a Package with a packageRef may have, and whether its requirements are known without these:
-// they were recorded.
+// versionsOf returns the versions that a Package with a packageRef can have, and whether its
+// requirements are known without them, because they were recorded.
 func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error) {
 	known = meta.FindStatusCondition(pkg.PackageStatus().Conditions, corev1alpha1.ConditionDependenciesReady) != nil
 	if pkg.PackageSpec().PackageRef == nil {
@@ -179,7 +181,8 @@ func (r *Reconciler) takesPart(pkg corev1alpha1.GenericPackage) bool {
 	return dependencies.TakesPart(pkg) && r.Accounts.refusal(pkg) == ""
 }
 
-// requirements returns what a Package depends on; false while that is not known, or not to be acted upon.
+// requirements returns the dependencies of a Package; false while they are unknown, or must not be
+// acted on.
 func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	switch v.step {
 	case stepDeploy:
@@ -190,8 +193,9 @@ func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	return nil, false
 }
 
-// itsTurn reports whether the dependencies of the Package are resolved now; if so, end has to be called. A new one waits for others that
-// are applied together with it, and then for its turn.
+// itsTurn reports whether the dependencies of the Package can be resolved now; if so, the caller
+// has to call end. A new Package first waits for others that are applied together with it, and then
+// for its turn.
 func (s *reconciliation) itsTurn(ctx context.Context, isNew bool) (end func(), ok bool) {
 	if isNew {
 		if left := s.untilOthersAreKnown(ctx); left > 0 {
@@ -202,8 +206,9 @@ func (s *reconciliation) itsTurn(ctx context.Context, isNew bool) (end func(), o
 	return s.admit(s.resolutions)
 }
 
-// untilOthersAreKnown returns how long a new Package of a user waits before its dependencies are resolved, so that those that are applied
-// together are resolved together: until no other of its scope is as new, and the requirements of these are known. It is bounded.
+// untilOthersAreKnown returns how long a user's new Package waits before its dependencies are
+// resolved, so that Packages that are applied together are resolved together. It waits until no
+// other Package of its scope is as new and their requirements are known. The wait is bounded.
 func (s *reconciliation) untilOthersAreKnown(ctx context.Context) time.Duration {
 	if dependencies.Generated(s.pkg) || remote(s.pkg) || s.pkg.PackageStatus().Resolved != nil || len(s.pkg.PackageStatus().Dependencies) > 0 {
 		return 0
@@ -226,7 +231,7 @@ func (s *reconciliation) untilOthersAreKnown(ctx context.Context) time.Duration 
 	return min(left, s.since(s.pkg, long))
 }
 
-// since returns the rest of a time that started when this process saw a Package first.
+// since returns the rest of a duration that started when this process first saw a Package.
 func (r *Reconciler) since(pkg corev1alpha1.GenericPackage, d time.Duration) time.Duration {
 	r.memory.Lock()
 	defer r.memory.Unlock()

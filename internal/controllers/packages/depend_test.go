@@ -162,7 +162,7 @@ func dependencyOn(name, version string) corev1alpha1.Dependency {
 	}}
 }
 
-// entry is that of a status.
+// entry returns an entry of a status.
 func entry(name, satisfier, reason string) corev1alpha1.DependencyStatus {
 	d := corev1alpha1.DependencyStatus{Dependency: dependencyOn(name, "")}
 	if satisfier != "" {

@@ -88,7 +88,8 @@ func (s *reconciliation) slices() deployment.Slices {
 	return deployment.Slices{Client: s.Client, Reader: s.Reader, Written: s.Slices, Namespace: s.Namespace}
 }
 
-// install creates the deployment: without a template if there are slices, which need it as their owner.
+// install creates the deployment: without a template if there are slices, because these need it as
+// their owner.
 func (s *reconciliation) install(
 	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
@@ -143,8 +144,8 @@ func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha
 	return nil
 }
 
-// markSliced notes on a deployment without slices that it is about to have some, by which its controller looks for them: the
-// template that names them may never be written.
+// markSliced marks a deployment without slices that is about to get some. Its controller looks for
+// them because of the mark: a crash can leave the template that names them unwritten.
 func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.ObjectSetTemplatePhase) error {
 	marks := deployment.SlicedAnnotations(phases)
 	maps.DeleteFunc(marks, func(key, value string) bool { return s.dep.GetAnnotations()[key] == value })
@@ -159,7 +160,7 @@ func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.O
 	return nil
 }
 
-// upgrade changes an existing deployment if it differs, after the slices that it lacks.
+// upgrade changes an existing deployment if it differs, after its missing slices.
 func (s *reconciliation) upgrade(
 	ctx context.Context, loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
@@ -212,8 +213,9 @@ func (s *reconciliation) syncSettings(ctx context.Context) error {
 	})
 }
 
-// sameSettings compares all that copySettings may change: most deployments are compared once in each reconciliation, and a status
-// and managed fields take several times as long.
+// sameSettings compares only the fields that copySettings can change. Most deployments are compared
+// once in each reconciliation, and comparing a status and managed fields takes several times as
+// long.
 func sameSettings(a, b corev1alpha1.GenericObjectDeployment) bool {
 	return maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
 		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) &&

@@ -36,7 +36,8 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.
 	}
 }
 
-// readOwn reads the deployment from the API server, and returns a conflict if it may not be written any more.
+// readOwn reads the deployment from the API server, and returns a conflict if it must not be
+// written any more.
 func (s *reconciliation) readOwn(ctx context.Context) error {
 	if err := s.readDeployment(ctx); err != nil {
 		return err
@@ -50,7 +51,7 @@ func (s *reconciliation) readOwn(ctx context.Context) error {
 		fmt.Errorf("it was replaced or is being deleted"))
 }
 
-// readDeployment reads the deployment from the API server; nil also where its CRD was deleted.
+// readDeployment reads the deployment from the API server; nil also if its CRD was deleted.
 func (s *reconciliation) readDeployment(ctx context.Context) error {
 	scope := corev1alpha1.ScopeOf(s.pkg.GetNamespace())
 	dep := scope.NewObjectDeployment()

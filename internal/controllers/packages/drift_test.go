@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A stored deployment equals the made one, with defaults and in any order of keys;
-// anything else was written by another client, or only half.
+// A stored deployment equals the made one, with defaults and in any order of keys. Any difference
+// means that another client edited it, or that a crash left it incomplete.
 func TestEdited(t *testing.T) {
 	t.Parallel()
 	phases := func(d *corev1alpha1.ObjectDeployment) *[]corev1alpha1.ObjectSetTemplatePhase {

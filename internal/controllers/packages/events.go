@@ -30,8 +30,8 @@ type transitionEvent struct {
 	kind, reason, action, note string
 }
 
-// transitionEvents returns the events of a transition. A package that is loaded and available by the same status has
-// one: events are costly where many packages are installed.
+// transitionEvents returns the events of a transition. A package that is loaded and available by
+// the same status gets only one, because events are costly if many packages are installed.
 func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []transitionEvent {
 	var all []transitionEvent
 	add := func(kind, reason, action, note string) {
@@ -118,7 +118,8 @@ func (s *reconciliation) recordEvents(before, after *corev1alpha1.PackageStatus)
 	}
 }
 
-// warnUpgraded names in an event those that depend on a package and do not accept the version that is rolled out.
+// warnUpgraded sends an event that names the dependents that do not accept the version that is
+// rolled out.
 func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1alpha1.PackageStatus) {
 	if before.Resolved == nil || after.Resolved == nil || before.Resolved.Version == after.Resolved.Version {
 		return
@@ -130,8 +131,7 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 	}
 }
 
-// warnDeleted names in an event those that depend on a package that is being deleted, and
-// do not hold it.
+// warnDeleted sends an event that names the dependents of a deleted package that do not hold it.
 func (s *reconciliation) warnDeleted(ctx context.Context) {
 	own := snapshot.InstanceOf(s.pkg)
 	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // only for an event

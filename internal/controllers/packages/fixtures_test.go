@@ -25,7 +25,7 @@ import (
 
 const image = "registry.test/shop:v1"
 
-// imageChoice is that of a Package whose spec has the image.
+// imageChoice is the choice of a Package whose spec has the image.
 var imageChoice = choice.Choice{Origin: choice.Origin{Image: image}}
 
 var (
@@ -33,7 +33,7 @@ var (
 	env   = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
 )
 
-// newPackage returns a Package of generation 2 that nothing was done for yet.
+// newPackage returns a Package of generation 2 that was not reconciled yet.
 func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2, ResourceVersion: "5",
@@ -85,8 +85,8 @@ func newOwned(change ...func(*corev1alpha1.ObjectDeployment)) *corev1alpha1.Obje
 	return dep
 }
 
-// says sets a condition that is about the present spec of the deployment.
-func says(typ string, status bool, reason string) func(*corev1alpha1.ObjectDeployment) {
+// reports sets a condition that is about the present spec of the deployment.
+func reports(typ string, status bool, reason string) func(*corev1alpha1.ObjectDeployment) {
 	return func(dep *corev1alpha1.ObjectDeployment) {
 		conditions.Set(&dep.Status.Conditions, dep.Generation, typ, status, reason, typ+" of the deployment")
 	}
@@ -94,9 +94,9 @@ func says(typ string, status bool, reason string) func(*corev1alpha1.ObjectDeplo
 
 // rolledOut is a deployment whose rollout is done.
 func rolledOut(dep *corev1alpha1.ObjectDeployment) {
-	says(corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable)(dep)
-	says(corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle)(dep)
-	says(corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)(dep)
+	reports(corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable)(dep)
+	reports(corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle)(dep)
+	reports(corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)(dep)
 	dep.Status.Revision = 3
 }
 
@@ -130,8 +130,8 @@ func newContent() *load.Content {
 	}
 }
 
-// newReconciler returns a Reconciler that remembers nothing, at the time start. What it
-// enqueues is in the channel.
+// newReconciler returns a Reconciler with an empty memory, at the time start. Requests that it
+// enqueues are in the channel.
 func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 	t.Helper()
 	enqueued := make(chan types.NamespacedName, 1000)

@@ -18,7 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
-// gather reads a Package and its deployment in their latest known states; nil if there is no such Package.
+// gather reads a Package and its deployment in their latest known states; nil if there is no such
+// Package.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
 	cached := corev1alpha1.ScopeOf(key.Namespace).NewPackage()
 	if err := r.Client.Get(ctx, key, cached); err != nil {
@@ -60,7 +61,7 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the package, of which an older state is known: %w", err)
+		return nil, fmt.Errorf("read the package, because the cached state is outdated: %w", err)
 	}
 	mutationcache.TrimFields(pkg)
 	if !mutationcache.Reduced(known) {
@@ -126,7 +127,8 @@ func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
 	return versions
 }
 
-// gatherDependencies records the versions of the pull secrets, the first ones as those of the failed attempt.
+// gatherDependencies records the versions of the pull secrets; the first ones belong to the failed
+// attempt.
 func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 	parts := []string{"pull secrets"}
 	for _, ref := range pulls {

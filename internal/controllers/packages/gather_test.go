@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 )
 
-// What else is known beside the spec decides, too.
+// Inputs other than the spec decide, too.
 func TestDecideByInputs(t *testing.T) {
 	t.Parallel()
 	failed := func(change func(*load.Attempt)) *load.Attempt {

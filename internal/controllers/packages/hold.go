@@ -14,8 +14,9 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// hold determines which packages depend on one that is being deleted. It is torn down after them, unless an annotation states
-// otherwise, or its teardown has started. What others are about to record counts; it waits for none of their resolutions.
+// hold determines which packages depend on one that is being deleted. It is torn down after them,
+// unless an annotation overrides that, or its teardown has started. Decisions that are about to be
+// recorded count, and hold does not wait for open resolutions.
 func (s *reconciliation) hold(ctx context.Context) error {
 	if s.pkg.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true" || s.controls() && s.dep.GetDeletionTimestamp() != nil {
 		return nil
@@ -28,9 +29,10 @@ func (s *reconciliation) hold(ctx context.Context) error {
 	return err
 }
 
-// wroteNothing reports whether no revision of the Package's deployment has written an object: its deletion cannot remove any
-// object that dependents use. Without a deployment it has none, also once the deployment was torn down: a dependent that waits for this
-// Package would otherwise hold it forever.
+// wroteNothing reports whether no revision of the Package's deployment has written an object, so
+// that its deletion cannot remove an object that dependents use. A Package without a deployment has
+// none, even if the deployment was torn down: a dependent that waits for this Package would
+// otherwise hold it forever.
 func (s *reconciliation) wroteNothing(ctx context.Context) bool {
 	if s.dep == nil {
 		return true

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// keyBytes is the length of a hash key, and keyData where its Secret has it.
+	// keyBytes is the length of a hash key, and keyData is its key in the Secret.
 	keyBytes = 32
 	keyData  = "key"
 )
@@ -42,7 +42,7 @@ func (r *Reconciler) hashKeyOf(ctx context.Context, pkg corev1alpha1.GenericPack
 	return key, nil
 }
 
-// readHashKey reads the key, and deletes one of a former Package of the name.
+// readHashKey reads the key, and deletes the key of a former Package with the same name.
 func (r *Reconciler) readHashKey(ctx context.Context, pkg corev1alpha1.GenericPackage) ([]byte, error) {
 	found := &corev1.Secret{}
 	if err := r.Reader.Get(ctx, keyOf(r.hashKeySecret(pkg, nil)), found); err != nil {

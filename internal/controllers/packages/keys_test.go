@@ -28,8 +28,8 @@ func secretServer(t *testing.T) client.WithWatch {
 	return fake.NewClientBuilder().WithScheme(scheme).Build()
 }
 
-// TestKeyStaysTheSame: one key for each Package over restarts, lost answers and
-// Packages of the same name in the other scope; another one if it was lost.
+// TestKeyStaysTheSame: each Package keeps one key over restarts, lost answers and Packages of the
+// same name in the other scope; a lost key is replaced.
 func TestKeyStaysTheSame(t *testing.T) {
 	t.Parallel()
 	server := secretServer(t)

@@ -16,7 +16,8 @@ func (s *reconciliation) newAttempt() *load.Attempt {
 	}
 }
 
-// startLoad starts a load if that was decided and need not wait, and cancels any other. Its end enqueues the Package.
+// startLoad starts a load if that was decided and it does not have to wait, and cancels any other.
+// Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 	switch s.step {
 	case stepLoad, stepGather, stepPaused: // a change of the spec waits
@@ -58,7 +59,7 @@ func (s *reconciliation) newInput(image string) load.Request {
 	return in
 }
 
-// backOff replaces an attempt that has to wait by one that failed, and reports whether it did.
+// backOff replaces an attempt that has to wait by a failed one, and reports whether it did.
 func (s *reconciliation) backOff() bool {
 	record := afterInterruption(s.pkg.PackageStatus().Load, s.view)
 	if record == nil {

@@ -38,8 +38,8 @@ func named(name, image string, change ...func(*corev1alpha1.Package)) *corev1alp
 	return pkg
 }
 
-// begin starts to load a Package, in place of the content that is loaded for it.
-func (r *Reconciler) begin(t *testing.T, pkg *corev1alpha1.Package) {
+// startLoad starts to load a Package, in place of its loaded content.
+func (r *Reconciler) startLoad(t *testing.T, pkg *corev1alpha1.Package) {
 	t.Helper()
 	s := r.of(pkg)
 	s.step, s.fingerprint = stepLoad, load.Fingerprint{Spec: pkg.Spec.Image}
@@ -93,7 +93,7 @@ func TestInputIsACopy(t *testing.T) {
 		return nil, nil
 	}
 	pkg := newPackage()
-	r.begin(t, pkg)
+	r.startLoad(t, pkg)
 	pkg.Name = "changed by a later pass"
 	close(gate)
 	if got := <-seen; got != "shop" {
@@ -106,7 +106,7 @@ func TestInputIsACopy(t *testing.T) {
 func TestDeployedContentIsForgotten(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.begin(t, named("a", image))
+	b.startLoad(t, named("a", image))
 	b.gate(image) <- nil
 	b.wait(t)
 	s := b.of(named("a", image))
@@ -166,8 +166,8 @@ func TestTransitionEvents(t *testing.T) {
 	}
 }
 
-// TestBeginningDelay: few packages report soon that they are on their way; where many
-// are, a status of each would hold up what matters.
+// TestBeginningDelay: a few packages report soon that they are in progress. If there are many, the
+// status of each would hold up more important writes.
 func TestBeginningDelay(t *testing.T) {
 	t.Parallel()
 	for packages, want := range map[int]time.Duration{
@@ -180,14 +180,14 @@ func TestBeginningDelay(t *testing.T) {
 	}
 }
 
-// TestForget: a Package that was deleted leaves nothing behind, and what it loaded is
-// cancelled; nor does one whose name has another UID by now.
+// TestForget: a deleted Package leaves nothing behind, and its load is cancelled. The same holds
+// for a Package whose name has another UID now.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.Client = secretServer(t)
-	b.begin(t, named("a", image))
-	b.begin(t, named("b", image))
+	b.startLoad(t, named("a", image))
+	b.startLoad(t, named("b", image))
 	renewed := named("b", image)
 	renewed.UID = "renewed"
 	s := b.of(renewed)

@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
-// stateOf returns the memory of a Package, and nothing of a former one of its name.
+// stateOf returns the memory of a Package, without the memory of a former Package of the same name.
 func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 	key, m := keyOf(pkg), &r.memory
 	m.Lock()

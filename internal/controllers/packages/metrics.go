@@ -18,7 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/summary"
 )
 
-// exporter reads the packages from the cache when they are collected: there is no series of a deleted one.
+// exporter reads the packages from the cache when they are collected, so that deleted ones have no
+// series.
 type exporter struct {
 	reader client.Reader
 	// taken returns how often a package was loaded, and how long the last time took.
@@ -73,7 +74,7 @@ func (c *counts) count(pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	}
 	if remote(pkg) {
 		ref := targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
-		// Of packages that report differently of one target those count that do not reach it.
+		// If packages disagree about one target, the ones that do not reach it win.
 		if state := connectionOf(pkg); c.targets[ref] == "" || state == "away" {
 			c.targets[ref] = state
 		}
@@ -138,7 +139,7 @@ func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage,
 	out <- metric.Value(float64(since.Unix()), name, namespace, phase, reason)
 }
 
-// blockedSince returns since when something blocks a package, and what; zero if nothing does.
+// blockedSince returns since when a package is blocked, and by what; zero if it is not.
 func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since time.Time, reason string) {
 	cause := summary.Cause(pkg, word)
 	switch word {
@@ -151,7 +152,7 @@ func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since 
 			return time.Time{}, "" // it is on its way
 		}
 	}
-	// Ready keeps the time from the first trouble on, whatever the cause is by now.
+	// Ready keeps the time of the first trouble, whatever the present cause.
 	if ready := summary.Current(pkg, corev1alpha1.ConditionReady); ready.Type != "" && !ready.LastTransitionTime.IsZero() {
 		return ready.LastTransitionTime.Time, cause.Reason
 	}
@@ -172,7 +173,7 @@ func (m *exporter) collectRest(out chan<- prometheus.Metric, pkg corev1alpha1.Ge
 	}
 }
 
-// versionOf returns the version in charge, or else the one that was unpacked.
+// versionOf returns the version in charge, or else the version that was unpacked.
 func versionOf(pkg corev1alpha1.GenericPackage) string {
 	status := pkg.PackageStatus()
 	if status.CurrentVersion == "" && status.Resolved != nil {

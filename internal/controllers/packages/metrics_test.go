@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 	require.Equal(t, want, withNames(metricstest.Values(t, m)))
 }
 
-// While something blocks a package there is a series that says since when and what, and one only.
+// While a package is blocked, exactly one series reports since when, and by what.
 func TestMetricsOfBlockedPackages(t *testing.T) {
 	t.Parallel()
 	at := func(c metav1.Condition, seconds int64) metav1.Condition {
@@ -146,7 +146,7 @@ func deletedAt(seconds int64) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(seconds, 0)} }
 }
 
-// Whatever packages say, each has at most seven series, with labels that are bounded.
+// Each package has at most seven series with bounded labels, whatever it reports.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := &cached{}
@@ -169,7 +169,8 @@ func TestMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkMetrics collects and writes the series of 1,000 packages, without those of their revisions, which are two more each.
+// BenchmarkMetrics collects and writes the series of 1,000 packages, without the series of their
+// revisions, which add two each.
 func BenchmarkMetrics(b *testing.B) {
 	c := &cached{}
 	for i := range 1000 {

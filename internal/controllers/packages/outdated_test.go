@@ -30,7 +30,7 @@ func TestOutdated(t *testing.T) {
 		"same":              {reason: "the usual case at rest", dep: newOwned(written("2"))},
 		"known as it was":   {reason: "a process saw the spec as it is by now", dep: newOwned(written("3")), want: true},
 		"not a number":      {reason: "a user wrote it by hand", dep: newOwned(written("three"))},
-		"of a former one":   {reason: "the generations of a new Package begin again", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
+		"of a former one":   {reason: "the generations of a new Package start again", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
 		"without an owner":  {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
 		"of someone else's": {reason: "not ours to write at all", dep: newOwned(written("9"), controlledBy("ConfigMap", "someone", ""))},
 	} {
@@ -78,7 +78,7 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	}
 }
 
-// A Package of which the caches have a part is read when it is reconciled, each time, and its texts are not kept.
+// A Package that is cached only in part is read on each reconcile, and its texts are not kept.
 func TestReducedPackageIsRead(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A package whose sources change all the time, as one that writes them, is loaded at a pace; another spec is loaded at once.
+// A package whose sources change all the time, for example because it writes them, is loaded at a
+// limited rate; another spec is loaded at once.
 func TestLoadsArePaced(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -74,8 +74,8 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k de
 	return nil
 }
 
-// mark changes the marks on a package. They are for people: that they cannot be written is an event, and fails nothing but
-// where the write raced.
+// mark changes the marks on a package. They are for people: a failed write is an event, and returns
+// an error only if the write raced.
 func (s *reconciliation) mark(ctx context.Context, known corev1alpha1.GenericPackage, change func(corev1alpha1.GenericPackage)) error {
 	err := s.change(ctx, known, change)
 	if err == nil || apply.IsAbsent(err) {
@@ -88,7 +88,8 @@ func (s *reconciliation) mark(ctx context.Context, known corev1alpha1.GenericPac
 	return nil
 }
 
-// create creates a package for others, the first of which is the parent; nil for the Package itself.
+// create creates a package for others, the first of them being the parent. A nil parent means the
+// Package itself.
 func (s *reconciliation) create(ctx context.Context, step resolver.Step, parent corev1alpha1.GenericPackage) error {
 	if parent == nil || snapshot.InstanceOf(parent) == snapshot.InstanceOf(s.pkg) {
 		parent = s.pkg

@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// permit compares the rights that a loaded package requires with the ceiling. Nothing of it is written if that lacks some, and
-// nothing is installed for it.
+// permit compares the rights that a loaded package requires with the ceiling. If the ceiling lacks
+// some, the package is not written, and no dependency is installed for it.
 func (s *reconciliation) permit(context.Context) (step, string, error) {
 	if s.step != stepDeploy || !s.attempt.Out.Deployed.IsZero() || len(s.attempt.Out.Content.Rules) == 0 {
 		return s.step, s.why, nil
@@ -39,22 +39,23 @@ func refuse(ceiling permissions.Ceiling, rules []rbacv1.PolicyRule) conditions.S
 		return conditions.Cut(permissions.DescribeRules(rules), limits.MessageBytes/2)
 	}
 	if ceiling.Role == "" {
-		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: "This manager grants packages no rights, and nothing is written without those that this one asks for. " +
+		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: "This manager does not grant rights to packages, and this package is not written without the rights that it requires. " +
 			"An administrator names a ClusterRole that has them by --permission-ceiling: " + asked(rules) + "."}
 	}
 	if !ceiling.Found {
 		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: fmt.Sprintf("There is no ClusterRole %s, the ceiling of what packages are granted (--permission-ceiling), "+
-			"and nothing is written without the rights that this one asks for: %s.", ceiling.Role, asked(rules))}
+			"and this package is not written without the rights that it requires: %s.", ceiling.Role, asked(rules))}
 	}
 	above := ceiling.Above(rules)
 	if len(above) == 0 {
 		return conditions.State{}
 	}
-	return conditions.State{Reason: corev1alpha1.ReasonAboveCeiling, Message: fmt.Sprintf("The package asks for rights that ClusterRole %s, the ceiling of what packages are granted, does not have, "+
-		"and nothing is written without them. An administrator adds them there, or the package asks for fewer: %s.", ceiling.Role, asked(above))}
+	return conditions.State{Reason: corev1alpha1.ReasonAboveCeiling, Message: fmt.Sprintf("The package requires rights that ClusterRole %s, the ceiling of the rights of packages, does not have, "+
+		"and is not written without them. Ask an administrator to add them, or change the package to require fewer: %s.", ceiling.Role, asked(above))}
 }
 
-// reportPermissions sets the condition PermissionsGranted by what is refused, or deployed.
+// reportPermissions sets the condition PermissionsGranted from the refusal, or from the deployed
+// content.
 func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 	set := func(granted bool, reason, message string) {
 		conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionPermissionsGranted, granted, reason, message)
@@ -67,7 +68,7 @@ func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
 	case v.step != stepDeploy || v.writeErr != nil:
 	case len(v.content.Rules) > 0:
-		set(true, corev1alpha1.ReasonPermissionsGranted, "The ceiling has the rights that this version asks for.")
+		set(true, corev1alpha1.ReasonPermissionsGranted, "The ceiling has the rights that this version requires.")
 	default:
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
 	}

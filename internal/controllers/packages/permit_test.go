@@ -36,7 +36,7 @@ func TestPermit(t *testing.T) {
 		"not read yet":                  {ceiling: permissions.Ceiling{Role: "most"}, rules: readPods, step: stepGather},
 		"cannot be read":                {ceiling: unreadable, rules: readPods, step: stepGather, mentioned: "Waiting for ClusterRole most, the ceiling of what packages are granted: clusterroles is forbidden"},
 		"there is no such role":         {ceiling: permissions.Ceiling{Role: "most", Known: true}, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "There is no ClusterRole most"},
-		"an empty role":                 {ceiling: found, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: "ClusterRole most, the ceiling of what packages are granted, does not have, and nothing is written without them. An administrator adds them there, or the package asks for fewer: get pods."},
+		"an empty role":                 {ceiling: found, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: "ClusterRole most, the ceiling of the rights of packages, does not have, and is not written without them. Ask an administrator to add them, or change the package to require fewer: get pods."},
 		"within":                        {ceiling: enough, rules: readPods, step: stepDeploy, reason: corev1alpha1.ReasonPermissionsGranted},
 		"a message of what many ask":    {ceiling: found, rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: strings.Split(strings.Repeat("a,", 2000), ",")}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling},
 		"what is asked by another name": {ceiling: enough, rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{""}, Resources: []string{"pods"}}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: ": * pods."},
@@ -66,7 +66,8 @@ func TestPermit(t *testing.T) {
 	}
 }
 
-// What was granted before is so until other content is deployed; a version that requires nothing has no such condition.
+// Granted rights stay granted until other content is deployed. A version that requires no rights
+// has no such condition.
 func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	t.Parallel()
 	status := &corev1alpha1.PackageStatus{}

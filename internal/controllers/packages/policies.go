@@ -23,8 +23,8 @@ func (s *reconciliation) gatherPolicies() {
 	s.policies = set
 }
 
-// policyKey identifies what the policies say about the image of the Package, and about those that it may name: a change loads the
-// package again, and so verifies its image.
+// policyKey identifies the policies' decisions about the image of the Package, and about the images
+// that it can name. A changed decision loads the package again, and so verifies its image.
 func (v *view) policyKey(image string) string {
 	decision, key := v.policies.Decide(image, imagepolicy.Package), ""
 	if said := decision.Key(); said != "" {

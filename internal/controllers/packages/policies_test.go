@@ -21,7 +21,7 @@ func refuseImage(pkg *corev1alpha1.Package) {
 	conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImageNotVerified, "no signature")
 }
 
-// The condition Verified is that of the last load that has ended.
+// The condition Verified describes the last load that has ended.
 func TestReportVerified(t *testing.T) {
 	t.Parallel()
 	refusal := &imagepolicy.Refusal{Reason: imagepolicy.ReasonNoSignature, Message: "the registry has no signature"}
@@ -65,7 +65,8 @@ func TestReportVerified(t *testing.T) {
 	}
 }
 
-// A Package about which the policies say nothing has the fingerprint that it has without policies, so that an upgrade renders nothing.
+// A Package without applicable policies has the same fingerprint as without any policies, so that
+// an upgrade does not render it again.
 func TestPolicyKey(t *testing.T) {
 	t.Parallel()
 	policy := func(prefix string) imagepolicy.Policy {

@@ -19,7 +19,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return s.Run(ctx, s.reportAll, s.gatherInputs, s.choose, s.resolve, s.next(s.decide), s.next(s.startLoad), s.next(s.permit), s.next(s.depend), s.deploy)
 }
 
-// next assigns the step that a part of the decision leads to. Nothing else assigns it.
+// next assigns the step that a part of the decision leads to. No other code assigns it.
 func (s *reconciliation) next(part func(context.Context) (step, string, error)) func(context.Context) error {
 	return func(ctx context.Context) error {
 		step, why, err := part(ctx)

@@ -11,10 +11,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A load that takes much memory or time may end the manager. The status has a record of it before it starts, and loses it by the
-// write that reports how it ended. What finds a record of another process waits, longer each time, while all others are reconciled.
+// A load that takes much memory or time can end the manager. The status records it before it
+// starts, and the write that reports its end removes the record. A process that finds the record of
+// another process waits, longer each time, while all other Packages are reconciled.
 
-// beginRecorded starts a large load of which the status has a record.
+// beginRecorded starts a large load that the status has a record of.
 func (s *reconciliation) beginRecorded() {
 	a, record := s.attempt, s.pkg.PackageStatus().Load
 	if a == nil || a.Out.Begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.In.Fingerprint.Spec {
@@ -23,8 +24,9 @@ func (s *reconciliation) beginRecorded() {
 	s.attempt = s.loads.Resume(s.state.load, a)
 }
 
-// afterInterruption decides whether a load has to wait, by the record of the last one, and returns the record of that; nil for no.
-// Only the same spec waits. The record of a process that has ended counts one interruption more.
+// afterInterruption decides from the record of the last load whether a load has to wait, and
+// returns its record; nil if it does not. Only the same spec waits. The record of a process that
+// has ended counts one interruption more.
 func afterInterruption(last *corev1alpha1.LoadRecord, v view) *corev1alpha1.LoadRecord {
 	switch {
 	case last == nil || last.SpecHash != v.fingerprint.Spec:
@@ -72,7 +74,7 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 	return &corev1alpha1.LoadRecord{SpecHash: last.SpecHash, Interruptions: last.Interruptions} // it failed for another reason
 }
 
-// loadsPresent reports whether the present spec is the one that is loaded.
+// loadsPresent reports whether the present spec is being loaded.
 func (v view) loadsPresent() bool {
 	return v.step == stepLoad || v.step == stepWait || v.step == stepDeploy
 }
@@ -83,7 +85,7 @@ type interrupted struct {
 	limit  int64
 }
 
-// Error describes what happened, what to do, and when the next attempt is.
+// Error describes the interruption, the remedy, and the time of the next attempt.
 func (e *interrupted) Error() string {
 	times := "once"
 	if e.record.Interruptions > 1 {

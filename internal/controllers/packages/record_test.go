@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// recordFor returns a record of a load, which is due at start plus wait, if that is not zero.
+// recordFor returns a record of a load that is due at start plus wait, unless wait is zero.
 func recordFor(spec, holder string, interruptions int32, wait time.Duration) *corev1alpha1.LoadRecord {
 	record := &corev1alpha1.LoadRecord{SpecHash: spec, Holder: holder, Interruptions: interruptions}
 	if wait != 0 {
@@ -95,13 +95,13 @@ func TestRecordOf(t *testing.T) {
 	}
 }
 
-// A large load begins when the status has its record; a small one at once.
+// A large load starts when the status has its record; a small one starts at once.
 func TestLargeLoadAwaitsRecord(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.identity = "me"
 	pkg := named("a", image)
-	b.begin(t, pkg)
+	b.startLoad(t, pkg)
 	b.gate(image) <- archive.ErrRoom
 	b.wait(t)
 	s := b.of(pkg)
@@ -127,7 +127,7 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	}
 }
 
-// A process that finds the record of another one waits, and explains why.
+// A process that finds the record of another one waits, and reports why.
 func TestInterruptedLoadWaits(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -22,8 +22,8 @@ func TestPendingRefusalDoesNotStall(t *testing.T) {
 	}
 }
 
-// A refusal never changes the installed version; the rest of the spec is followed where
-// that version still fits.
+// A refusal never changes the installed version; the rest of the spec is followed if that version
+// still fits.
 func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	pkg := newPackage(follows("^1"), hasVersion("1.0.0"))

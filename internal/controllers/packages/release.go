@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// drop releases what only an earlier revision required.
+// drop releases dependencies that only an earlier revision required.
 func (s *reconciliation) drop(ctx context.Context) error {
 	released, kept := s.required.Released()
 	for _, entry := range released {
@@ -29,10 +29,10 @@ func (s *reconciliation) drop(ctx context.Context) error {
 	return nil
 }
 
-// release takes the marks of the Package off a package that it depended on, and deletes
-// that if it was installed for this one, no other depends on it, and the policy is to
-// delete it, unless the installed objects of the Package continue without it. A package
-// of another scope is left alone.
+// release removes the marks of the Package from a package that it depended on. It deletes that
+// package if it was installed for this one, no other package depends on it, and the policy is to
+// delete it, unless the installed objects of the Package continue without it. A package of another
+// scope is left alone.
 func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.DependencyStatus) error {
 	if entry.PackageRef == nil {
 		return nil
@@ -45,7 +45,7 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	pkg := r.Package
 	if r.Done == nil {
 		if names := dependencies.Elsewhere(own, r.Others); len(names) > 0 && dependencies.Deletes(s.pkg, entry.Name, pkg) {
-			s.warn("Release", fmt.Sprintf("%s stays, since %s depend on it. Delete it where nobody needs it.", at, dependencies.FirstOf(names)))
+			s.warn("Release", fmt.Sprintf("%s stays because %s depend on it. Delete it if they no longer need it.", at, dependencies.FirstOf(names)))
 		}
 		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own, r.Others) })
 	}
@@ -58,8 +58,8 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	return nil
 }
 
-// releaseAll releases what a deleted Package depended on, after its own objects no longer exist. It reports false if it is not its
-// turn yet.
+// releaseAll releases the dependencies of a deleted Package after its own objects are removed. It
+// returns false if it is not its turn yet.
 func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	recorded := s.pkg.PackageStatus().Dependencies
 	if len(recorded) == 0 || !slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
@@ -83,7 +83,7 @@ func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// takeOver makes a generated package the user's own where the annotation says so.
+// takeOver makes a generated package the user's own if the annotation requests it.
 func (s *reconciliation) takeOver(ctx context.Context) error {
 	if !dependencies.Generated(s.pkg) || s.pkg.GetAnnotations()[corev1alpha1.AdoptAnnotation] != "true" {
 		return nil

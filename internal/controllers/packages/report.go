@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// reportAll reports what the steps led to, or the error of the one that failed.
+// reportAll reports the result of the steps, or the error of the failed one.
 func (s *reconciliation) reportAll(ctx context.Context, failed error) error {
 	if err := s.reportFailure(ctx, failed); failed != nil {
 		return err
@@ -30,8 +30,8 @@ func (s *reconciliation) reportFailure(ctx context.Context, failed error) error 
 	}.Report(ctx, s.Client, s.Fresh)
 }
 
-// report writes a changed status: at once where a condition changed its value, else once in
-// limits.PackageStatusInterval. It returns why the deployment could not be written, to requeue.
+// report writes a changed status: at once if a condition changed its value, otherwise once per
+// limits.PackageStatusInterval. It returns the error of the write to the deployment, to requeue.
 func (s *reconciliation) report(ctx context.Context) error {
 	if s.step == stepGather && s.why == "" {
 		return s.writeErr // the inputs are known in a moment, and nothing changes before
@@ -61,14 +61,15 @@ func (s *reconciliation) report(ctx context.Context) error {
 	return s.writeErr
 }
 
-// delay returns how long a changed status is not written yet. What starts is often over in a moment.
+// delay returns for how long a changed status is held back. Steps that start are often over in a
+// moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
 	if s.attempt != nil && s.attempt.Out.Begin != nil {
 		return 0 // its load waits for that
 	}
 	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
 		conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
-	if delay := s.beginning(); !ended && delay > 0 {
+	if delay := s.untilReported(); !ended && delay > 0 {
 		return delay
 	}
 	if urgent(before, after) {
@@ -77,8 +78,8 @@ func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.D
 	return limits.PackageStatusInterval - s.now.Sub(s.state.reported)
 }
 
-// beginning returns for how long it is not reported yet that something has started.
-func (s *reconciliation) beginning() time.Duration {
+// untilReported returns for how long the start of a step is not reported.
+func (s *reconciliation) untilReported() time.Duration {
 	loading := s.loads.Loading()
 	switch deleted := s.pkg.GetDeletionTimestamp(); {
 	case deleted != nil:

@@ -46,14 +46,14 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	for _, scope := range corev1alpha1.Scopes() {
-		// A deployment has the name of its Package, also one of another owner.
+		// A deployment has the name of its Package, even if it has another owner.
 		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(r.packageChanged)).
 			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
 	return r, r.followers.Watch(build).Complete(r)
 }
 
-// connect makes the parts that share what the Reconciler remembers.
+// connect makes the parts that share the memory of the Reconciler.
 func (r *Reconciler) connect(reader client.Reader) {
 	enqueue := func(key types.NamespacedName) { r.enqueue(key) }
 	r.loads = load.New(load.Setting{
@@ -75,7 +75,7 @@ func requestFor(obj client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: keyOf(obj)}
 }
 
-// packageChanged enqueues the Packages that depend on one, or that it depended on.
+// packageChanged enqueues the Packages that depend on a package, and the ones that it depended on.
 func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Object) error {
 	was, _ := before.(corev1alpha1.GenericPackage)
 	is, _ := after.(corev1alpha1.GenericPackage)

@@ -38,7 +38,7 @@ func sensitiveContent(value string) *load.Content {
 	return content
 }
 
-// passOver returns a reconciliation of the Package, by a process that remembers nothing.
+// passOver returns a reconciliation of the Package by a process with an empty memory.
 func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alpha1.GenericPackage) *reconciliation {
 	t.Helper()
 	r, _ := newReconciler(t)
@@ -80,10 +80,10 @@ func stateOfAll(t *testing.T, server client.Client) map[string]string {
 	return state
 }
 
-// TestDeployAfterACrash: whichever write a process dies at, before or after it
-// took effect, the next one brings about the same, with and without slices and
-// Secrets (invariant 4). The deployment states at any time which of both it may have: a Package that is changed or deleted after a
-// crash would leave them behind, with their finalizers.
+// TestDeployAfterACrash: if a process dies before or after any of its writes takes effect, the next
+// one reaches the same result, with and without slices and Secrets (invariant 4). The deployment
+// always records whether it might have slices or Secrets: a Package that is changed or deleted
+// after a crash would otherwise leave them behind, with their finalizers.
 func TestDeployAfterACrash(t *testing.T) {
 	t.Parallel()
 	plain := sensitiveContent("a")
@@ -121,9 +121,8 @@ func TestDeployAfterACrash(t *testing.T) {
 
 var errCrash = errors.New("crash")
 
-// deployAll deploys one version after the other in a new cluster and returns the objects
-// stored in the end, and how many writes that took. The process dies at the write of
-// number crash.
+// deployAll deploys one version after the other in a new cluster. It returns the stored objects and
+// the number of writes. The process dies at write number crash.
 func deployAll(t *testing.T, strategies []string, versions []*load.Content, crash int, effect bool) (state map[string]string, writes int) {
 	t.Helper()
 	server := secretServer(t)
@@ -183,8 +182,8 @@ func requireMarks(t *testing.T, server client.Client) {
 	}
 }
 
-// TestWhereSecretsGo: into the namespace of the Package or, for cluster kinds, into
-// the manager's; nothing of the value is in the deployment.
+// TestWhereSecretsGo: Secrets are in the namespace of the Package or, for cluster kinds, in the
+// manager's. The deployment does not contain the value.
 func TestWhereSecretsGo(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

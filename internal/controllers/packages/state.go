@@ -40,15 +40,17 @@ type Reconciler struct {
 	queue   queueing.Queue[reconcile.Request]
 	enqueue func(types.NamespacedName)
 	memory  memory
-	// identity is that of this process in records of loads.
+	// identity names this process in records of loads.
 	identity  string
 	loads     *load.Loads
 	catalogue *choice.Catalogue
 	followers *choice.Followers
 	ledger    *dependencies.Ledger
-	// resolutions and releases are made for one Package of each namespace at a time, and for one ClusterPackage.
+	// resolutions and releases admit one Package of each namespace at a time, and one
+	// ClusterPackage.
 	resolutions, releases *queueing.Requests[types.NamespacedName]
-	// computing are the resolutions that compute at a time: all but one processor, which is left for what waits for the network.
+	// computing limits the resolutions that compute at a time to all processors but one, which is
+	// left for work that waits for the network.
 	computing *queueing.Semaphore
 }
 
@@ -57,7 +59,7 @@ type reconciliation struct {
 	state *state
 	view
 	queueing.Outcome
-	// waits is the queue that reconciles it again; nil if none does.
+	// waits is the queue that reconciles it again; nil if it is in none.
 	waits *queueing.Requests[types.NamespacedName]
 }
 
@@ -69,20 +71,22 @@ type view struct {
 	choice      choice.Choice
 	fingerprint load.Fingerprint
 	inputs
-	// attempt is the last one of this process to load, of any fingerprint, or nil.
+	// attempt is the last attempt of this process to load, of any fingerprint, or nil.
 	attempt *load.Attempt
 	// process identifies this process in records of loads.
 	process string
-	// drifted reports whether the deployment has another template than the one made for the Package.
+	// drifted reports whether the template of the deployment differs from the one made for the
+	// Package.
 	drifted  bool
 	repaired time.Time
 	now      time.Time
 	pace     limits.Pace
 	// forbidden is why the manager does not install the package as it is; empty if it does.
 	forbidden string
-	// required is nil if there are no dependencies, or nothing is known of them.
+	// required is nil if there are no dependencies, or if they are unknown.
 	required *dependencies.Plan
-	// refused is why rights that the package requires are not granted; its zero value means that they are.
+	// refused is the reason for rights that the package requires and that are not granted; its zero
+	// value means that they are.
 	refused conditions.State
 	// heldBy are the instances that the teardown of the Package waits for.
 	heldBy []resolver.Instance
@@ -118,22 +122,24 @@ const (
 
 type inputs struct {
 	environment manifestsv1alpha1.PackageEnvironment
-	// waiting means that inputs will be known in a moment, inputError why they are not known for longer, and inputReason that of
-	// what a user has to mend; else it is empty.
+	// waiting means that inputs will be known in a moment. inputError is the reason if they stay
+	// unknown for longer, and inputReason is the condition's reason if a user has to fix it;
+	// otherwise it is empty.
 	waiting                 bool
 	inputError, inputReason string
-	// sourceVersions are those of the Secrets and ConfigMaps that the spec names.
+	// sourceVersions are the versions of the Secrets and ConfigMaps that the spec names.
 	sourceVersions map[string]string
-	// newDigest is what the tag means by now, if it moved; lookupError why that is not known.
+	// newDigest is the present digest of the tag, if it moved; lookupError is the reason if that is
+	// unknown.
 	newDigest, lookupError string
 	// dependencies are the pull secrets of a failed attempt; empty while they are not known.
 	dependencies string
 	// retryNumber counts the retries that other Packages gave rise to.
 	retryNumber int
-	// policies say which images are trusted, and from where they are pulled.
+	// policies decide which images are trusted, and where they are pulled from.
 	policies *imagepolicy.Set
-	// targetState is that of the target of a Package with a targetRef, else nil; target is
-	// nil if it is not connected.
+	// targetState is the state of the target of a Package with a targetRef, otherwise nil; target
+	// is nil if it is not connected.
 	targetState *targets.State
 	target      *Target
 }
@@ -169,7 +175,8 @@ type Targets interface {
 type Options struct {
 	Pipeline    *load.Pipeline
 	Environment Environment
-	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil if there are none.
+	// Policies returns the policies of images. Its error is imageconfigs.ErrNotRead until they were
+	// first read, or the reason why they cannot be read. It is nil if there are no policies.
 	Policies func() (*imagepolicy.Set, error)
 	Sources  *sources.Watches
 	// Targets are other clusters; nil if they are not served.
@@ -186,27 +193,30 @@ type Options struct {
 	Slices *mutationcache.Store
 	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
 	Overrides string
-	// Version of the release of the manager, which packages may limit. Empty for a development build, which meets every range.
+	// Version of the manager's release, which packages can restrict. Empty for a development build,
+	// which satisfies every range.
 	Version string
 	// Accounts is which ServiceAccounts Packages are installed with.
 	Accounts Accounts
 	// Ceiling returns the most that packages are granted.
 	Ceiling func() permissions.Ceiling
-	// Namespace of the manager has what ClusterPackages name, and their Secrets.
+	// Namespace of the manager has the Secrets and ConfigMaps that ClusterPackages name, and their
+	// own Secrets.
 	Namespace string
 	// Pace of resolutions and repairs.
 	Pace limits.Pace
-	// Loaded is called after each load of a package; nil for none.
+	// Loaded is called after each load of a package if it is not nil.
 	Loaded func(took time.Duration, err error)
 }
 
-// memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
+// memory is the memory of this process about Packages. After a restart, a failed load, a resolution
+// or a repair is repeated at most.
 type memory struct {
 	sync.Mutex
 	states map[types.NamespacedName]*state
 }
 
-// state is the memory of one Package, for its reconcile alone.
+// state is the memory of one Package, used only by its reconcile.
 type state struct {
 	uid types.UID
 	// seen is when this process saw the Package first.
@@ -222,12 +232,13 @@ type state struct {
 	choice   choice.Memory
 }
 
-// patch sends what differs from before in one merge patch with an optimistic lock.
+// patch sends the differences from before in one merge patch with an optimistic lock.
 func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
 	return r.Fresh.Patch(ctx, r.Client, before, obj)
 }
 
-// namespaceOf returns the namespace of what the spec names: for a ClusterPackage the manager's.
+// namespaceOf returns the namespace of the objects that the spec names: for a ClusterPackage the
+// manager's.
 func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
 	if pkg.GetNamespace() == "" {
 		return r.Namespace

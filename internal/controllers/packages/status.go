@@ -174,7 +174,7 @@ func invalidReason(err error) string {
 	return corev1alpha1.ReasonLoadError
 }
 
-// problems lists the problems of a package, one a line, as many as a message holds.
+// problems lists the problems of a package, one per line, as many as fit into a message.
 func problems(err error) string {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) || len(err.Error()) <= limits.MessageBytes {
@@ -237,8 +237,8 @@ func mirrored(typ string) bool {
 	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || atTimes(typ) || conditions.Mapped(typ)
 }
 
-// atTimes reports whether a Package has conditions of a type only where its deployment has them, and, but for those of
-// alsoFalse, if they are True.
+// atTimes reports whether a Package has conditions of a type only if its deployment has them.
+// Except for the types of alsoFalse, they also have to be True there.
 func atTimes(typ string) bool {
 	switch typ {
 	case corev1alpha1.ConditionPaused, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack, corev1alpha1.ConditionDrifted, corev1alpha1.ConditionObjectsKept, corev1alpha1.ConditionFieldsAdjusted,
@@ -248,7 +248,7 @@ func atTimes(typ string) bool {
 	return false
 }
 
-// alsoFalse reports whether a condition of such a type says something if it is False, too.
+// alsoFalse reports whether the value False of a condition of this type has a meaning, too.
 func alsoFalse(typ string) bool {
 	return typ == corev1alpha1.ConditionRolledBack || typ == corev1alpha1.ConditionAuthorized
 }
@@ -326,8 +326,8 @@ func kstatusOf(v view, observed bool) conditions.State {
 	return deploymentState(v.dep)
 }
 
-// failing reports whether the deployment states of its present spec that an error or another cluster holds it up, which comes before
-// the status that describes the template.
+// failing reports whether the deployment reports for its present spec that an error or another
+// cluster holds it up. That takes precedence over the status that describes the template.
 func failing(dep corev1alpha1.GenericObjectDeployment) bool {
 	if dep == nil {
 		return false

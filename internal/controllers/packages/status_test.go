@@ -107,8 +107,8 @@ Unpacked=True/UnpackSuccess@2`,
 		"stuck": {
 			reason: "stalled as the deployment is",
 			pkg:    unpackedPackage(),
-			dep: newOwned(says("Available", false, "ObjectSetUnready"), says("Progressing", false, "ProgressDeadlineExceeded"),
-				says("Ready", false, "ProgressDeadlineExceeded"), says("Stalled", true, "ProgressDeadlineExceeded")),
+			dep: newOwned(reports("Available", false, "ObjectSetUnready"), reports("Progressing", false, "ProgressDeadlineExceeded"),
+				reports("Ready", false, "ProgressDeadlineExceeded"), reports("Stalled", true, "ProgressDeadlineExceeded")),
 			outcome: outcome{step: stepSync},
 			want: `Available=False/ObjectSetUnready@2
 Progressing=False/ProgressDeadlineExceeded@2
@@ -119,7 +119,7 @@ Unpacked=True/UnpackSuccess@2`,
 		"mapped and stale conditions": {
 			reason: "mapped ones are those of the deployment, and only if they are about its spec",
 			pkg:    unpackedPackage(had(2, "my.test/Gone", true, "X"), had(2, "my.test/Stale", true, "X")),
-			dep: newOwned(rolledOut, says("my.test/Here", true, "Y"), says("Other", true, "Y"), func(d *corev1alpha1.ObjectDeployment) {
+			dep: newOwned(rolledOut, reports("my.test/Here", true, "Y"), reports("Other", true, "Y"), func(d *corev1alpha1.ObjectDeployment) {
 				conditions.Set(&d.Status.Conditions, 6, "my.test/Stale", true, "Y", "")
 			}),
 			outcome: outcome{step: stepSync},
@@ -198,7 +198,7 @@ Unpacked=True/AlreadyUnpacked@2`,
 		},
 		"paused": {
 			reason: "as the deployment says",
-			pkg:    unpackedPackage(paused), dep: newOwned(rolledOut, says("Paused", true, "Paused")), outcome: outcome{step: stepSync},
+			pkg:    unpackedPackage(paused), dep: newOwned(rolledOut, reports("Paused", true, "Paused")), outcome: outcome{step: stepSync},
 			want: `Available=True/Available@2
 Paused=True/Paused@2
 Progressing=False/Idle@2
@@ -207,7 +207,7 @@ Unpacked=True/UnpackSuccess@2`,
 		},
 		"resumed": {
 			reason: "Paused is removed when the deployment does not say so",
-			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSync},
+			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, reports("Paused", false, "Paused")), outcome: outcome{step: stepSync},
 			want: ready,
 		},
 		"new and paused": {
@@ -235,7 +235,7 @@ Reconciling=True/ApplyError@2`,
 			reason: "the teardown is reported, not the image",
 			pkg: unpackedPackage(func(p *corev1alpha1.Package) {
 				p.DeletionTimestamp = &metav1.Time{Time: start}
-			}), dep: newOwned(says("Available", false, "TearingDown"), says("Ready", false, "TearingDown")),
+			}), dep: newOwned(reports("Available", false, "TearingDown"), reports("Ready", false, "TearingDown")),
 			want: `Available=False/TearingDown@2
 Ready=False/TearingDown@2
 Reconciling=True/TearingDown@2
@@ -290,7 +290,7 @@ func TestStatusKeepsTransitionTimes(t *testing.T) {
 			{Type: "Available", Status: "True", LastTransitionTime: old}, {Type: "my.test/Here", Status: "True", LastTransitionTime: old},
 		}
 	})
-	v := view{pkg: pkg, choice: imageChoice, dep: newOwned(rolledOut, says("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
+	v := view{pkg: pkg, choice: imageChoice, dep: newOwned(rolledOut, reports("my.test/Here", true, "Y")), fingerprint: printOf(pkg)}
 	for _, typ := range []string{"Available", "my.test/Here"} {
 		if c := meta.FindStatusCondition(statusOf(v).Conditions, typ); !c.LastTransitionTime.Equal(&old) {
 			t.Errorf("%s moved to %s", typ, c.LastTransitionTime)

@@ -56,7 +56,7 @@ func (l latest) In(ctx context.Context, namespace string) (all []corev1alpha1.Ge
 	return l.newer(all, list.GenericPackages()), nil
 }
 
-// DependentsOf returns those that record an instance.
+// DependentsOf returns the Packages that record an instance.
 func (l latest) DependentsOf(ctx context.Context, i resolver.Instance) (all []corev1alpha1.GenericPackage, err error) {
 	for _, scope := range corev1alpha1.Scopes() {
 		list := scope.NewPackageList()

@@ -121,8 +121,8 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// A panic over what a registry answers is an error of the one tag, which is asked for
-// again when that is due.
+// A panic over a registry's answer is an error of the one tag, which is resolved again when that is
+// due.
 func TestPanicOverATag(t *testing.T) {
 	t.Parallel()
 	now := start

@@ -16,7 +16,7 @@ import (
 // resourceVersion that the deployment is deleted under. With the mark, the reference may have been put back behind the
 // garbage collector, and the deployment is left.
 
-// orphaned reports whether the Package is, or may be, deleted with its dependents orphaned.
+// orphaned reports whether the Package is, or might be, deleted with its dependents orphaned.
 func (s *reconciliation) orphaned() bool {
 	return objectsets.Orphaned(s.pkg) || s.Fresh.Orphaned(s.pkg.GetUID())
 }
@@ -34,7 +34,7 @@ func (s *reconciliation) leaves() bool {
 	return s.orphaned() || ownership == deployment.Left
 }
 
-// beginTakeBack marks the Package, in the state in which it is known not to be deleted.
+// beginTakeBack marks the Package while it is known not to be deleted: the write has an optimistic lock.
 func (s *reconciliation) beginTakeBack(ctx context.Context) error {
 	if takingBack(s.pkg) {
 		return nil // earlier, and it was read from the API server that it is still there

@@ -23,7 +23,7 @@ import (
 	fakecluster "lockstep.run/lockstep/test/memory"
 )
 
-// What others do to a Package and its deployment.
+// Actions of other clients on a Package and its deployment.
 const (
 	adminOrphans    = "an administrator deletes the Package with --cascade=orphan"
 	adminDeletes    = "an administrator deletes the Package"
@@ -35,17 +35,19 @@ const (
 // orphaning are the steps of an orphaning deletion.
 var orphaning = []string{adminOrphans, collectorStrips, collectorEnds}
 
-// The manager may be stopped before each of its requests, and killed before or after each of its writes, while others take any
-// number of steps; and what its caches show of Package and deployment may be of any time before. All of these orders are tried.
+// The manager can be stopped before each of its requests, and killed before or after each of its
+// writes, while other clients take any number of steps. Its caches can show the Package and the
+// deployment as of any earlier time. All of these orders are tried.
 func TestOrphaningDeletionInEveryOrder(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		// left means that nothing controls the deployment, and calm that the manager has
-		// seen that before any other client acts.
+		// left means that the deployment has no controller, and calm that the manager has seen that
+		// before any other client acts.
 		left, calm bool
 		steps      []string
 		leaves     bool
-		// passes of the manager in which others may act, and how often it may be killed. More take minutes.
+		// passes of the manager during which other clients can act, and how often it can be killed.
+		// More take minutes.
 		passes, kills int
 	}{
 		"a deployment of the Package":                     {steps: orphaning, leaves: true, passes: 2, kills: 1},
@@ -117,10 +119,11 @@ type world struct {
 	t      *testing.T
 	c      *choices
 	server *fakecluster.Server
-	// steps are those that others have left, and kills the manager's.
+	// steps are the remaining steps of other clients, and kills the remaining kills of the manager.
 	steps []string
 	kills int
-	// states are all that Package and deployment have had, nil for none; shown is which of them the caches show.
+	// states are all states that the Package and the deployment have had, nil for none; shown is
+	// the index of the state that the caches show.
 	states map[objects.Key][]*unstructured.Unstructured
 	shown  map[objects.Key]int
 
@@ -219,7 +222,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// start starts a manager that remembers nothing.
+// start starts a manager with an empty memory.
 func (w *world) start() {
 	r, _ := newReconciler(w.t)
 	r.Client, r.Reader = &worldClient{world: w, cached: true}, &worldClient{world: w}
@@ -284,7 +287,7 @@ func (c *worldClient) Delete(_ context.Context, obj client.Object, opts ...clien
 	})
 }
 
-// Status writes nothing: a status decides nothing here.
+// Status does not write, because this model makes no decisions from a status.
 func (*worldClient) Status() client.SubResourceWriter { return noStatus{} }
 
 type noStatus struct{ client.SubResourceWriter }
@@ -316,7 +319,7 @@ func (w *world) write(what string, do func() error) error {
 	return err
 }
 
-// reconcile is one pass of the manager, as far as it is about the deployment and its owner.
+// reconcile is one pass of the manager, limited to the deployment and its owner.
 func (w *world) reconcile() {
 	w.others()
 	w.log = append(w.log, "manager reconciles")
@@ -338,8 +341,8 @@ func (w *world) pass(ctx context.Context) error {
 	return errors.Join(s.next(s.decide)(ctx), s.deploy(ctx), s.writeErr)
 }
 
-// converge lets others take their last steps, and the manager see them, until the Package
-// no longer exists. It returns the problem that is left then.
+// converge lets other clients take their last steps, and the manager see them, until the Package is
+// removed. It returns the remaining problem.
 func (w *world) converge(leaves bool) string {
 	w.kills = 0
 	for len(w.steps) > 0 {

@@ -36,7 +36,7 @@ func (s *reconciliation) connect() {
 	}
 }
 
-// gatherEnvironment reads what packages see of the cluster that the objects are in.
+// gatherEnvironment reads the part of the objects' cluster that packages see.
 func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	environment, namespace := s.Environment, s.pkg.GetNamespace()
 	if ref := s.pkg.PackageSpec().TargetRef; ref != nil {
@@ -74,8 +74,9 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	}
 }
 
-// checkTarget returns why the kubeconfig is not read for the Package, which is asked again later; empty if it is. Forbidden
-// means that a right is missing for it. One that is being deleted, whose objects are there already, is not asked.
+// checkTarget returns why the kubeconfig is not read for the Package; empty if it is. The check is
+// repeated later. forbidden means that it lacks a right. A Package that is being deleted is not
+// checked, because its objects already exist.
 func (s *reconciliation) checkTarget(ctx context.Context) (problem string, forbidden bool) {
 	if problem := s.Accounts.refusal(s.pkg); problem != "" {
 		return problem, true
@@ -89,7 +90,7 @@ func (s *reconciliation) checkTarget(ctx context.Context) (problem string, forbi
 	return "", false
 }
 
-// servedAPI is that of the cluster that the objects are in.
+// servedAPI returns the served APIs of the cluster that the objects are in.
 func (s *reconciliation) servedAPI() resolver.Served {
 	if s.target != nil {
 		return s.target.ServedAPI
@@ -115,8 +116,8 @@ func reportTarget(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// otherCluster returns the condition of the deployment by which the target that is connected is another cluster than the one
-// that has the objects; else nil.
+// otherCluster returns the condition of the deployment that the connected target is not the cluster
+// that has the objects; otherwise nil.
 func otherCluster(v view) *metav1.Condition {
 	if !v.targetState.Ready || v.dep == nil {
 		return nil

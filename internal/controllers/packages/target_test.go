@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestTargetStatus: what keeps a target from being used is on the Package, and Stalled where a user has to act.
+// TestTargetStatus: the Package reports why a target cannot be used, and is Stalled if a user has
+// to act.
 func TestTargetStatus(t *testing.T) {
 	t.Parallel()
 	away := func(reason string) *targets.State { return &targets.State{Reason: reason, Message: "why"} }
@@ -38,11 +39,11 @@ func TestTargetStatus(t *testing.T) {
 		"nothing may be read there": {state: connected, step: stepGather, reason: corev1alpha1.ReasonForbidden, want: "Ready=False/Forbidden@2\nStalled=True/Forbidden@2\nTargetConnected=True/Connected@2\n" + unpacked},
 		"another cluster": {
 			state: connected, step: stepSync,
-			dep:  newOwned(says(corev1alpha1.ConditionTargetConnected, false, corev1alpha1.ReasonOtherCluster), says(corev1alpha1.ConditionReady, false, corev1alpha1.ReasonOtherCluster), says(corev1alpha1.ConditionStalled, true, corev1alpha1.ReasonOtherCluster)),
+			dep:  newOwned(reports(corev1alpha1.ConditionTargetConnected, false, corev1alpha1.ReasonOtherCluster), reports(corev1alpha1.ConditionReady, false, corev1alpha1.ReasonOtherCluster), reports(corev1alpha1.ConditionStalled, true, corev1alpha1.ReasonOtherCluster)),
 			want: "Ready=False/OtherCluster@2\nStalled=True/OtherCluster@2\nTargetConnected=False/OtherCluster@2\n" + unpacked,
 		},
 		"connected again": {
-			state: connected, step: stepSync, dep: newOwned(rolledOut, described, says(corev1alpha1.ConditionTargetConnected, false, corev1alpha1.ReasonTargetUnreachable)),
+			state: connected, step: stepSync, dep: newOwned(rolledOut, described, reports(corev1alpha1.ConditionTargetConnected, false, corev1alpha1.ReasonTargetUnreachable)),
 			want: "Available=True/Available@2\nProgressing=False/Idle@2\nReady=True/Available@2\nTargetConnected=True/Connected@2\n" + unpacked,
 		},
 		"without rights": {

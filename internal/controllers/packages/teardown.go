@@ -23,7 +23,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.ledger.Drop(keyOf(s.pkg))
 	finalizer := len(deployment.ForeignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if !s.controls() && finalizer && s.state.terminating.IsZero() {
-		// The cache may be behind: a deployment that outlives the Package that controls it is torn down without the deletion policy.
+		// The cache might be behind: a deployment that outlives the Package that controls it is
+		// torn down without the deletion policy.
 		if err := s.readDeployment(ctx); err != nil {
 			return err
 		}
@@ -49,7 +50,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 			return err
 		}
 	}
-	// After a conflict it may have lost its controller: without a leader the garbage collector orphans it.
+	// After a conflict it might have lost its controller, because without a leader the garbage
+	// collector orphans it.
 	if err := s.retryOnConflict(ctx, s.readDeployment, func() error { return s.deleteDeployment(ctx) }); err != nil {
 		return err
 	}
@@ -84,8 +86,8 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 	})
 }
 
-// copyOrphan makes the deployment release its remaining objects where deletionPolicy
-// became Orphan after the deletion started, and reports whether that changed it.
+// copyOrphan makes the deployment release its remaining objects if deletionPolicy became Orphan
+// after the deletion started, and reports whether that changed it.
 func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	if pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || dep.GetDeletionTimestamp() == nil ||
 		slices.Contains(dep.GetFinalizers(), metav1.FinalizerOrphanDependents) || dep.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
@@ -95,7 +97,8 @@ func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gener
 	return true
 }
 
-// copyAbandon makes the deployment leave its objects where its target is not connected, and reports whether that changed it.
+// copyAbandon makes the deployment leave its objects if its target is not connected, and reports
+// whether that changed it.
 func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	const key = corev1alpha1.AbandonTargetAnnotation
 	if !remote(pkg) || pkg.GetAnnotations()[key] != "true" || dep.GetAnnotations()[key] == "true" {
@@ -105,9 +108,10 @@ func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gene
 	return true
 }
 
-// annotateSets records the UID of a deployment that is to be orphaned on the ObjectSets that lack it: the garbage collector
-// removes their owner reference, and those of Package Operator would be reconciled as standalone ObjectSets. One with missing
-// slices is left so: its objects are not known, and the collector would delete them with it.
+// annotateSets records the UID of a deployment that is to be orphaned on the ObjectSets that lack
+// it. The garbage collector removes their owner reference, and Package Operator's ObjectSets would
+// then be reconciled as standalone ones. A set with missing slices is left as it is: its objects
+// are unknown, and the collector would delete them with it.
 func (s *reconciliation) annotateSets(ctx context.Context) error {
 	if s.pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || s.dep.GetDeletionTimestamp() != nil {
 		return nil
@@ -148,8 +152,8 @@ func (s *reconciliation) deleteDeployment(ctx context.Context) error {
 	return nil
 }
 
-// markDeployment records on a deployment whether it is deleted with its objects kept: the garbage collector may be done with
-// that before the controller of deployments looks.
+// markDeployment records on a deployment whether it is deleted with its objects kept, because the
+// garbage collector might be done with that before the controller of deployments looks.
 func (s *reconciliation) markDeployment(ctx context.Context) error {
 	const key = corev1alpha1.OrphanedAnnotation
 	value := ""

@@ -34,8 +34,8 @@ func reading(t *testing.T, read func(), objects ...client.Object) client.WithWat
 		}})
 }
 
-// The event of a deployment may come between the read of the cache and that of the
-// store of own writes: one of them has it.
+// The event of a deployment can arrive between the read of the cache and the read of the store of
+// own writes. One of them has it.
 func TestDeploymentIsKnownThroughout(t *testing.T) {
 	t.Parallel()
 	pkg, dep, store := newPackage(), newOwned(), mutationcache.NewStore()
@@ -47,14 +47,14 @@ func TestDeploymentIsKnownThroughout(t *testing.T) {
 	}
 }
 
-// A Package is removed when its deployment no longer exists. Where its deletion was not observed,
-// the cache that does not show it may be behind.
+// A Package is removed once its deployment no longer exists. If the manager did not observe the
+// deletion, a cache without the deployment might be behind.
 func TestDeploymentThatTheCacheLacks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		exists, seen bool
-		// noAnswer means that the API server does not answer for deployments, and
-		// unserved that it serves none for certain.
+		// noAnswer means that the API server does not answer for deployments, and unserved that it
+		// certainly does not serve them.
 		noAnswer, unserved bool
 		reads              int
 		removed            bool

@@ -26,9 +26,9 @@ import (
 	"lockstep.run/lockstep/test/jointneeds"
 )
 
-// Packages that are applied together have the same versions in every order and timing. With the first half of the seeds they
-// are applied faster than the pause, and all is available at once; with the others they come at any time, and nothing is
-// available before all of them are there.
+// Packages that are applied together get the same versions in every order and timing. With the
+// first half of the seeds they are applied faster than the pause, and all of them are available at
+// once. With the others they come at any time, and none is available before all of them exist.
 func TestAppliedTogether(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(4)
@@ -50,7 +50,8 @@ func TestAppliedTogether(t *testing.T) {
 	}
 }
 
-// Followers stay where they are when a version comes before what it needs, say what it waits for, and move once that is there.
+// If a version comes before its dependencies, followers stay at their version, report that they
+// wait for the dependencies, and then move.
 func TestNewVersionBeforeItsNeeds(t *testing.T) {
 	t.Parallel()
 	p := newPlay(t, jointneeds.Set{Offered: "ui 1.0.0: srv ^1\nsrv 1.0.0", Applied: []string{"ui: ui >=1"}}, 1)
@@ -92,7 +93,7 @@ type play struct {
 	set  jointneeds.Set
 	rand *rand.Rand
 	now  time.Time
-	// gated means that nothing is available before all is applied.
+	// gated means that no package is available before all are applied.
 	gated, applied bool
 	log            []string
 }
@@ -189,7 +190,7 @@ func (p *play) reconcileAll() {
 	}
 }
 
-// rest reconciles all Packages in random orders until nothing changes.
+// rest reconciles all Packages in random orders until they stop changing.
 func (p *play) rest() {
 	p.t.Helper()
 	for quiet := 0; quiet < 3; {

@@ -22,7 +22,7 @@ type Origin struct {
 	Digest string
 	// version, repository and packageName come from packageRef.
 	Version, Repository, PackageName string
-	// Declared is what the repository states of manifests that are not packages.
+	// Declared is the repository's information about manifests that are not a package.
 	Declared loader.Declared
 }
 
@@ -37,19 +37,20 @@ func (o Origin) String() string {
 	return o.PackageName + " " + o.Version + " of " + o.Repository
 }
 
-// Choice is where the spec led to: its image, or the version that packageRef chose.
+// Choice is the result of the spec: its image, or the version that packageRef chose.
 type Choice struct {
 	// Origin is the chosen content, or else the installed one.
 	Origin Origin
 	// Provider is the package that packageRef leads to.
 	Provider offers.Provider
-	// Candidates are the versions that may be chosen, the highest first: not all of them, if there are many.
+	// Candidates are the versions that can be chosen, the highest first: not all of them, if there
+	// are many.
 	Candidates []offers.Offered
-	// Reason and message are of the condition Resolved; empty if nothing was chosen.
+	// Reason and Message belong to the condition Resolved; empty if packageRef was not followed.
 	Reason, Message string
 	// Fits reports whether the installed version is one that packageRef would accept.
 	Fits bool
-	// Pending reports whether a repository that was never fetched may still offer a version.
+	// Pending reports whether a repository that was never fetched might still offer a version.
 	Pending bool
 }
 
@@ -75,8 +76,9 @@ func Installed(pkg corev1alpha1.GenericPackage) Origin {
 	return o
 }
 
-// choose selects among the versions that are offered of a package. pending are repositories that were never fetched. A lower version
-// than the last one is refused only if wasAvailable: otherwise nothing that works would be downgraded.
+// choose selects among the offered versions of a package. pending are repositories that were never
+// fetched. A version lower than the last one is refused only if wasAvailable: a version that never
+// worked can be replaced by a lower one.
 func choose(
 	pkg corev1alpha1.GenericPackage, provider offers.Provider, offered []offers.Offered, pending []string, request versions.Request,
 	wasAvailable func() bool,
@@ -109,7 +111,7 @@ func choose(
 	return c
 }
 
-// mayYet notes of a refusal the repositories that may still change it.
+// mayYet adds the repositories that might still change a refusal.
 func (c *Choice) mayYet(pending []string) {
 	switch c.Reason {
 	case corev1alpha1.ReasonVersionInvalid, corev1alpha1.ReasonAmbiguousProvider:
@@ -151,8 +153,8 @@ func Report(status *corev1alpha1.PackageStatus, pkg corev1alpha1.GenericPackage,
 	}
 }
 
-// mayMove reports whether the choice of a Package may change after some versions of its package were offered, changed
-// or withdrawn.
+// mayMove reports whether the choice of a Package can change after some versions of its package
+// were offered, changed or withdrawn.
 func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
 	spec := pkg.PackageSpec()
 	if spec.PackageRef == nil || spec.Paused || len(changed) == 0 {

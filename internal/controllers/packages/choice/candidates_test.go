@@ -21,7 +21,7 @@ const (
 
 var env = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
 
-// newPackage returns a Package of generation 2 that nothing was done for yet.
+// newPackage returns a Package of generation 2 that was not reconciled yet.
 func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
 	pkg.Spec.Image = image
@@ -204,7 +204,8 @@ func TestPlatformOf(t *testing.T) {
 	}
 }
 
-// An API leads to the versions that provide it alone, and without a package nothing that is installed changes.
+// An API leads only to the versions that provide it, and an unknown package does not change an
+// installed one.
 func TestChooseByAPI(t *testing.T) {
 	t.Parallel()
 	api := corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}

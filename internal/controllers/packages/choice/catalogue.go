@@ -76,7 +76,7 @@ func (c *Catalogue) Choose(ctx context.Context, pkg corev1alpha1.GenericPackage,
 	return m.chosen.Choice, nil
 }
 
-// Candidates returns the versions that a Package with a packageRef may have, the highest first.
+// Candidates returns the versions that a Package with a packageRef can have, the highest first.
 func (c *Catalogue) Candidates(ctx context.Context, pkg corev1alpha1.GenericPackage, on versions.Platform) ([]offers.Offered, error) {
 	provider, listed, err := c.follow(ctx, pkg)
 	if err != nil {
@@ -101,7 +101,8 @@ type Lookup struct {
 // In returns the catalogue of one resolution.
 func (c *Catalogue) In(ctx context.Context) *Lookup { return &Lookup{Catalogue: c, ctx: ctx} }
 
-// Offers returns the versions of a package that a namespace sees, and without one those that ClusterPackages see.
+// Offers returns the versions of a package that a namespace sees; for an empty namespace, the
+// versions that ClusterPackages see.
 func (l *Lookup) Offers(namespace, name string) []resolver.Offer {
 	listed, err := l.listIndexed(l.ctx, namespace, client.MatchingFields{availableIndex: name})
 	if err != nil {
@@ -127,7 +128,7 @@ func (l *Lookup) Providers(namespace string, api corev1alpha1.ProvidedAPI) []str
 	return found
 }
 
-// offerings are what the repositories offer of one package to one namespace.
+// offerings are the versions of one package that the repositories offer to one namespace.
 type offerings struct {
 	local, cluster []corev1alpha1.AvailablePackageSpec
 	// read identifies the objects that were read.
@@ -215,14 +216,14 @@ func (c *Catalogue) seen(namespace string) [2]int {
 	return [2]int{c.changes[""], c.changes[namespace]}
 }
 
-// providers returns the names of packages that may be chosen for an API.
+// providers returns the names of packages that can be chosen for an API.
 func (c *Catalogue) providers(ctx context.Context, seen *repositories, api corev1alpha1.ProvidedAPI) (names []string, err error) {
 	some, err := c.list(ctx, seen, client.MatchingFields{providedIndex: api.String()})
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range some.names() {
-		// A version that the namespace's own repositories offer is not the cluster's.
+		// A version from the namespace's own repositories takes precedence over the cluster's.
 		all, err := c.list(ctx, seen, client.MatchingFields{availableIndex: name})
 		if err != nil {
 			return nil, err
@@ -270,10 +271,11 @@ func (o *offerings) names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// repositories are those that a namespace sees. ClusterPackages see all repositories of the cluster.
+// repositories are the repositories that a namespace sees. ClusterPackages see all repositories of
+// the cluster.
 type repositories struct {
 	namespace string
-	// visible are the cluster's.
+	// visible are the cluster's repositories.
 	visible map[string]bool
 	// pending are the repositories, such as PackageRepository/stable, that were never fetched.
 	pending []string
@@ -338,7 +340,7 @@ func (c *Catalogue) listAvailable(
 	return specs, nil
 }
 
-// namespaceLabels returns the labels of a namespace; none if it does not exist yet, or is none.
+// namespaceLabels returns the labels of a namespace; none if it is empty or does not exist yet.
 func (c *Catalogue) namespaceLabels(ctx context.Context, name string) (labels.Set, error) {
 	if name == "" {
 		return nil, nil

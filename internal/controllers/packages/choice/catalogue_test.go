@@ -87,7 +87,7 @@ func TestProviderIsRemembered(t *testing.T) {
 	more := providing("team", "market")
 	require.NoError(t, server.Create(t.Context(), more))
 	f.OffersChanged(t.Context(), nil, providing("elsewhere", "market"))
-	follow(claims, atRest) // another namespace's change is none here
+	follow(claims, atRest) // the change belongs to another namespace
 	f.OffersChanged(t.Context(), nil, more)
 	follow(claims+1, atRest+2+2*(claims+1))
 	follow(claims+1, atRest)

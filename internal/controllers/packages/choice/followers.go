@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
-// Followers are the Packages with a packageRef: they are enqueued when their choice may change.
+// Followers are the Packages with a packageRef. They are enqueued when their choice can change.
 type Followers struct {
 	Catalogue *Catalogue
 	Enqueue   func(types.NamespacedName)
@@ -25,7 +25,8 @@ type Followers struct {
 	Offered func(namespace string, was, is *corev1alpha1.AvailablePackageSpec)
 }
 
-// Watch enqueues Packages whose choice may change with what repositories offer, or to whom.
+// Watch enqueues Packages whose choice can change with the offers of repositories, or with their
+// visibility.
 func (f *Followers) Watch(build *builder.Builder) *builder.Builder {
 	for _, scope := range corev1alpha1.Scopes() {
 		build = build.Watches(scope.NewAvailablePackage(), queueing.Changes(f.OffersChanged)).
@@ -34,7 +35,7 @@ func (f *Followers) Watch(build *builder.Builder) *builder.Builder {
 	return build.WatchesMetadata(namespaceMetadata(), queueing.Changes(f.namespaceChanged))
 }
 
-// OffersChanged enqueues the followers of a package whose choice may change.
+// OffersChanged enqueues the followers of a package whose choice can change.
 func (f *Followers) OffersChanged(ctx context.Context, before, after client.Object) error {
 	was, is := specOf(before), specOf(after)
 	f.Catalogue.changed(changedNamespace(before, after))
@@ -59,8 +60,8 @@ func (f *Followers) OffersChanged(ctx context.Context, before, after client.Obje
 	return f.providersChanged(ctx, was, is, changedNamespace(before, after))
 }
 
-// providersChanged enqueues the Packages that name an API which a package provides from now on, no more, or to others, and those
-// without a version.
+// providersChanged enqueues the Packages without a version, and the Packages that name an API that
+// a package starts or stops providing, or provides to other namespaces.
 func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.AvailablePackageSpec, namespace string) error {
 	before, after := providersIn(was), providersIn(is)
 	all := maps.Clone(before)
@@ -80,7 +81,8 @@ func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.
 	return nil
 }
 
-// changedNamespace returns the namespace of the states of an object, of which one may be nil.
+// changedNamespace returns the namespace of an object from its states before and after; one of them
+// can be nil.
 func changedNamespace(before, after client.Object) string {
 	return existing(before, after).GetNamespace()
 }
@@ -148,8 +150,8 @@ func (f *Followers) packages(ctx context.Context, namespace string, of ...client
 	return all, nil
 }
 
-// repositoryChanged enqueues the followers of what a repository offers in namespaces that see it from now on, or no more,
-// and the Packages without a version if it was fetched for the first time.
+// repositoryChanged enqueues the followers of a repository's offers in namespaces that start or
+// stop seeing it. After its first fetch, it also enqueues the Packages without a version.
 func (f *Followers) repositoryChanged(ctx context.Context, before, after client.Object) error {
 	if isPending(before) != isPending(after) {
 		if err := f.enqueueUnresolved(ctx, changedNamespace(before, after)); err != nil {
@@ -231,7 +233,8 @@ func (f *Followers) offeredBy(ctx context.Context, repository string) (map[strin
 	return names, nil
 }
 
-// namespaceChanged enqueues the followers in a namespace whose labels changed what they see.
+// namespaceChanged enqueues the followers in a namespace if its labels changed the repositories
+// that it sees.
 func (f *Followers) namespaceChanged(ctx context.Context, before, after client.Object) error {
 	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
 		return nil

@@ -26,7 +26,8 @@ func (l *Ledger) KindChanged(gk schema.GroupKind) bool {
 // everywhere are the namespaces to which a change of the cluster matters.
 func everywhere(string) bool { return true }
 
-// Within are the namespaces to which a change in one matters: Packages are resolved by what is in their namespace and in the cluster.
+// Within returns the namespaces that a change in one namespace affects: Packages are resolved by
+// the state of their namespace and of the cluster.
 func Within(namespace string) func(string) bool {
 	return func(other string) bool { return namespace == "" || other == namespace }
 }
@@ -93,8 +94,8 @@ func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.
 	return err
 }
 
-// reached returns the namespaces to which a change of a Package matters. That of a namespaced one matters to ClusterPackages as well if it
-// depends on one whose upgrades heed all dependents.
+// reached returns the namespaces that a change of a Package affects. A namespaced Package also
+// affects ClusterPackages if it depends on one whose upgrades heed all dependents.
 func (l *Ledger) reached(ctx context.Context, was, is *resolver.Installed) func(namespace string) bool {
 	namespace, heeded := "", false
 	for _, installed := range []*resolver.Installed{was, is} {
@@ -121,7 +122,8 @@ func factsOf(pkg corev1alpha1.GenericPackage) *resolver.Installed {
 	return &in
 }
 
-// satisfiersLeft returns the instances that satisfied a requirement of a package before, and none now.
+// satisfiersLeft returns the instances that satisfied a requirement of a package before, and no
+// longer do.
 func satisfiersLeft(was, is *resolver.Installed) (left []resolver.Instance) {
 	if was == nil {
 		return nil

@@ -15,10 +15,10 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Input is what a decision for a Package is made from.
+// Input is the input of a decision for a Package.
 type Input struct {
 	Package corev1alpha1.GenericPackage
-	// Root is the Package with what it requires, or with the versions that it may have.
+	// Root is the Package with its requirements, or with the versions that it can have.
 	Root      resolver.Root
 	Known     Known
 	Catalogue resolver.Catalogue
@@ -26,7 +26,8 @@ type Input struct {
 	Platform  versions.Platform
 	// TakesPart reports whether the dependencies of another Package count before they are satisfied.
 	TakesPart func(corev1alpha1.GenericPackage) bool
-	// Versions returns the versions that a Package may have, and whether its requirements are known without these.
+	// Versions returns the versions that a Package can have, and whether its requirements are known
+	// without them.
 	Versions func(corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error)
 	// WasAvailable reports whether a revision of a package was available at any time.
 	WasAvailable func(resolver.Instance) bool
@@ -41,8 +42,9 @@ func Decide(in Input) (*Plan, error) {
 	return planOf(in.Package, plan), nil
 }
 
-// DecideVersion decides which version a Package has. If it is not the preferred one, alone is what becomes of the Package in
-// that, without others. awaited is what that was resolved by.
+// DecideVersion decides which version a Package gets. If it is not the preferred one, alone is the
+// result of the preferred version without other Packages. awaited names the packages and APIs that
+// the decision was made from.
 func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err error) {
 	r := in.resolver()
 	plan, err := in.solve(r)
@@ -59,7 +61,8 @@ func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err 
 	return own, alone, awaited, nil
 }
 
-// resolver returns the resolver for a Package. One in another cluster finds nothing installed or offered.
+// resolver returns the resolver for a Package. A Package in another cluster finds no installed or
+// offered packages.
 func (in Input) resolver() *resolver.Resolver {
 	all := resolver.Input{
 		Roots: []resolver.Root{in.Root}, Installed: snapshot.InstalledFor(in.Root, in.Known.Installed, in.WasAvailable), Catalogue: in.Catalogue, Served: in.Served, Platform: in.Platform,
@@ -70,13 +73,15 @@ func (in Input) resolver() *resolver.Resolver {
 	return resolver.New(all)
 }
 
-// solve resolves a Package together with all Packages of its scope whose dependencies are open and that lead to something that
-// it leads to, so that the result does not depend on which of them is reconciled first. Where the Package fails, or does not get
-// the version that it prefers, those take part, too, that may move to a higher version: two that share a package in one version
-// can only change it at the same time. The plan has the result of the Package alone, and the steps that are its own to take.
+// solve resolves a Package together with all Packages of its scope whose dependencies are open and
+// that lead to a package that it leads to, so that the result does not depend on the order of
+// reconciles. If the Package fails, or does not get the version that it prefers, Packages that can
+// move to a higher version take part, too: two Packages that share a package in one version can
+// only change it at the same time. The plan has the result of the Package alone, and the steps that
+// it has to take itself.
 func (in Input) solve(r *resolver.Resolver) (resolver.Plan, error) {
 	root := in.Root
-	open, movable, err := in.beside()
+	open, movable, err := in.otherRoots()
 	if err != nil {
 		return resolver.Plan{}, err
 	}
@@ -103,11 +108,11 @@ func resultOf(plan resolver.Plan, of resolver.Instance) resolver.Result {
 	return plan.Results[at]
 }
 
-// beside returns the Packages that are resolved together with one, as roots: those whose
-// dependencies are open, and those that may move to a higher version. A generated package
-// has its requirements from those that it was generated for, and one that dependents may
+// otherRoots returns the Packages that are resolved together with this one: the ones whose
+// dependencies are open, and the ones that can move to a higher version. A generated package has
+// its requirements from the Packages that it was generated for, and a package that dependents can
 // change has its version from them.
-func (in Input) beside() (open, movable []resolver.Root, err error) {
+func (in Input) otherRoots() (open, movable []resolver.Root, err error) {
 	root := in.Root
 	if Generated(in.Package) || root.UserManaged || remote(in.Package) {
 		return nil, nil, nil
@@ -135,14 +140,14 @@ func (in Input) beside() (open, movable []resolver.Root, err error) {
 	return open, movable, nil
 }
 
-// TakesPart reports whether the dependencies of a Package of a user count for others before they are satisfied. What cannot be
-// installed holds up nothing else.
+// TakesPart reports whether the dependencies of a user's Package count for others before they are
+// satisfied. A Package that cannot be installed does not hold up others.
 func TakesPart(pkg corev1alpha1.GenericPackage) bool {
 	i := snapshot.InstalledOf(pkg)
 	return !i.Generated && !i.Changeable && !i.Deleting && !pkg.PackageSpec().Paused && !remote(pkg) && !broken(pkg)
 }
 
-// broken reports whether what the spec requires could not be loaded.
+// broken reports whether the content of the spec could not be loaded.
 func broken(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionUnpacked)
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pkg.GetGeneration()
@@ -158,8 +163,8 @@ func isOpen(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// VersionsOf returns the versions that a Package may have with what they depend on. The
-// record of a version takes the place of its repository's.
+// VersionsOf returns the versions that a Package can have, with their dependencies. The record of a
+// version takes the place of its repository's.
 func VersionsOf(pkg corev1alpha1.GenericPackage, all []offers.Offered) []resolver.RootVersion {
 	of := snapshot.RootVersions(all, pkg.PackageSpec().Dependencies)
 	status, target := pkg.PackageStatus(), snapshot.InstalledOf(pkg).Version
@@ -175,8 +180,9 @@ func VersionsOf(pkg corev1alpha1.GenericPackage, all []offers.Offered) []resolve
 	return of
 }
 
-// stepsOf returns the steps of a plan for several roots that one of them takes: the creations that it leads to, and where it leads
-// to a change all of them, which its own depend on. What only others lead to is created by them.
+// stepsOf returns the steps of a plan for several roots that one of them takes: the creations that
+// it leads to and, if it leads to a change, all changes, because its own depend on the others.
+// Other roots create the packages that only they lead to.
 func stepsOf(steps []resolver.Step, root resolver.Instance) []resolver.Step {
 	reached, changes := map[resolver.Instance]bool{root: true}, false
 	for _, step := range slices.Backward(steps) {
@@ -206,7 +212,7 @@ func RootOf(pkg corev1alpha1.GenericPackage, required []corev1alpha1.Dependency)
 	}
 }
 
-// Recorded returns what a status states that is required.
+// Recorded returns the requirements that a status records.
 func Recorded(status *corev1alpha1.PackageStatus) []corev1alpha1.Dependency {
 	required := []corev1alpha1.Dependency{}
 	for _, d := range status.Dependencies {

@@ -30,7 +30,7 @@ func named(name, follows, version string, change ...func(*corev1alpha1.Package))
 	return pkg
 }
 
-// A decision is made of what it is given alone: the same gives the same, and nothing is written.
+// A decision depends only on its input: the same input gives the same decision. It does not write.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	catalogue := offered{

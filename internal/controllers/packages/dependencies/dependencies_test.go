@@ -95,7 +95,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHoldersEnd: whatever requires what, all can be deleted, and where nothing is in a cycle, none before its dependents.
+// TestHoldersEnd: whatever the requirements, all packages can be deleted, and without a cycle none
+// is deleted before its dependents.
 func TestHoldersEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
@@ -134,7 +135,7 @@ func dependencyOn(name, version string) corev1alpha1.Dependency {
 	}}
 }
 
-// entry is that of a status.
+// entry returns an entry of a status.
 func entry(name, satisfier, reason string) corev1alpha1.DependencyStatus {
 	d := corev1alpha1.DependencyStatus{Dependency: dependencyOn(name, "")}
 	if satisfier != "" {
@@ -244,7 +245,8 @@ func TestLabelsOfDependents(t *testing.T) {
 	require.Equal(t, Marks{"x": ">=1: odd"}, MarksOf(pkg))
 }
 
-// However many depend on a package, and however long their ranges are, what they leave on it is bounded.
+// The marks on a package are bounded, no matter how many packages depend on it and how long their
+// ranges are.
 func TestMarksAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, scope := range []string{"team", ""} {
@@ -479,7 +481,7 @@ func TestMayTake(t *testing.T) {
 	}
 }
 
-// An upgrade names those that do not accept it, and a deletion all.
+// An upgrade names the dependents that do not accept it, and a deletion names all.
 func TestRefusing(t *testing.T) {
 	t.Parallel()
 	of := resolver.Instance{Name: "db"}

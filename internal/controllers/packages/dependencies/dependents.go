@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Holders returns the instances that a package waits for before it is torn down: those that depend on it. Of a cycle, the
-// one whose name is the first does not wait for the others.
+// Holders returns the instances that a package waits for before it is torn down: its dependents. In
+// a cycle, the one with the first name does not wait for the others.
 func Holders(all []resolver.Installed, of resolver.Instance) []resolver.Instance {
 	dependents := heededBy(all)
 	mine := dependents.above(of)
@@ -34,7 +34,7 @@ func Holders(all []resolver.Installed, of resolver.Instance) []resolver.Instance
 // Graph has the dependents of each instance.
 type Graph map[resolver.Instance][]resolver.Instance
 
-// DependentsBy returns what depends on each instance, as recorded.
+// DependentsBy returns the recorded dependents of each instance.
 func DependentsBy(all []resolver.Installed) Graph {
 	return graphOf(all, func(resolver.Instance, resolver.Instance) bool { return true })
 }
@@ -83,7 +83,7 @@ func ReportHold(status *corev1alpha1.PackageStatus, generation int64, by []resol
 	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionDeletionHeld, true, corev1alpha1.ReasonRequired, HeldMessage(by))
 }
 
-// HeldMessage describes what a Package that is deleted waits for.
+// HeldMessage describes the packages that a deleted Package waits for.
 func HeldMessage(by []resolver.Instance) string {
 	names := make([]string, len(by))
 	for i := range by {

@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// MayTake checks a step once more before it is taken: a package installs in its own scope, and changes what heeds it alone.
+// MayTake checks a step once more before it is taken: a package installs only in its own scope, and
+// changes only packages that heed it.
 func MayTake(own resolver.Instance, step resolver.Step, known corev1alpha1.GenericPackage) error {
 	if step.Create && step.Namespace == own.Namespace {
 		return nil
@@ -24,8 +25,8 @@ func MayTake(own resolver.Instance, step resolver.Step, known corev1alpha1.Gener
 	return fmt.Errorf("%s neither installs nor changes %s, which is not in its scope", own, step.Instance)
 }
 
-// Marked reports whether a package leaves marks on another one, and takes them off: on
-// packages that were generated in its own scope.
+// Marked reports whether a package adds and removes marks on another one, which it does on packages
+// that were generated in its own scope.
 func Marked(own resolver.Instance, pkg corev1alpha1.GenericPackage) bool {
 	return pkg.GetNamespace() == own.Namespace && Generated(pkg) && pkg.PackageSpec().PackageRef != nil
 }
@@ -33,15 +34,15 @@ func Marked(own resolver.Instance, pkg corev1alpha1.GenericPackage) bool {
 // Generated reports whether a package was installed for others.
 func Generated(pkg metav1.Object) bool { return pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" }
 
-// Deletes reports whether a Package deletes the one that satisfied a dependency once
-// nothing depends on that: one that was generated for itself, where its policy says so.
+// Deletes reports whether a Package deletes the package that satisfied a dependency once it has no
+// dependents: if it was generated for this Package and its policy allows that.
 func Deletes(of corev1alpha1.GenericPackage, dependency string, pkg corev1alpha1.GenericPackage) bool {
 	own, spec := snapshot.InstanceOf(of), of.PackageSpec().Dependencies
 	return spec != nil && spec.DeletionPolicy == corev1alpha1.DeletionPolicyDelete && Marked(own, pkg) &&
 		resolver.IsChild(own, dependency, offers.NameOf(pkg), snapshot.InstanceOf(pkg))
 }
 
-// Inherit gives a generated package the settings of the one that it is installed for.
+// Inherit copies the settings of the package that a generated package is installed for.
 func Inherit(pkg, parent corev1alpha1.GenericPackage, dependency string, direct bool) {
 	from, to := parent.PackageSpec().DeepCopy(), pkg.PackageSpec()
 	to.ServiceAccountName, to.ImagePullSecrets, to.ImagePullPolicy = from.ServiceAccountName, from.ImagePullSecrets, from.ImagePullPolicy

@@ -17,7 +17,7 @@ type Decision struct {
 	Deletes resolver.Instance
 }
 
-// Decisions are those that are not written yet, by their Packages.
+// Decisions are the decisions that are not written yet, by their Packages.
 type Decisions map[resolver.Instance]Decision
 
 // Known has the Packages that matter to a scope at one moment, for reading only.
@@ -48,7 +48,8 @@ func (k Known) within(namespace string) bool {
 	return true
 }
 
-// remote reports whether the objects of a Package are in another cluster, where nothing satisfies anything.
+// remote reports whether the objects of a Package are in another cluster, where packages do not
+// satisfy dependencies.
 func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
 
 // apply adds the decisions as if they were written.
@@ -68,8 +69,8 @@ func (all Decisions) apply(installed []resolver.Installed) {
 	}
 }
 
-// Same reports whether a resolution that reads some packages and APIs comes out as
-// before. Of others it does not matter whether they are available.
+// Same reports whether a resolution that reads some packages and APIs has the same result as
+// before. It ignores the availability of all other packages.
 func Same(was, now Known, own resolver.Instance, awaited []string) bool {
 	names := map[string]bool{}
 	for _, name := range awaited {

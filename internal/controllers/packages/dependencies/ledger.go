@@ -17,17 +17,19 @@ import (
 type Packages interface {
 	// In returns the Packages of a namespace; without one, ClusterPackages.
 	In(ctx context.Context, namespace string) ([]corev1alpha1.GenericPackage, error)
-	// DependentsOf returns those that record an instance as what satisfies a dependency.
+	// DependentsOf returns the Packages that record an instance as the satisfier of a dependency.
 	DependentsOf(ctx context.Context, i resolver.Instance) ([]corev1alpha1.GenericPackage, error)
 	// Get returns an instance, or nil.
 	Get(ctx context.Context, i resolver.Instance) corev1alpha1.GenericPackage
 }
 
-// Ledger records which Packages wait for what, and which decisions about dependencies are not written yet. It is safe for concurrent use.
+// Ledger records which Packages wait for which others, and which decisions about dependencies are
+// not written yet. It is safe for concurrent use.
 //
-// A resolution is opened, and closed by a note of the names that it was resolved by. A change of a name enqueues the Packages that have a
-// note of it, also one that came while the resolution was open. No lock is held while a resolution is computed or written: its decision is
-// committed, and counts for others as if it was written.
+// A resolution is opened, and closed by a note of the names that it was resolved by. A change of a
+// name enqueues the Packages that have a note of it, even if the change came while the resolution
+// was open. No lock is held while a resolution is computed or written: its decision is committed,
+// and counts for others as if it was written.
 type Ledger struct {
 	Packages Packages
 	Enqueue  func(types.NamespacedName)
@@ -41,7 +43,8 @@ type Ledger struct {
 	// deciding is held from the end of a survey to the decision that follows from it.
 	deciding sync.Mutex
 	decided  Decisions
-	// ended counts the decisions of each namespace that were written, or given up, and endedAll those of all.
+	// ended counts the decisions of each namespace that were written or given up, and endedAll
+	// counts all of them.
 	ended    map[string]int
 	endedAll int
 }
@@ -109,8 +112,9 @@ func (l *Ledger) Survey(ctx context.Context, namespace string) (k Known, err err
 	return k, err
 }
 
-// survey calls use with a survey, and with the lock held. It is not held while the caches are read, which takes long for a namespace with
-// many Packages: that is repeated if a decision ended meanwhile, because the caches can have been read before it was written.
+// survey calls use with a survey, and with the lock held. It reads the caches without the lock,
+// because that takes long for a namespace with many Packages. It repeats the read if a decision
+// ended meanwhile, because the caches might have been read before it was written.
 func (l *Ledger) survey(ctx context.Context, namespace string, use func(Known) error) error {
 	for range limits.ConflictAttempts {
 		var own, all int
@@ -204,7 +208,8 @@ func (l *Ledger) Commit(ctx context.Context, own resolver.Instance, plan *Plan, 
 	return c, err
 }
 
-// decide has a decision count for others, with the lock held, until done is called. Packages whose deletion it held are reconciled then.
+// decide makes a decision count for others until done is called. The caller holds the lock.
+// Packages whose deletion the decision held are reconciled after done.
 func (l *Ledger) decide(ctx context.Context, own resolver.Instance, d Decision) (done func()) {
 	if l.decided == nil {
 		l.decided = Decisions{}
@@ -227,16 +232,17 @@ func (l *Ledger) decide(ctx context.Context, own resolver.Instance, d Decision) 
 	}
 }
 
-// Release is what becomes of a package that another one depended on.
+// Release is the fate of a package that another one depended on.
 type Release struct {
-	// Package is nil if there is none to release; Others depend on it, too.
+	// Package is nil if there is no package to release; Others also depend on it.
 	Package corev1alpha1.GenericPackage
 	Others  []resolver.Instance
 	// Done means that it is to be deleted, which counts for others until Done is called; else it is nil.
 	Done func()
 }
 
-// Release decides whether a package that satisfied a dependency is deleted with it. The objects of one that leaves them stay in use.
+// Release decides whether a package that satisfied a dependency is deleted with the dependent. If
+// the dependent leaves its objects, they stay in use.
 func (l *Ledger) Release(ctx context.Context, pkg corev1alpha1.GenericPackage, dependency string, at resolver.Instance, leaves bool) (r Release, err error) {
 	own := snapshot.InstanceOf(pkg)
 	err = l.survey(ctx, own.Namespace, func(k Known) (err error) {
@@ -258,7 +264,7 @@ func (l *Ledger) Release(ctx context.Context, pkg corev1alpha1.GenericPackage, d
 	return r, err
 }
 
-// others returns the Packages but one that record an instance, as is known, and of all namespaces.
+// others returns the known Packages of all namespaces that record an instance, except one.
 func (l *Ledger) others(ctx context.Context, k Known, own, at resolver.Instance) ([]resolver.Instance, error) {
 	found := slices.Clone(DependentsBy(k.Installed)[at])
 	dependents, err := l.Packages.DependentsOf(ctx, at)

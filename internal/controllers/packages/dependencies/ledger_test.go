@@ -38,7 +38,7 @@ func TestChangesDuringAResolution(t *testing.T) {
 	}
 }
 
-// slow reads the Packages of one namespace only once it is told to.
+// slow reads the Packages of one namespace only on a signal.
 type slow struct {
 	Packages
 	reading, end chan struct{}
@@ -52,8 +52,9 @@ func (s slow) In(_ context.Context, namespace string) ([]corev1alpha1.GenericPac
 	return nil, nil
 }
 
-// Nothing waits while the many Packages of a namespace are read. A decision there that ends meanwhile can be missing in them, so that they are read
-// again, but not for those of others.
+// A read of the many Packages of a namespace does not block others. A decision of the namespace
+// that ends meanwhile can be missing in the result, so the Packages are read again; decisions of
+// other namespaces do not cause that.
 func TestSurveysOfOthers(t *testing.T) {
 	t.Parallel()
 	packages := slow{reading: make(chan struct{}), end: make(chan struct{})}

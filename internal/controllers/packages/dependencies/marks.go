@@ -15,9 +15,10 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// Marks are the ranges of the dependents on a generated package, by the names of those of its own scope. They are for people:
-// the label that each has, and one line of the annotation, as "Package team/shop: >=1". The first limits.RequiredByShown to come
-// are named, the others are counted.
+// Marks are the ranges of the dependents on a generated package, by the names of dependents of its
+// own scope. They are for people: a label for each dependent, and one line of the annotation, as
+// "Package team/shop: >=1". The first limits.RequiredByShown dependents are named, the others are
+// counted.
 type Marks map[string]string
 
 // Require puts marks of dependents on a generated package. recorded are all its dependents that are on record.
@@ -51,7 +52,7 @@ func ReleaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance, r
 	m.write(pkg, slices.DeleteFunc(slices.Clone(recorded), func(i resolver.Instance) bool { return i == dependent }), nil)
 }
 
-// MarksOf reads the annotation. What it says of dependents of another scope, as earlier managers wrote, is left out.
+// MarksOf reads the annotation. It skips dependents of another scope, which earlier managers wrote.
 func MarksOf(pkg metav1.Object) Marks {
 	m, scope := Marks{}, scopeOf(pkg)
 	for line := range strings.SplitSeq(pkg.GetAnnotations()[corev1alpha1.RequiredVersionsAnnotation], "\n") {
@@ -63,7 +64,7 @@ func MarksOf(pkg metav1.Object) Marks {
 	return m
 }
 
-// scopeOf is what names of dependents of the same scope begin with.
+// scopeOf returns the prefix of the names of dependents of the same scope.
 func scopeOf(pkg metav1.Object) string {
 	return resolver.Instance{Namespace: pkg.GetNamespace()}.String()
 }
@@ -118,7 +119,7 @@ func IsRequiredBy(label string) bool {
 	return strings.HasPrefix(label, corev1alpha1.RequiredByLabelPrefix)
 }
 
-// TakeOver makes a generated package one of its user's.
+// TakeOver makes a generated package the user's own.
 func TakeOver(pkg corev1alpha1.GenericPackage) {
 	labels := cloned(pkg.GetLabels())
 	maps.DeleteFunc(labels, func(label, _ string) bool { return label == corev1alpha1.GeneratedLabel || IsRequiredBy(label) })

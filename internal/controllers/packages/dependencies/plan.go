@@ -21,16 +21,16 @@ type Plan struct {
 	// Steps are installs and changes, and Result has the outcome of each requirement.
 	Steps  []resolver.Step
 	Result resolver.Result
-	// Entries are those of the status: the requirements, and behind them those of earlier
+	// Entries are the entries of the status: the requirements, followed by requirements of earlier
 	// revisions alone.
 	Entries []corev1alpha1.DependencyStatus
-	// Awaited is what it was resolved by: names of packages, and APIs.
+	// Awaited are the names of packages and the APIs that it was resolved by.
 	Awaited []string
 	// Err is why the plan could not be performed.
 	Err error
 }
 
-// planOf returns what a plan for a Package alone says.
+// planOf returns the plan for a Package alone.
 func planOf(pkg corev1alpha1.GenericPackage, plan resolver.Plan) *Plan {
 	d := &Plan{Awaited: plan.Awaited, Steps: plan.Steps, Result: resolver.Result{Ready: true}}
 	if len(plan.Results) > 0 {
@@ -38,7 +38,7 @@ func planOf(pkg corev1alpha1.GenericPackage, plan resolver.Plan) *Plan {
 	}
 	for i := range d.Result.Outcomes {
 		if o := &d.Result.Outcomes[i]; o.Failed {
-			o.Satisfier = nil // it must not be held by what it does not satisfy
+			o.Satisfier = nil // a package that does not satisfy it must not hold it
 		}
 	}
 	d.Entries = entriesOf(pkg, d.Result.Outcomes)
@@ -50,7 +50,7 @@ func (d *Plan) Takes(i resolver.Instance) bool {
 	return slices.ContainsFunc(d.Steps, func(s resolver.Step) bool { return s.Instance == i })
 }
 
-// Remains reports whether what the plan uses is there, and not being deleted.
+// Remains reports whether the packages that the plan uses exist and are not being deleted.
 func (d *Plan) Remains(now Known) bool {
 	uses := func(i resolver.Instance) bool {
 		at, found := slices.BinarySearchFunc(now.Installed, i, func(in resolver.Installed, i resolver.Instance) int { return in.Compare(i) })
@@ -73,8 +73,8 @@ func Dropped(d corev1alpha1.DependencyStatus) bool {
 	return c != nil && c.Reason == corev1alpha1.ReasonNoLongerRequired
 }
 
-// entriesOf returns status.dependencies: the outcomes, and behind them the recorded ones
-// that are required no more.
+// entriesOf returns status.dependencies: the outcomes, followed by the recorded entries that are no
+// longer required.
 func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []corev1alpha1.DependencyStatus {
 	before := map[string]corev1alpha1.DependencyStatus{}
 	for _, d := range pkg.PackageStatus().Dependencies {
@@ -163,7 +163,8 @@ func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.Depende
 	})
 }
 
-// Released parts the entries: those that only an earlier revision required, of what no other requires, and those that stay.
+// Released splits the entries: the ones that only an earlier revision required and no other package
+// requires, and the ones that stay.
 func (d *Plan) Released() (released, kept []corev1alpha1.DependencyStatus) {
 	kept = slices.DeleteFunc(slices.Clone(d.Entries), Dropped)
 	for _, entry := range d.Entries {
@@ -174,7 +175,7 @@ func (d *Plan) Released() (released, kept []corev1alpha1.DependencyStatus) {
 	return released, kept
 }
 
-// Decision is what of the plan counts for others before it is written.
+// Decision returns the part of the plan that counts for others before it is written.
 func (d *Plan) Decision() Decision {
 	decided := Decision{}
 	for _, r := range snapshot.RequirementsOf(&corev1alpha1.PackageStatus{Dependencies: d.Entries}) {

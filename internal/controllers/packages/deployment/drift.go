@@ -42,7 +42,7 @@ func (m *Template) Drifted(dep corev1alpha1.GenericObjectDeployment) (bool, erro
 	return m.drifted, nil
 }
 
-// Wrote records the response to a write of a whole template, whatever the API server made of it.
+// Wrote records the response to a write of a whole template, however the API server changed it.
 func (m *Template) Wrote(dep corev1alpha1.GenericObjectDeployment) {
 	m.version, m.drifted = templateVersionOf(dep), false
 }

@@ -16,7 +16,7 @@ const (
 	digest = "sha256:aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 )
 
-// newPackage returns a Package of generation 2 that nothing was done for yet.
+// newPackage returns a Package of generation 2 that was not reconciled yet.
 func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
 	pkg.Spec.Image = image

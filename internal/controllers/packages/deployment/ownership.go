@@ -55,7 +55,7 @@ func Current(dep corev1alpha1.GenericObjectDeployment) bool {
 	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
-// finalizers of this engine; an earlier one may have put either on any object.
+// finalizers of this engine; an earlier one might have put either on any object.
 var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
 
 // ForeignFinalizers returns the finalizers of others.

@@ -64,7 +64,7 @@ func (s Slices) create(ctx context.Context, dep corev1alpha1.GenericObjectDeploy
 	return withoutSecrets(slice, err)
 }
 
-// withoutSecrets reduces an error about a Secret: the message may quote it.
+// withoutSecrets shortens an error about a Secret, because its message can quote the value.
 func withoutSecrets(slice client.Object, err error) error {
 	if _, secret := slice.(*corev1.Secret); secret {
 		return apply.Reduced(err)
@@ -146,7 +146,7 @@ func (s Slices) live(ctx context.Context, want client.Object) (live client.Objec
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
 		return nil, false, err
 	}
-	_, err = objectslices.Open(found) // its name means its content
+	_, err = objectslices.Open(found) // its name is a hash of its content
 	return found, err == nil, nil
 }
 

@@ -47,8 +47,8 @@ func ControllerReference(namespacedKind string, owner client.Object) metav1.Owne
 	}
 }
 
-// CopySettings copies what the Package states apart from its content: controller, account, pause, limits, retries. Without change,
-// the account stays the one of before.
+// CopySettings copies the settings of the Package, that is, everything but its content: controller,
+// account, pause, limits, retries. Without change, the account stays the same.
 func CopySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, account string, change bool) {
 	if Outdated(pkg, dep) {
 		SetGeneration(dep, pkg) // another client changed it: the Package was read again
@@ -88,7 +88,8 @@ func SetGeneration(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Ge
 	Annotate(dep, map[string]string{corev1alpha1.PackageGenerationAnnotation: strconv.FormatInt(pkg.GetGeneration(), 10)})
 }
 
-// Outdated reports whether a deployment was written for a later generation: lists may be from a stale cache.
+// Outdated reports whether a deployment was written for a later generation, because lists can be
+// from a stale cache.
 func Outdated(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) bool {
 	if dep == nil || !metav1.IsControlledBy(dep, pkg) {
 		return false // another Package has generations of its own
@@ -203,8 +204,8 @@ func changeCause(loaded *load.Content, first, image, config bool) string {
 	return "Package content changed."
 }
 
-// templateDigest identifies what a template means: order of keys, null fields and defaults make no difference. The account
-// is a setting, which changes without a load.
+// templateDigest identifies the meaning of a template: order of keys, null fields and defaults make
+// no difference. It does not cover the account, a setting that changes without a load.
 func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	content := *spec
 	content.ServiceAccountName = ""
@@ -221,21 +222,22 @@ func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 		objects, _ := phases[i].(map[string]any)["objects"].([]any)
 		for j := range objects {
 			if !normalize(objects[j].(map[string]any)) {
-				return "", fmt.Errorf("object %d of phase %q is no object", j, spec.Phases[i].Name)
+				return "", fmt.Errorf("object %d of phase %q is not an object", j, spec.Phases[i].Name)
 			}
 		}
 	}
 	return load.HashJSON(template)
 }
 
-// normalize changes an object of a template to what the API server stores, with the defaults, and reports whether it is one.
+// normalize changes an object of a template to the form that the API server stores, with the
+// defaults, and reports whether it is an object.
 func normalize(entry map[string]any) bool {
 	object, is := entry["object"].(map[string]any)
 	if !is {
 		return false
 	}
 	if meta, err := knownMetadata(object["metadata"]); err == nil {
-		object["metadata"] = meta // anything that is no metadata is rejected later
+		object["metadata"] = meta // invalid metadata is rejected later
 	}
 	stored(object)
 	if entry["collisionProtection"] == nil {
@@ -259,7 +261,8 @@ func knownMetadata(meta any) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 }
 
-// onlyNamed reports whether metadata is nothing but names, labels and annotations, which are stored as they are.
+// onlyNamed reports whether metadata has only names, labels and annotations, which are stored
+// unchanged.
 func onlyNamed(meta map[string]any) bool {
 	for field, value := range meta {
 		values, isMap := value.(map[string]any)
@@ -285,7 +288,8 @@ func onlyNamed(meta map[string]any) bool {
 	return true
 }
 
-// stored returns a decoded value as it is read again from the API server: without null fields, and with one zero.
+// stored returns a decoded value as the API server returns it: without null fields, and with one
+// zero.
 func stored(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

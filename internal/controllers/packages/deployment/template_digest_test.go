@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Recorded digests of earlier versions stay what they are: another one would load every package again.
+// Digests recorded by earlier versions must stay the same: another digest would load every package
+// again.
 func TestTemplateDigestStays(t *testing.T) {
 	t.Parallel()
 	for object, want := range map[string]string{

@@ -76,8 +76,7 @@ func TestShapeOfANewDeployment(t *testing.T) {
 	require.Equal(t, want, dep)
 }
 
-// A deployment that was shaped before is left alone, whatever the API server
-// made of its JSON.
+// A deployment that was shaped before is left alone, however the API server changed its JSON.
 func TestShapeIsStable(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*corev1alpha1.Package){

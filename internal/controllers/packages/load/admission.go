@@ -9,8 +9,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// rooms are how many bytes the files of a package may have in an attempt to load it. One that has more is loaded again with the next
-// room. Up to the first, a package takes little memory; the last one is what a package may have at most.
+// rooms are the limits of the bytes in the files of a package, one per attempt to load it. A larger
+// package is loaded again with the next limit. Up to the first one, a package takes little memory;
+// the last one is the maximum.
 var rooms = [...]int64{limits.SmallPackageBytes, limits.LargePackageBytes, limits.PackageBytes}
 
 // roomOf returns the room of an attempt; zero for the last one.
@@ -21,7 +22,7 @@ func (p *Pipeline) roomOf(size int) int64 {
 	return rooms[size]
 }
 
-// weightOf returns how much memory an attempt may take.
+// weightOf returns how much memory an attempt can take.
 func (p *Pipeline) weightOf(size int) int64 {
 	room := p.roomOf(size)
 	if room == 0 {
@@ -30,8 +31,9 @@ func (p *Pipeline) weightOf(size int) int64 {
 	return limits.LoadWeight * room
 }
 
-// admission is the place of one load among all, and memory if it is not small. It is entered after the download, when nothing but other
-// loads is waited for, and before anything is in memory. It is safe for concurrent use.
+// admission is the place of one load among all, and memory if it is not small. It is entered after
+// the download, when only other loads are waited for, and before any content is in memory. It is
+// safe for concurrent use.
 type admission struct {
 	pipeline *Pipeline
 	in       Request
@@ -40,14 +42,15 @@ type admission struct {
 
 	mu   sync.Mutex
 	over bool
-	// ctx is the work's, once the place was entered.
+	// ctx is the context of the work, once the place was entered.
 	ctx context.Context
 	end []func()
 }
 
 var errLoadEnded = errors.New("the load has ended")
 
-// enter enters the place, once: memory first, because those that have a place wait for nothing.
+// enter enters the place, once. It acquires memory first, because a load that has a place must not
+// wait.
 func (a *admission) enter() error {
 	a.mu.Lock()
 	entered, over := a.ctx != nil, a.over
@@ -83,7 +86,8 @@ func (a *admission) enter() error {
 	return nil
 }
 
-// pause gives the place back, until it is entered again: a load that holds it waits for nothing else.
+// pause gives the place back until it is entered again, because a load that holds it must not wait
+// for anything else.
 func (a *admission) pause() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -91,7 +95,7 @@ func (a *admission) pause() {
 	a.ctx, a.end = nil, nil
 }
 
-// leave ends the load: what goes on without it, for another one, enters nothing any more.
+// leave ends the load. Work that continues for another load does not enter again.
 func (a *admission) leave() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,15 +10,15 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/choice"
 )
 
-// SpecChange is the last change of what the spec of a Package requires, and who made it.
+// SpecChange is the last change of the content that the spec of a Package names, and its author.
 type SpecChange struct {
-	// generation is the last one that was seen, and since the first one that requires the same. asks identifies that, and writer is the
-	// last entry of the managed fields.
+	// generation is the last one that was seen, and since is the first one that names the same
+	// content. asks identifies that content, and writer is the last entry of the managed fields.
 	generation, since int64
 	asks              string
 	writer            [2]string
-	// by are the annotations of a deployment that is loaded for the change; nil if unknown, and once a load has started or none
-	// was needed: later loads have other reasons.
+	// by are the annotations of a deployment that is loaded for the change; nil if unknown, and
+	// once a load has started or none was needed, because later loads have other reasons.
 	by map[string]string
 }
 
@@ -39,12 +39,12 @@ func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	c.generation, c.asks, c.writer = generation, asks, writer
 }
 
-// Drop drops the change if nothing is loaded for it.
+// Drop drops the change if no load is made for it.
 func (c *SpecChange) Drop() { c.by = nil }
 
-// begin records with a load who changed the spec for it; one that repeats the last has that from it. No spec requires the new digest of
-// a tag, or for another environment.
-func (c *SpecChange) begin(a, last *Attempt, reuse Unpacked) {
+// attribute records with a load who changed the spec for it; a repeated load copies that from the last
+// one. The new digest of a tag and another environment are not changes of the spec.
+func (c *SpecChange) attribute(a, last *Attempt, reuse Unpacked) {
 	repeats := last != nil && last.Out.Deployed.IsZero() && last.In.since == c.since &&
 		last.In.Fingerprint == a.In.Fingerprint && last.In.NewDigest == a.In.NewDigest
 	switch {
@@ -56,8 +56,9 @@ func (c *SpecChange) begin(a, last *Attempt, reuse Unpacked) {
 	a.In.since, c.by = c.since, nil
 }
 
-// changedWith returns the annotations that say what changed the spec. The managed fields say so only if it has written an entry: a
-// client that removes a field that others have written leaves none.
+// changedWith returns the annotations that record the author of a change to the spec. The managed
+// fields name the author only if it has written an entry: a client that removes a field that others
+// have written leaves none.
 func changedWith(writer [2]string, wrote bool) map[string]string {
 	if !wrote {
 		return map[string]string{}
@@ -65,7 +66,8 @@ func changedWith(writer [2]string, wrote bool) map[string]string {
 	return map[string]string{corev1alpha1.ChangedWithAnnotation: writer[0], corev1alpha1.ChangedAtAnnotation: writer[1]}
 }
 
-// writerOf returns the field manager that wrote the spec last, and when, as the caches keep it; empty if they do not.
+// writerOf returns the field manager that wrote the spec last, and when, as the caches keep it;
+// empty if they do not.
 func writerOf(pkg corev1alpha1.GenericPackage) (writer [2]string) {
 	if fields := pkg.GetManagedFields(); len(fields) == 1 && fields[0].FieldsV1 == nil && fields[0].Time != nil {
 		writer = [2]string{fields[0].Manager, fields[0].Time.UTC().Format(time.RFC3339)}
@@ -73,7 +75,7 @@ func writerOf(pkg corev1alpha1.GenericPackage) (writer [2]string) {
 	return writer
 }
 
-// asksFor identifies the content that a spec requires; empty if it is not valid.
+// asksFor identifies the content that a spec names; empty if it is not valid.
 func asksFor(pkg corev1alpha1.GenericPackage) string {
 	ref, err := json.Marshal(pkg.PackageSpec().PackageRef)
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// Fingerprint identifies what a package is rendered from, as status.unpackedHash records it: hashes of canonical JSON.
+// Fingerprint identifies the input that a package is rendered from, as status.unpackedHash records
+// it: hashes of canonical JSON.
 type Fingerprint struct{ Spec, Environment string }
 
-// fingerprintPrefix distinguishes these hashes from those of other engines and versions.
+// fingerprintPrefix distinguishes these hashes from the hashes of other engines and versions.
 const fingerprintPrefix = "v1-"
 
 // String returns the form of status.unpackedHash.
@@ -81,7 +82,7 @@ func FingerprintOf(
 	return Fingerprint{Spec: specHash, Environment: environment}, err
 }
 
-// overridesOf returns what the spec changes of the dependencies in the manifest.
+// overridesOf returns the overrides in the spec for dependencies in the manifest.
 func overridesOf(spec *corev1alpha1.PackageSpec) map[string]*corev1alpha1.DependencyPackageOverride {
 	if spec.Dependencies == nil {
 		return nil
@@ -136,8 +137,8 @@ const (
 	UnpackedCurrent                   // nothing to render
 )
 
-// Compare relates the content unpacked last to the one that would be rendered now. The hash of
-// an earlier engine counts as current where its conditions report this generation as unpacked.
+// Compare relates the content unpacked last to the content that would be rendered now. The hash of
+// an earlier engine counts as current if its conditions report this generation as unpacked.
 func Compare(pkg corev1alpha1.GenericPackage, now Fingerprint) Unpacked {
 	status := pkg.PackageStatus()
 	switch last, ours := parseFingerprint(status.UnpackedHash); {
@@ -154,7 +155,8 @@ func Compare(pkg corev1alpha1.GenericPackage, now Fingerprint) Unpacked {
 	return UnpackedNever
 }
 
-// Reference returns what to pull: the digest of a tag that has moved, or what the pull policy states.
+// Reference returns the reference to pull: the digest of a tag that has moved, or the reference by
+// the pull policy.
 func Reference(pkg corev1alpha1.GenericPackage, image string, reuse Unpacked, newDigest string) string {
 	if newDigest != "" {
 		return sources.ByDigest(image, newDigest)

@@ -35,7 +35,7 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s: same is %t (%s)", name, same, tc.reason)
 		}
 	}
-	// The hash is stored: another one makes every package load again.
+	// The hash is stored: a different one makes every package load again.
 	if got, want := printOf(base).String(), "v1-78712872a00cdaaf0ede59cab347690d-89fe91ff0efff26ab39dd193a3fde086"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -68,8 +68,7 @@ func TestForeignHashes(t *testing.T) {
 	}
 }
 
-// Each field that a package is rendered from makes another fingerprint; those that
-// it is not rendered from do not.
+// Each field that a package is rendered from changes the fingerprint; other fields do not.
 func TestFingerprintCoversTheSpec(t *testing.T) {
 	t.Parallel()
 	base := printOf(newPackage())

@@ -16,19 +16,19 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// installation is a Package as an installation of a package that may be installed once. The first of two to claim the
-// name is installed. The lock of the memory guards it.
+// installation is a Package as an installation of a package that can be installed only once. The
+// first of two Packages to claim the name is installed. The lock of the memory guards it.
 type installation struct {
 	// recorded is the name that the status had at the last reconcile.
 	recorded string
-	// claimed is the name of the package that is being loaded; the status may lack it yet.
+	// claimed is the name of the package that is being loaded; the status might lack it yet.
 	claimed string
 	// others are the installations that were found: when one is deleted, the Package is retried.
 	others      map[types.NamespacedName]struct{}
 	retryNumber int
 }
 
-// NoteInstallation retries others where a Package became one of another package.
+// NoteInstallation retries others if a Package became an installation of another package.
 func (l *Loads) NoteInstallation(p *Package, pkg corev1alpha1.GenericPackage) {
 	l.attempts.Lock()
 	before, now := p.recorded, packageName(pkg)
@@ -67,8 +67,8 @@ func (l *Loads) claim(ctx context.Context, p *Package, own types.NamespacedName,
 	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }), nil
 }
 
-// releaseClaim gives up the claim of a failed load, except where the Package is installed under that name: two that are
-// refused for each other must not enqueue each other forever.
+// releaseClaim gives up the claim of a failed load, unless the Package is installed under that
+// name: two Packages that are refused because of each other must not enqueue each other forever.
 func (l *Loads) releaseClaim(p *Package, own types.NamespacedName) {
 	l.attempts.Lock()
 	claimed := p.claimed

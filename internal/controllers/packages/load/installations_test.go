@@ -123,7 +123,8 @@ func TestInstallations(t *testing.T) {
 	}
 }
 
-// Nothing is claimed while the Packages cannot be listed: two that exclude each other would be installed.
+// While the Packages cannot be listed, a load must not claim a name: two packages that exclude each
+// other would be installed.
 func TestClaimOfUnreadPackages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -23,7 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Setting is what Loads need of their controller.
+// Setting is what Loads needs of its controller.
 type Setting struct {
 	Pipeline *Pipeline
 	// Cache has the Packages.
@@ -32,18 +32,19 @@ type Setting struct {
 	Enqueue func(types.NamespacedName)
 	// Underway returns how many reconciles go on or wait that a load would add to, in all and of a namespace.
 	Underway func(namespace string) (all, own int)
-	// Loaded is called after each load of a package; nil for none.
+	// Loaded is called after each load of a package if it is not nil.
 	Loaded func(took time.Duration, err error)
 }
 
-// Loads loads packages in the background: one attempt of each Package at a time, whose end enqueues the Package. It is safe for
-// concurrent use, and a Package in it as far as one reconcile uses it at a time.
+// Loads loads packages in the background: one attempt of each Package at a time, whose end enqueues
+// the Package. It is safe for concurrent use. A Package in it is safe as long as one reconcile uses
+// it at a time.
 type Loads struct {
 	Setting
-	// Load loads a package, and Resolve asks what a tag means.
+	// Load loads a package, and Resolve resolves a tag.
 	Load    func(context.Context, Request) (*Content, error)
 	Resolve func(context.Context, Request) (digest string, err error)
-	// Spread returns a time between half of one and all of it.
+	// Spread returns a duration between half of the given one and all of it.
 	Spread func(time.Duration) time.Duration
 	// Life ends with the leadership of this process, and all loads with it.
 	Life context.Context
@@ -56,7 +57,7 @@ type Loads struct {
 	loading int
 }
 
-// Package is one that is loaded.
+// Package is the state of loading one Package.
 type Package struct {
 	uid types.UID
 	// pace limits the loads of a generation.
@@ -85,7 +86,8 @@ type Input struct {
 	NewDigest string
 	// RetryNumber is the number of retries of the Package at the start.
 	RetryNumber int
-	// since is the generation that requires it first, and by are the annotations that say who made that; nil if unknown.
+	// since is the first generation that names this content, and By are the annotations that record
+	// its author; nil if unknown.
 	since int64
 	By    map[string]string
 }
@@ -94,10 +96,11 @@ type Input struct {
 type Out struct {
 	// Dependencies are the dependencies of a failed attempt; empty while they are not known.
 	Dependencies string
-	// Large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
+	// Large means that the status has a record of the load until it has ended. Once the
+	// record is written, the controller calls Begin, which is nil after that.
 	Large bool
 	Begin func(*Attempt)
-	// memory is what the content is counted by until it is deployed.
+	// memory is the key under which the content is counted until it is deployed.
 	memory  quota.Key
 	Content *Content
 	took    time.Duration
@@ -170,7 +173,7 @@ func (l *Loads) Deployed(p *Package, a *Attempt) *Attempt {
 	return l.Update(p, a, func(a *Attempt) { a.Out.Deployed, a.Out.Content = l.Now(), a.Out.Content.summary() })
 }
 
-// Finish forgets an attempt that the status records by now.
+// Finish forgets an attempt that the status records.
 func (l *Loads) Finish(p *Package, a *Attempt) {
 	l.attempts.Lock()
 	p.took = a.Out.took
@@ -220,8 +223,9 @@ func (l *Loads) EnqueueLoaded(of func(*Content) bool) {
 	}
 }
 
-// Delay returns how long a load waits, and counts it if it does not: a Package that writes a source of its own is
-// loaded again and again, while one whose spec is changed is loaded at once.
+// Delay returns how long a load waits, and counts it if it does not. A Package that writes one of
+// its own sources would be loaded again and again, so it waits; a Package whose spec changed is
+// loaded at once.
 func (p *Package) Delay(generation int64, now time.Time) time.Duration {
 	if p.pace == nil || p.pacedFrom != generation {
 		p.pace, p.pacedFrom = rate.NewLimiter(rate.Every(limits.PackageLoadInterval), limits.PackageLoadBurst), generation
@@ -239,7 +243,7 @@ func (l *Loads) Start(p *Package, in Request, a, last *Attempt, reuse Unpacked) 
 	if last != nil && last.In.Fingerprint == a.In.Fingerprint && last.In.NewDigest == a.In.NewDigest && last.RetryValue == a.RetryValue {
 		a.Failures = last.Failures
 	}
-	p.Change.begin(a, last, reuse)
+	p.Change.attribute(a, last, reuse)
 	own := client.ObjectKeyFromObject(in.Pkg)
 	in.installations = func(name string) (others []types.NamespacedName) {
 		others, a.Out.unread = l.claim(l.Life, p, own, name)
@@ -302,7 +306,8 @@ func (l *Loads) end(in Request, p *Package, a *Attempt, loaded *Content, err err
 	}
 }
 
-// repeated returns the load that has to follow one that ended with err: as a long one, or with more room.
+// repeated returns the load that has to follow one that ended with err: as a long one, or with a
+// higher limit.
 func repeated(in Request, err error) (again Request, ok bool) {
 	long, larger := errors.Is(err, queueing.ErrLong), errors.Is(err, archive.ErrRoom)
 	in.Long = in.Long || long
@@ -343,7 +348,8 @@ func admitted(all, own int) bool {
 	return all < limits.PackagesUnderway || own < limits.PackagesUnderwayOwn && all-own >= limits.PackagesUnderway
 }
 
-// count counts loaded and loading content where an attempt takes the place of another. It is called with the lock.
+// count counts loaded and loading content if one attempt replaces another. The caller holds the
+// lock.
 func (l *Loads) count(before, after *Attempt) {
 	if keeps(before) && (!keeps(after) || after.Out.memory != before.Out.memory) {
 		l.Pipeline.Memory.Count(before.Out.memory, 0)

@@ -40,7 +40,7 @@ var (
 	env    = manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
 )
 
-// newPackage returns a Package of generation 2 that nothing was done for yet.
+// newPackage returns a Package of generation 2 that was not reconciled yet.
 func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
 	pkg.Spec.Image = image
@@ -103,8 +103,8 @@ func (b *bench) of(name string) *Package {
 	return b.Meet(pkg)
 }
 
-// begin starts to load a Package, in place of the content that is loaded for it.
-func (b *bench) begin(t *testing.T, pkg *corev1alpha1.Package) {
+// startLoad starts to load a Package, in place of its loaded content.
+func (b *bench) startLoad(t *testing.T, pkg *corev1alpha1.Package) {
 	t.Helper()
 	a := &Attempt{In: Input{Fingerprint: Fingerprint{Spec: pkg.Spec.Image}}, RetryValue: background.RetryValue(pkg), Started: start}
 	b.Start(b.of(pkg.Name), Request{Pkg: pkg, Image: pkg.Spec.Image}, a, b.last(pkg.Name), UnpackedNever)
@@ -167,7 +167,7 @@ func TestAttempt(t *testing.T) {
 			if b.last("a") != nil {
 				t.Fatal("there is an attempt before the first one")
 			}
-			b.begin(t, named("a", image))
+			b.startLoad(t, named("a", image))
 			if a := b.last("a"); a == nil || a.Done || !a.Started.Equal(start) {
 				t.Fatalf("running: %+v", a)
 			}
@@ -194,20 +194,20 @@ func TestBackoff(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for _, want := range []time.Duration{10, 20, 40, 80, 160, 300, 300, 300} {
-		b.begin(t, named("a", image))
+		b.startLoad(t, named("a", image))
 		b.gate(image) <- &registry.PullError{}
 		b.wait(t)
 		if got := b.last("a").Retry.Sub(start); got != want*time.Second {
 			t.Errorf("got %s, want %ds", got, want)
 		}
 	}
-	b.begin(t, named("a", "registry.test/shop:v2"))
+	b.startLoad(t, named("a", "registry.test/shop:v2"))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
 	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
 		t.Errorf("a new image begins again, got %s", got)
 	}
-	b.begin(t, named("a", "registry.test/shop:v2", retried("1")))
+	b.startLoad(t, named("a", "registry.test/shop:v2", retried("1")))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
 	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
@@ -218,8 +218,8 @@ func TestBackoff(t *testing.T) {
 func TestNewSpecSupersedesLoad(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.begin(t, named("a", "registry.test/old"))
-	b.begin(t, named("a", "registry.test/new"))
+	b.startLoad(t, named("a", "registry.test/old"))
+	b.startLoad(t, named("a", "registry.test/new"))
 	b.gate("registry.test/new") <- nil
 	b.wait(t)
 	if a := b.last("a"); !a.Done || a.In.Fingerprint.Spec != "registry.test/new" {
@@ -230,11 +230,11 @@ func TestNewSpecSupersedesLoad(t *testing.T) {
 	}
 }
 
-// The text of a panic may be a value that came from a Secret (invariant 8).
+// The text of a panic can be a value from a Secret (invariant 8).
 func TestPanicIsOnePackagesError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.begin(t, named("a", "registry.test/panic"))
+	b.startLoad(t, named("a", "registry.test/panic"))
 	b.wait(t)
 	var caught *panics.Error
 	if a := b.last("a"); !errors.As(a.Err, &caught) || strings.Contains(a.Err.Error(), "hunter2") || a.Retry.IsZero() {
@@ -248,9 +248,9 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for i := range 12 {
-		b.begin(t, named(fmt.Sprintf("hangs-%d", i), "hanging.test/shop:v1"))
+		b.startLoad(t, named(fmt.Sprintf("hangs-%d", i), "hanging.test/shop:v1"))
 	}
-	b.begin(t, named("works", image))
+	b.startLoad(t, named("works", image))
 	b.gate(image) <- nil
 	if got := b.wait(t); got != "works" {
 		t.Errorf("woke %s", got)
@@ -265,7 +265,7 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	}
 	// A load that waits and is given up does not run.
 	for i := range 12 {
-		b.begin(t, named(fmt.Sprintf("again-%d", i), "hanging.test/shop:v1"))
+		b.startLoad(t, named(fmt.Sprintf("again-%d", i), "hanging.test/shop:v1"))
 	}
 	for i := range 12 {
 		b.drop(fmt.Sprintf("again-%d", i))
@@ -279,8 +279,8 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestLoadsAwaitAdmission: while much is under way no other package is loaded, but
-// for those that have waited for long; one that was given up meanwhile is not.
+// TestLoadsAwaitAdmission: during many loads no other package is loaded, except the ones that have
+// waited for long. A load that was given up meanwhile does not start.
 func TestLoadsAwaitAdmission(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func TestLoadsAwaitAdmission(t *testing.T) {
 			return &Content{}, nil
 		}
 		r.Underway = func(string) (all, own int) { return int(underway.Load()), int(underway.Load()) }
-		begin := func(name string) { r.begin(t, named(name, image)) }
+		begin := func(name string) { r.startLoad(t, named(name, image)) }
 		want := func(when string, names ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -366,7 +366,7 @@ func TestInFlight(t *testing.T) {
 	inFlight := r.Loading
 	for range 2 { // an attempt takes the place of the one before
 		for name := range results {
-			r.begin(t, named(name, image))
+			r.startLoad(t, named(name, image))
 		}
 		for range results {
 			r.wait(t)
@@ -397,7 +397,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	}
 	const long = "registry.test/long:v1"
 	for i := range 2 * limits.LoadsPerHost {
-		b.begin(t, named(fmt.Sprintf("long-%d", i), long))
+		b.startLoad(t, named(fmt.Sprintf("long-%d", i), long))
 	}
 	for range 2 * limits.LoadsPerHost {
 		name := b.wait(t)
@@ -407,7 +407,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 			b.Resume(b.of(name), a)
 		}
 	}
-	b.begin(t, named("short", "registry.test/short:v1"))
+	b.startLoad(t, named("short", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
 	if got := b.wait(t); got != "short" {
 		t.Errorf("woke %s", got)
@@ -419,17 +419,17 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 			t.Errorf("%s ended with %+v", uid, a)
 		}
 	}
-	b.begin(t, named("dropped", long))
+	b.startLoad(t, named("dropped", long))
 	b.wait(t)
 	b.drop("dropped")
-	b.begin(t, named("last", "registry.test/short:v1"))
+	b.startLoad(t, named("last", "registry.test/short:v1"))
 	b.gate("registry.test/short:v1") <- nil
 	if got := b.wait(t); got != "last" {
 		t.Errorf("woke %s", got)
 	}
 }
 
-// Spread looks stay within the interval, and not at its beginning.
+// Spread looks stay within the interval, and not at its start.
 func TestSpread(t *testing.T) {
 	t.Parallel()
 	for range 100 {

@@ -34,23 +34,23 @@ type Pipeline struct {
 	Namespace   string
 	Get         sources.Get
 	Credentials *sources.Credentials
-	// Guard states which Secrets are read for which accounts.
+	// Guard decides which Secrets are read for which accounts.
 	Guard *sources.Guard
 	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackages alone.
 	ClusterPullSecrets bool
 	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
 
-	// Memory is what large packages acquire while they are loaded, and what bounds each.
+	// Memory is acquired by large packages while they are loaded, and bounds each.
 	Memory *quota.Memory
-	// Pulled is called after each pull of an image; nil for none.
+	// Pulled is called after each pull of an image if it is not nil.
 	Pulled func(took time.Duration, err error)
 
 	// rendering bounds how many are rendered at a time, and the memory of small packages.
 	rendering *queueing.Stages
 }
 
-// Request is what one load is made from.
+// Request is the input of one load.
 type Request struct {
 	Pkg corev1alpha1.GenericPackage
 	// Image is the reference to pull: of the spec, or by the digest that was unpacked before.
@@ -75,7 +75,8 @@ type Request struct {
 	Reader objects.Account
 }
 
-// isLarge reports whether a load is not short, or acquires memory: the status has a record of it while it goes on.
+// isLarge reports whether a load is not short, or acquires memory: the status then records it while
+// it is in progress.
 func (in *Request) isLarge() bool { return in.Long || in.Size > 0 }
 
 // Content is a rendered package.
@@ -86,9 +87,9 @@ type Content struct {
 	// Mirror is the reference that was pulled in place of the image, and the ImageConfig that names it; empty for none.
 	Mirror string
 	Labels map[string]string
-	// Template is what the deployment rolls out, without slices.
+	// Template is the template of the deployment, without slices.
 	Template corev1alpha1.ObjectSetTemplateSpec
-	// Sealing selects the objects with sensitive values; nil where the input has none.
+	// Sealing selects the objects with sensitive values; nil if the input has none.
 	Sealing *objectslices.Sealing
 	// Warnings name ignored content, such as unknown fields.
 	Warnings []string
@@ -100,7 +101,7 @@ type Content struct {
 	Rules []rbacv1.PolicyRule
 }
 
-// summary is what the status of a Package needs once the rest was deployed.
+// summary is the part that the status of a Package needs once the content was deployed.
 func (c *Content) summary() *Content {
 	return &Content{Resolved: c.Resolved, Mirror: c.Mirror, Warnings: c.Warnings, Dependencies: c.Dependencies, Verification: c.Verification, Rules: c.Rules}
 }
@@ -120,7 +121,7 @@ func (c *Content) atRest() int64 {
 	return quota.AtRest(size, number, fields)
 }
 
-// Resolve asks the registry for the digest that a tag means.
+// Resolve requests the digest of a tag from the registry.
 func (p *Pipeline) Resolve(ctx context.Context, in Request) (digest string, err error) {
 	decision := in.decision()
 	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) (err error) {
@@ -139,7 +140,8 @@ func (p *Pipeline) access(
 	access.Namespace = in.Pkg.GetNamespace()
 	access.Own = p.ClusterPullSecrets && access.Namespace != ""
 	if decision.Rewritten {
-		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
+		// An administrator names this registry for all namespaces: it can be at a private address,
+		// and no flag redirects it.
 		access.Exact = true
 	}
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
@@ -165,7 +167,7 @@ func (p *Pipeline) access(
 	return &detailed
 }
 
-// decision is what the policies say about the image to pull.
+// decision returns the policies' decision about the image to pull.
 func (in *Request) decision() imagepolicy.Decision {
 	return in.Policies.Decide(in.Image, imagepolicy.Package)
 }
@@ -189,8 +191,8 @@ func (p *Pipeline) overrideOf(in Request) func(string) string {
 	}
 }
 
-// verify resolves the reference, and verifies the image with that digest. It returns the reference by digest. Its error is an
-// *imagepolicy.Refusal where the image must not be used.
+// verify resolves the reference, and verifies the image with that digest. It returns the reference
+// by digest. Its error is an *imagepolicy.Refusal if the image must not be used.
 func (p *Pipeline) verify(ctx context.Context, in Request, decision imagepolicy.Decision) (ref string, outcome *imagepolicy.Outcome, err error) {
 	if decision.Refusal != nil {
 		return "", nil, decision.Refusal.About(in.Image)

@@ -67,7 +67,7 @@ func TestOptionsForTheManager(t *testing.T) {
 	}
 }
 
-// The annotation of objects on a Package is named, unless the field states it as well.
+// The annotation of objects on a Package is named, unless the field has the same value.
 func TestCollisionProtectionOfAPackage(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []corev1alpha1.CollisionProtection{"", corev1alpha1.CollisionProtectionNone} {
@@ -80,7 +80,7 @@ func TestCollisionProtectionOfAPackage(t *testing.T) {
 	}
 }
 
-// Content says from where its image was pulled in place of the one that was asked for.
+// Content names the mirror that its image was pulled from instead of the registry of the spec.
 func TestContentNamesTheMirror(t *testing.T) {
 	t.Parallel()
 	policies := imagepolicy.NewSet([]imagepolicy.Policy{{Name: "mirrors", Prefixes: []string{"registry.example.com"}, Rewrite: "mirror.example.com/team"}}, false, time.Now())
@@ -92,7 +92,8 @@ func TestContentNamesTheMirror(t *testing.T) {
 	}
 }
 
-// A large package waits for another one, before anything of it is in memory, in turn by namespace, and holds up no small one.
+// A large package waits for another one, before any of its content is in memory, in turn by
+// namespace. It does not hold up small packages.
 func TestLargePackagesAreLoadedOneAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,8 @@ func (p *Pipeline) Load(ctx context.Context, in Request) (*Content, error) {
 	return loaded, forKindOf(in.Pkg, err)
 }
 
-// forKindOf makes remedies name the ClusterPackage where the Package is one, and where its configuration comes from.
+// forKindOf makes remedies name the ClusterPackage and the source of its configuration if the
+// Package is one.
 func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	spec := pkg.PackageSpec()
 	var replace [][2]string
@@ -86,8 +87,8 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 	return loaded, nil
 }
 
-// pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
-// reference leads to is the one that is verified, and the one that is pulled then.
+// pull returns the package in an image, or plain manifests: from an image that a repository offers,
+// or from the Package's own image. It pulls the digest that it verified.
 func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error, pause func()) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
 	if in.Origin.Image == "" {
 		if refusal := in.Policies.WithoutImage(); refusal != nil {
@@ -134,8 +135,9 @@ func (p *Pipeline) timed(ctx context.Context, puller *registry.Puller, ref strin
 	return image, err
 }
 
-// relocated is a bundle of manifests with the images of its lock, in the repository of the reference as it is written: policies are
-// about that one. The pulled files may be shared, and stay as they are.
+// relocated returns a bundle of manifests with the images of its lock, in the repository of the
+// reference as written, because policies refer to that one. It does not change the pulled files,
+// which can be shared.
 func relocated(ctx context.Context, puller *registry.Puller, pulled, written string, image *registry.Image) (*registry.Image, error) {
 	files, err := fetch.Relocate(ctx, puller, fetch.RepositoryOf(pulled), fetch.RepositoryOf(written), image.Digest, image.Files)
 	if err != nil {

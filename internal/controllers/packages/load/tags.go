@@ -19,8 +19,8 @@ type Tag struct {
 	// Digest is its last digest, and err why the last resolution failed.
 	Digest string
 	Err    error
-	// unpacked is the digest when the resolution started: its response must not revert
-	// content that was unpacked since.
+	// unpacked is the digest when the resolution started: its response must not revert content that
+	// was unpacked since.
 	unpacked string
 	// retryValue is the retry annotation at the last reconcile.
 	retryValue string
@@ -32,11 +32,12 @@ type Question struct {
 	Interval time.Duration
 	// RetryValue is the retry annotation, and Unpacked the digest that was unpacked last.
 	RetryValue, Unpacked string
-	// Request is what the registry is requested by.
+	// Request returns the request to the registry.
 	Request func() Request
 }
 
-// LookUp returns a tag as it is known, and starts a resolution where one is due, whose end enqueues the Package.
+// LookUp returns the known state of a tag. If a resolution is due, it starts one, whose end
+// enqueues the Package.
 func (l *Loads) LookUp(p *Package, q Question) Tag {
 	l.attempts.Lock()
 	defer l.attempts.Unlock()
@@ -80,7 +81,7 @@ func (l *Loads) resolve(p *Package, in Request, known *Tag) {
 		return p.tag == known
 	}
 	background.Run(l.Life, &l.hosts, background.Job{
-		Owner: in.Pkg, Host: hostOf(in.decision().Pull), Doing: "asking what " + in.Image + " stands for", Await: func(context.Context) bool { return current() },
+		Owner: in.Pkg, Host: hostOf(in.decision().Pull), Doing: "resolving the tag of " + in.Image, Await: func(context.Context) bool { return current() },
 	}, func(ctx context.Context) (string, error) { return l.Resolve(ctx, in) }, func(digest string, err error) {
 		l.attempts.Lock()
 		known.Resolving, known.Due = false, l.Now().Add(l.Spread(known.interval))

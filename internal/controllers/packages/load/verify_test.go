@@ -27,7 +27,8 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// The digest that was verified is the one that is pulled, though the tag leads to another image by then.
+// The digest that was verified is the one that is pulled, even if the tag has moved to another
+// image since.
 func TestTagMovesAfterVerification(t *testing.T) {
 	t.Parallel()
 	own, swap := signed.NewPair(t), func() {}
@@ -83,7 +84,7 @@ func TestTagMovesAfterVerification(t *testing.T) {
 	}
 }
 
-// An error of a pull from a mirror names what was asked for, and who chose the mirror.
+// An error of a pull from a mirror names the image of the spec, and the author of the mirror.
 func TestMirrorThatFails(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(ggcr.New(ggcr.Logger(log.New(io.Discard, "", 0))))
