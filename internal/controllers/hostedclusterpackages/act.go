@@ -75,7 +75,7 @@ func (s *reconciliation) wrote(pkg *corev1alpha1.Package) {
 	}
 }
 
-// apply writes what the template states of a Package.
+// apply writes the fields of a Package that the template sets.
 func (s *reconciliation) apply(ctx context.Context, namespace string) (*corev1alpha1.Package, error) {
 	known, verb := s.packages[namespace], "create"
 	if known != nil {

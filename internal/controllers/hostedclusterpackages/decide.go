@@ -6,7 +6,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// maxUnavailable returns how many Packages may be unavailable during an update; 0 is without limit.
+// maxUnavailable returns how many Packages can be unavailable during an update; 0 means no limit.
 func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
 	strategy := owner.Spec.Strategy
 	if strategy.Instant != nil || strategy.RollingUpgrade == nil {
@@ -15,15 +15,16 @@ func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
 	return max(1, strategy.RollingUpgrade.MaxUnavailable)
 }
 
-// snapshot is what a decision is made on.
+// snapshot is the input of a decision.
 type snapshot struct {
 	// most Packages are updated or removed at a time, and at most so many are unavailable; 0 is without limit and order.
 	most int
 	// targets are the selected hosted clusters that have a Package or should, by group and then by namespace.
 	targets []target
-	// surplus are the Packages of hosted clusters that are gone or not selected, by namespace.
+	// surplus are the Packages of hosted clusters that no longer exist or are not selected, by
+	// namespace.
 	surplus []surplus
-	// templateChanged reports whether the queue may be of an earlier template.
+	// templateChanged reports whether the queue might be from an earlier template.
 	templateChanged bool
 }
 
@@ -37,18 +38,19 @@ type target struct {
 	uid types.UID
 	// queued reports whether the Package is in the queue of updates.
 	queued bool
-	// updated reports whether the Package is as the template states.
+	// updated reports whether the Package matches the template.
 	updated bool
 	// available, progressed and paused are as the Package reports of its present generation.
 	available, progressed, paused bool
-	// rolledOut reports whether the Package is rolled out in its present generation, stable
-	// also whether it is paused while it is available, so that nothing of it changes.
+	// rolledOut reports whether the Package is rolled out in its present generation. stable is true
+	// also if it is paused while it is available, because it then stays unchanged.
 	rolledOut, stable bool
 	// failed reports whether the rollout of the Package cannot go on without help.
 	failed bool
 	// foreign reports whether the Package is not ours, deleting whether it is being deleted.
 	foreign, deleting bool
-	// refused reports whether the API server refuses what the template states; retry, that it is not sent at the moment.
+	// refused reports whether the API server refuses the content of the template; retry, that it is
+	// not sent at the moment.
 	refused, retry bool
 }
 
@@ -59,10 +61,11 @@ func (t *target) writable() bool {
 	return t.exists() && !t.foreign && !t.deleting && !t.refused && !t.retry
 }
 
-// outdated reports whether the Package is ours and not as the template states.
+// outdated reports whether the Package is ours and does not match the template.
 func (t *target) outdated() bool { return t.exists() && !t.foreign && !t.updated }
 
-// ready reports whether the Package can be relied on: one that is being updated may become unavailable at any time.
+// ready reports whether the Package can be relied on: one that is being updated can become
+// unavailable at any time.
 func (t *target) ready() bool {
 	return t.exists() && !t.foreign && !t.deleting && t.available && (t.stable || !t.updated)
 }
@@ -75,10 +78,10 @@ type surplus struct {
 	retry bool
 }
 
-// decision is what to do: indices of the snapshot's targets, and for remove of its surplus.
+// decision is the result: indices of the snapshot's targets, and for remove of its surplus.
 type decision struct {
 	create, update, remove []int
-	// queue are the Packages whose update has not ended, those of update included.
+	// queue are the Packages whose update has not ended, including the ones in update.
 	queue []int
 }
 
@@ -91,7 +94,7 @@ func decide(s snapshot) decision {
 		if s.most == 0 {
 			to = len(s.targets)
 		}
-		r.begin(from, to)
+		r.start(from, to)
 		if !ended(s.targets[from:to], r.queued[from:to]) {
 			break
 		}
@@ -111,11 +114,12 @@ type rollout struct {
 	snapshot
 	decision
 	queued []bool
-	// updating counts the queue; unready also what cannot be relied on for another reason.
+	// updating counts the queue; unready also counts Packages that cannot be relied on for another
+	// reason.
 	updating, unready int
 }
 
-// resume creates missing Packages, and continues with those in the queue.
+// resume creates missing Packages, and continues with the queue.
 func (r *rollout) resume() {
 	for i := range r.targets {
 		t := &r.targets[i]
@@ -135,9 +139,9 @@ func (r *rollout) resume() {
 	}
 }
 
-// begin starts updates in a group: first of Packages that are not available, which have
+// start starts updates in a group: first of Packages that are not available, because they have
 // nothing to lose.
-func (r *rollout) begin(from, to int) {
+func (r *rollout) start(from, to int) {
 	for _, available := range []bool{false, true} {
 		for i := from; i < to; i++ {
 			t := &r.targets[i]
@@ -154,14 +158,14 @@ func (r *rollout) begin(from, to int) {
 	}
 }
 
-// room reports whether another update may begin.
+// room reports whether another update can start.
 func (r *rollout) room(available bool) bool {
 	return r.most == 0 || r.updating < r.most && (!available || r.unready < r.most)
 }
 
-// stays reports whether a Package keeps its place in the queue: until it is updated and
-// stable. One that the API server refuses, and one that waits for an update by a template
-// that changed since, gives it up.
+// stays reports whether a Package keeps its place in the queue: until it is updated and stable. A
+// Package gives up its place if the API server refuses it, or if it waits for an update by a
+// template that changed since.
 func stays(t *target, templateChanged bool) bool {
 	switch {
 	case !t.queued || !t.exists() || t.foreign:
@@ -183,9 +187,8 @@ func endOfGroup(targets []target, from int) int {
 	return to
 }
 
-// ended reports whether all updates of a group have ended, and whether one succeeded
-// if there were any. Failed Packages, and those that the API server refuses, hold up
-// no other group.
+// ended reports whether all updates of a group have ended, and whether one succeeded if there were
+// any. Failed Packages, and the ones that the API server refuses, do not hold up other groups.
 func ended(group []target, queued []bool) bool {
 	tried, succeeded := false, false
 	for i := range group {

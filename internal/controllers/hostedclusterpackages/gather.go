@@ -23,7 +23,7 @@ import (
 
 const hostedUpdates = 100 // Packages that are updated at a time, which status.processing names: some 15 KiB
 
-// gather reads a HostedClusterPackage; nil if there is nothing to be done.
+// gather reads a HostedClusterPackage; nil if there is nothing to do.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
 	cached := &corev1alpha1.HostedClusterPackage{}
 	if err := r.Client.Get(ctx, key, cached); err != nil {
@@ -61,7 +61,8 @@ func (s *reconciliation) gatherInputs(ctx context.Context) (err error) {
 	return s.look(selected, known)
 }
 
-// selectClusters returns one hosted cluster for each namespace: those that are selected and not being deleted.
+// selectClusters returns one hosted cluster for each namespace, from the selected ones that are not
+// being deleted.
 func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []environment.HostedCluster) ([]environment.HostedCluster, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&owner.Spec.HostedClusterSelector)
 	if err != nil {
@@ -78,8 +79,9 @@ func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []environmen
 	return selected, nil
 }
 
-// packagesOf returns the Packages of the name of their owner by namespace, in their latest known states, for reading only:
-// those that it controls, and those in the namespaces of selected hosted clusters.
+// packagesOf returns the Packages with the name of their owner by namespace, in their latest known
+// states, for reading only: the ones that it controls, and the ones in the namespaces of selected
+// hosted clusters.
 func (r *Reconciler) packagesOf(
 	ctx context.Context, owner *corev1alpha1.HostedClusterPackage, selected []environment.HostedCluster,
 ) (map[string]*corev1alpha1.Package, error) {
@@ -187,7 +189,7 @@ func (s *reconciliation) gatherSurplus(kept sets.Set[string]) {
 	slices.SortFunc(s.surplus, func(a, b surplus) int { return strings.Compare(a.namespace, b.namespace) })
 }
 
-// targetOf returns what the decision is to be told of a hosted cluster and its Package.
+// targetOf returns the input of the decision for a hosted cluster and its Package.
 func (s *reconciliation) targetOf(c environment.HostedCluster, queued sets.Set[types.UID]) (target, error) {
 	t := target{namespace: c.Namespace, group: s.groups.numberOf(c.Labels)}
 	pkg := s.packages[c.Namespace]
@@ -211,7 +213,7 @@ func (s *reconciliation) targetOf(c environment.HostedCluster, queued sets.Set[t
 	return t, nil
 }
 
-// foreign returns why a Package is not ours, and whether it will be gone without help.
+// foreign returns why a Package is not ours, and whether it will be removed without help.
 func (s *reconciliation) foreign(pkg *corev1alpha1.Package) (message string, pending bool) {
 	switch controller := metav1.GetControllerOf(pkg); {
 	case controller == nil && pkg.Annotations[corev1alpha1.HashAnnotation] != "":
@@ -227,13 +229,13 @@ func (s *reconciliation) foreign(pkg *corev1alpha1.Package) (message string, pen
 	}
 }
 
-// rolloutOf copies what a Package reports.
+// rolloutOf copies the state that a Package reports.
 func rolloutOf(t *target, pkg *corev1alpha1.Package) {
 	is := func(typ string, status metav1.ConditionStatus) bool {
 		c := meta.FindStatusCondition(pkg.Status.Conditions, typ)
 		return c != nil && c.Status == status && c.ObservedGeneration == pkg.Generation
 	}
-	// A paused Package does not report on a new spec, and nothing of it changes.
+	// A paused Package does not report on a new spec, and stays unchanged.
 	inert := pkg.Spec.Paused && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable)
 	t.available = inert || is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
 	t.rolledOut = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue) && is(corev1alpha1.ConditionReady, metav1.ConditionTrue)

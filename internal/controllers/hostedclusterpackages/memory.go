@@ -54,7 +54,8 @@ func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets 
 	maps.DeleteFunc(s.compared, func(uid types.UID, _ comparison) bool { return !exist[uid] })
 }
 
-// isUpdated reports whether a Package is as the template states, or as the API server made it of that.
+// isUpdated reports whether a Package matches the template, or the form that the API server gave
+// it.
 func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
 	last, known := s.state.compared[pkg.UID]
 	if known && last.hash == s.template.hash && last.generation == pkg.Generation &&
@@ -74,7 +75,7 @@ func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
 	return updated, nil
 }
 
-// inputOf identifies the template and what a Package is now; pkg may be nil.
+// inputOf identifies the template and the present state of a Package; pkg can be nil.
 func (s *reconciliation) inputOf(pkg *corev1alpha1.Package) (string, error) {
 	if pkg == nil {
 		return s.template.hash, nil

@@ -11,9 +11,10 @@ const others = "*"
 
 // groups are the groups of hosted clusters in their order.
 type groups struct {
-	// names are label values; that of hosted clusters without the label is empty. nil without a partition.
+	// names are label values; hosted clusters without the label have an empty one. nil without a
+	// partition.
 	names []string
-	// static is the listed order, which others ends if it does not contain it.
+	// static is the listed order. If it does not contain others, they come last.
 	static []string
 	key    string
 }

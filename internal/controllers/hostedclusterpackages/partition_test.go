@@ -17,7 +17,7 @@ func TestGroups(t *testing.T) {
 	explicit.Order = &corev1alpha1.HostedClusterPackagePartitionOrder{
 		AlphanumericAsc: &corev1alpha1.HostedClusterPackagePartitionOrderAlphanumericAsc{},
 	}
-	// The label of each hosted cluster; "-" is none.
+	// The label of each hosted cluster; "-" means that it has none.
 	clusters := []string{"mid", "low", "-", "high", "low", "", "10", "9"}
 	for name, tc := range map[string]struct {
 		partition *corev1alpha1.HostedClusterPackagePartition

@@ -80,7 +80,7 @@ func (f *fleet) reconcile(writes int) (acted bool) {
 	return acted
 }
 
-// check compares a decision with what it may be.
+// check compares a decision with the allowed ones.
 func (f *fleet) check(targets []target, d decision, changed bool) {
 	fail := func(what string, i int) {
 		f.t.Fatalf("%s: target %d of %+v\nby %+v with at most %d", what, i, targets, d, f.most)
@@ -108,7 +108,7 @@ func (f *fleet) check(targets []target, d decision, changed bool) {
 			fail("a senseless update", i)
 		}
 		if stays(t, changed) {
-			continue // it was begun before
+			continue // it was started before
 		}
 		if t.available {
 			if unready++; unready > f.most {
@@ -135,7 +135,8 @@ func newFleet(t *rapid.T) *fleet {
 	return f
 }
 
-// Whatever happens, the budget and the order are kept; once all Packages can become available, all of them are updated.
+// The budget and the order are always kept. Once all Packages can become available, all of them are
+// updated.
 func TestRolloutProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -170,7 +171,7 @@ func TestRolloutProperties(t *testing.T) {
 	})
 }
 
-// finish makes every member available, and fails where an update is left out.
+// finish makes every member available, and fails if an update is left out.
 func (f *fleet) finish() {
 	for range 3 * (len(f.members) + 1) {
 		for _, m := range f.members {

@@ -35,12 +35,12 @@ type server struct {
 	owner    *corev1alpha1.HostedClusterPackage
 	packages map[string]*corev1alpha1.Package
 	log      []string
-	// refuse is what writes of Packages in a namespace are answered with.
+	// refuse has the errors that writes of Packages in a namespace return.
 	refuse map[string]error
-	// unread is what lists of Packages are answered with.
+	// unread is the error that lists of Packages return.
 	unread  error
 	version int
-	// mu is held by writes, of which several are sent at a time.
+	// mu is held by writes, because several are sent at a time.
 	mu sync.Mutex
 }
 
@@ -155,7 +155,7 @@ func newRig(t *testing.T, names ...string) *rig {
 	return r
 }
 
-// restart forgets what the manager remembers.
+// restart clears the manager's memory.
 func (r *rig) restart(names ...string) {
 	for _, name := range names {
 		r.clusters = append(r.clusters, environment.HostedCluster{
@@ -170,7 +170,7 @@ func (r *rig) restart(names ...string) {
 	}
 }
 
-// reconcile returns the writes until nothing is due at once, and when it is due again.
+// reconcile returns the writes until no step is due at once, and when the next one is due.
 func (r *rig) reconcile() (string, time.Duration) {
 	r.t.Helper()
 	r.log = nil
@@ -258,7 +258,8 @@ func conflict(fields string) error {
 	}}
 }
 
-// A write that the API server refuses gives up its place; one that may have been performed keeps it.
+// A write that the API server refuses gives up its place; a write that might have been performed
+// keeps it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "a", "b")
@@ -365,7 +366,7 @@ func TestNormalizedValues(t *testing.T) {
 	expect("changed back", 4, "docker.io/shop:v1", true)
 }
 
-// live is what the API server has of the owner; the cache may be behind.
+// live is the owner as the API server has it; the cache might be behind.
 type live struct {
 	client.Reader
 	owner *corev1alpha1.HostedClusterPackage
@@ -379,8 +380,8 @@ func (l live) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ 
 	return nil
 }
 
-// A Package without owner may have been left by the deletion of this very owner, which the cache does not show: with an owner
-// reference again, the garbage collector would delete it.
+// The deletion of this very owner might have left a Package without owner, and the cache might not
+// show it. If the Package got an owner reference again, the garbage collector would delete it.
 func TestOrphanedPackagesAreNotTakenBack(t *testing.T) {
 	t.Parallel()
 	deleted := func(h *corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage {
@@ -402,7 +403,7 @@ func TestOrphanedPackagesAreNotTakenBack(t *testing.T) {
 		"its owner is gone":        {live: func(*corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage { return nil }},
 		"its owner is another one": {live: another},
 	} {
-		for _, image := range []string{"", "shop:v2"} { // empty for what it has already
+		for _, image := range []string{"", "shop:v2"} { // empty means the image that it already has
 			t.Run(name+image, func(t *testing.T) {
 				t.Parallel()
 				r := newRig(t, "a")

@@ -26,8 +26,9 @@ func (s *reconciliation) reportFailure(ctx context.Context, failed error) error 
 	}.Report(ctx, s.Client, s.Fresh)
 }
 
-// report writes a changed status: at once where the queue or a condition changed, since no update may start before it is in
-// the queue on record, and else once in limits.PackageStatusInterval.
+// report writes a changed status: at once if the queue or a condition changed, because an update
+// must not start before the status records it in the queue; otherwise once per
+// limits.PackageStatusInterval.
 func (s *reconciliation) report(ctx context.Context) error {
 	if errors.Is(s.unknown, environment.ErrUnknown) {
 		return nil // they are known in a moment
@@ -69,7 +70,8 @@ func urgent(before, after *corev1alpha1.HostedClusterPackageStatus) bool {
 
 type transitionEvent struct{ kind, reason, note string }
 
-// transitionEvents returns the events of a transition: all is rolled out, or nothing goes on without help.
+// transitionEvents returns the events of a transition: all Packages are rolled out, or the rollout
+// does not continue without help.
 func transitionEvents(before, after *corev1alpha1.HostedClusterPackageStatus) []transitionEvent {
 	became := func(typ string) *metav1.Condition {
 		c := meta.FindStatusCondition(after.Conditions, typ)

@@ -56,12 +56,13 @@ func ownerOf(obj client.Object) []string {
 	return nil
 }
 
-// concerns reports whether a Package is one of a HostedClusterPackage, or has the name of one.
+// concerns reports whether a Package belongs to a HostedClusterPackage, or has the name of one.
 func (r *Reconciler) concerns(pkg client.Object) bool {
 	if ownerOf(pkg) != nil {
 		return true
 	}
-	// Before the caches are filled there may be none yet: each is reconciled when they are. A failed read says nothing.
+	// Before the caches are filled the owner might be missing, but each is reconciled when they
+	// are. A failed read therefore does not matter.
 	err := r.Client.Get(context.Background(), requestFor(pkg).NamespacedName, &corev1alpha1.HostedClusterPackage{})
 	return !apierrors.IsNotFound(err)
 }

@@ -46,7 +46,7 @@ type reconciliation struct {
 	view
 	state    *state
 	template *template
-	// packages are those of the owner's name, by namespace.
+	// packages are the Packages of the owner's name, by namespace.
 	packages map[string]*corev1alpha1.Package
 	now      time.Time
 	queueing.Outcome
@@ -60,7 +60,7 @@ type view struct {
 	groups groups
 	// problems are why Packages cannot be written, in the order of their namespaces.
 	problems []problem
-	// unknown is why it is not known what to do; empty if it is.
+	// unknown is why the decision cannot be made; nil if it can.
 	unknown error
 	decision
 }
@@ -75,8 +75,8 @@ type problem struct {
 // errSelector means that the selector cannot be used.
 var errSelector = errors.New("spec.hostedClusterSelector is invalid")
 
-// memory is the memory of HostedClusterPackages, by name. After a restart nothing of it
-// is missing: writes that were refused are sent once more.
+// memory is the memory of HostedClusterPackages, by name. A restart can lose it: refused writes are
+// then sent once more.
 type memory struct {
 	sync.Mutex
 	states map[string]*state
@@ -90,13 +90,14 @@ type state struct {
 	reported time.Time
 	// refusals are by the namespaces of Packages.
 	refusals map[string]*refusal
-	// applied are digests of what Packages were after an apply: values that the API server changes are not applied again.
+	// applied are digests of the Packages after an apply: values that the API server changes are
+	// not applied again.
 	applied map[types.UID]string
 	// compared are Packages as they were compared with the template last: most events are of their statuses.
 	compared map[types.UID]comparison
 }
 
-// comparison is whether a Package is as a template states.
+// comparison records whether a Package matches a template.
 type comparison struct {
 	hash                string
 	generation          int64
@@ -110,7 +111,8 @@ type refusal struct {
 	// is sent at once.
 	input   string
 	message string
-	// final means that the API server refuses the content; else it may have been written, or may be soon.
+	// final means that the API server refuses the content; otherwise the write might have been
+	// performed, or might be soon.
 	final bool
 	times int
 	retry time.Time

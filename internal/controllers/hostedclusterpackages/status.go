@@ -15,7 +15,7 @@ const (
 	hostedNames      = 5  // Packages that a message names
 )
 
-// counts are what a status counts, of all Packages or of one group.
+// counts are the counts in a status, of all Packages or of one group.
 type counts struct{ total, available, progressed, updated, paused, unready int }
 
 func (c *counts) add(t *target) {
@@ -96,7 +96,8 @@ func partitionsOf(v view) []corev1alpha1.HostedClusterPackagePartitionStatus {
 	return all
 }
 
-// processingOf returns the queue of updates. Only without a limit of updates it may be longer than what a status names.
+// processingOf returns the queue of updates. It can exceed the list of a status only if updates
+// have no limit.
 func processingOf(v view) []corev1alpha1.HostedClusterPackageRefStatus {
 	var refs []corev1alpha1.HostedClusterPackageRefStatus
 	for _, i := range v.queue[:min(len(v.queue), hostedUpdates)] {
@@ -150,7 +151,7 @@ func stateOf(v view, all counts) conditions.State {
 	return state
 }
 
-// waitsForHelp reports whether nothing goes on before a Package that has failed is available.
+// waitsForHelp reports whether no update continues before a failed Package is available.
 func waitsForHelp(v view) bool {
 	failed := 0
 	for i := range v.targets {
@@ -175,7 +176,7 @@ func namesOf(v view, of func(*target) bool) []string {
 	return names
 }
 
-// first returns the first texts, and how many there are beside them.
+// first returns the first texts, and the number of further ones.
 func first(texts []string, more string) []string {
 	if len(texts) <= hostedNames {
 		return texts

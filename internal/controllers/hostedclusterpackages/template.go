@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// template is what a HostedClusterPackage says of each of its Packages: labels, annotations and spec as JSON, without
-// fields that are not set.
+// template has the labels, annotations and spec that a HostedClusterPackage sets on each of its
+// Packages, as JSON, without fields that are not set.
 type template struct {
 	owner   *corev1alpha1.HostedClusterPackage
 	content map[string]any
@@ -32,7 +32,7 @@ func templateOf(owner *corev1alpha1.HostedClusterPackage) (*template, error) {
 	return &template{owner: owner, content: content, hash: drift.Hash(content)}, nil
 }
 
-// contentOf returns what templates and Packages are compared by.
+// contentOf returns the content to compare between templates and Packages.
 func contentOf(labels, annotations map[string]string, spec *corev1alpha1.PackageSpec) (map[string]any, error) {
 	encoded, err := json.Marshal(spec)
 	if err != nil {
@@ -60,8 +60,8 @@ func anyMap(texts map[string]string) map[string]any {
 	return values
 }
 
-// matches reports whether a Package is as the template states. What others set beside it does not count. One without a
-// hash was made by an earlier engine, and is compared by its values.
+// matches reports whether a Package matches the template. Further fields that other clients set do
+// not count. A Package without a hash was made by an earlier engine, and is compared by its values.
 func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 	if hash := pkg.Annotations[corev1alpha1.HashAnnotation]; hash != "" && hash != t.hash {
 		return false, nil
@@ -73,8 +73,9 @@ func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 	return drift.Matches(apinames.Default, t.content, live, nil), nil
 }
 
-// body returns what to apply. Its guards are the UID and the resourceVersion of the Package as it is known, or that there is
-// none: with the owner reference, which it contains, a Package that was orphaned since would be deleted.
+// body returns the object to apply. Its guards are the UID and the resourceVersion of the known
+// Package, or its absence: it contains the owner reference, so a Package that was orphaned since
+// would be deleted.
 func (t *template) body(namespace string, known *corev1alpha1.Package) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range t.content {

@@ -29,14 +29,14 @@ import (
 // Options are the parts that Setup connects.
 type Options struct {
 	Store *imageconfigs.Store
-	// Sources watches the Secrets and ConfigMaps with keys, and nothing else; Get reads them.
+	// Sources watches only the Secrets and ConfigMaps with keys; Get reads them.
 	Sources *sources.Watches
 	Get     sources.Get
 	// Namespace of the manager has them.
 	Namespace string
 	// Required means that images of packages and repositories that no ImageConfig verifies are refused.
 	Required bool
-	// Changed is called when what the policies say has changed. It must not block.
+	// Changed is called when the policies have changed. It must not block.
 	Changed func()
 }
 
@@ -49,7 +49,7 @@ type Reconciler struct {
 	queue queueing.Queue[reconcile.Request]
 }
 
-// request is the one of all ImageConfigs.
+// request is the single request of all ImageConfigs.
 var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"}}
 
 // Setup adds the controller of ImageConfigs to mgr.
@@ -58,7 +58,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r.Sources.Enqueue = func(types.NamespacedName) { r.queue.Enqueue(request) }
 	controller, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "imageconfig", Workers: 1, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
-		Started: func(context.Context) { r.queue.Enqueue(request) }, // also if there is none
+		Started: func(context.Context) { r.queue.Enqueue(request) }, // also if there is no ImageConfig
 	})
 	if err != nil {
 		return err
@@ -82,13 +82,14 @@ type reconciliation struct {
 	unread sources.Ref
 }
 
-// Reconcile makes the policies, and says on each ImageConfig what became of it.
+// Reconcile makes the policies, and reports the result on each ImageConfig.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	s := &reconciliation{Reconciler: r}
 	return s.Run(ctx, s.report, s.makePolicies)
 }
 
-// makePolicies makes the policies of all ImageConfigs. Without all of their keys, those from before stay.
+// makePolicies makes the policies of all ImageConfigs. If a key cannot be read, the previous
+// policies stay.
 func (s *reconciliation) makePolicies(ctx context.Context) error {
 	list := &corev1alpha1.ImageConfigList{}
 	if err := s.Client.List(ctx, list); err != nil {
@@ -122,7 +123,8 @@ func (s *reconciliation) makePolicies(ctx context.Context) error {
 	return nil
 }
 
-// report writes the statuses that changed: after a failure, those of the ImageConfigs that name the object which cannot be read.
+// report writes the changed statuses: after a failure, only the statuses of the ImageConfigs that
+// name the object that cannot be read.
 func (s *reconciliation) report(ctx context.Context, failed error) error {
 	states := make(map[string]conditions.State, len(s.policies))
 	for i := range s.policies {

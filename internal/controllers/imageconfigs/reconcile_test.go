@@ -23,7 +23,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every ImageConfig has a status, whatever fails: a write that raced is repeated, and a panic is an error of the ImageConfigs.
+// Every ImageConfig has a status, even after failures: a write that raced is repeated, and a panic
+// is an error of the ImageConfigs.
 func TestReconcile(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// phaseKeys returns an ObjectSetPhase, and those that it takes over from.
+// phaseKeys returns an ObjectSetPhase, and the ones that it takes over from.
 func (c *class) phaseKeys(ctx context.Context, obj client.Object) []objects.OwnerKey {
 	phase := obj.(corev1alpha1.GenericObjectSetPhase)
 	keys := []objects.OwnerKey{phaseKey(phase)}

@@ -24,18 +24,18 @@ type class struct {
 	// reader reads from caches; fresh has the answers to our writes.
 	reader client.Reader
 	fresh  *mutationcache.Store
-	// target is where their objects are; nil for the cluster of our own kinds.
+	// target is the cluster of their objects; nil for the cluster of our own kinds.
 	target *corev1alpha1.TargetReference
 	// namespacedOnly leaves ClusterObjectSetPhases out.
 	namespacedOnly bool
 }
 
-// SetOf returns an ObjectSetPhase as a set, without what the set says that made it.
+// SetOf returns an ObjectSetPhase as a set, without the fields of the set that made it.
 func (c *class) SetOf(phase corev1alpha1.GenericObjectSetPhase) objectdeployments.Phase {
 	return newPhaseSet(phase, c.target)
 }
 
-// Read returns an ObjectSetPhase as a set; nil where there is none of the class.
+// Read returns an ObjectSetPhase as a set; nil if the class has none of that key.
 func (c *class) Read(ctx context.Context, key objects.OwnerKey) (objectdeployments.Phase, error) {
 	cached := corev1alpha1.ScopeOf(key.Namespace).NewObjectSetPhase()
 	err := c.reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, cached.(client.Object))
@@ -137,7 +137,8 @@ func (c *class) deploymentLeaves(ctx context.Context, namespace, name string) (b
 	return err == nil && deployment.GetDeletionTimestamp() != nil, err
 }
 
-// all returns the ObjectSetPhases of the class in a namespace, or those without one.
+// all returns the ObjectSetPhases of the class in a namespace, or the cluster-scoped ones if it is
+// empty.
 func (c *class) all(ctx context.Context, namespace string) ([]relative, error) {
 	list := corev1alpha1.ScopeOf(namespace).NewObjectSetPhaseList()
 	err := c.reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace),

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What a phase leaves behind is spared for a later revision, unless that one leaves, too.
+// The remaining objects of a phase are spared for a later revision, unless that one leaves, too.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	deleted := ptr.To(metav1.NewTime(time.Unix(1e9, 0)))

@@ -11,14 +11,14 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// relation is how another owner stands to an ObjectSetPhase.
+// relation is the role of another owner for an ObjectSetPhase.
 type relation int
 
 const (
 	unrelated relation = iota
-	// predecessor is one that objects are taken over from.
+	// predecessor hands its objects over.
 	predecessor
-	// successor is one that objects are handed over to.
+	// successor takes objects over.
 	successor
 )
 
@@ -33,7 +33,7 @@ type relative struct {
 	deployment string
 	revision   int64
 	previous   []corev1alpha1.PreviousRevisionReference
-	// controllers are the UIDs by which it controls objects.
+	// controllers are the UIDs under which it controls objects.
 	controllers sets.Set[types.UID]
 	// leaving means that its objects are removed.
 	leaving bool
@@ -68,8 +68,9 @@ func (r *relative) names(other *relative) bool {
 	})
 }
 
-// relationOf returns how other stands to r: by their revisions where both are of one
-// deployment, or each names the other in spec.previous; else by that name.
+// relationOf returns the role of other for r. The revisions decide if both belong to one
+// deployment, or if each names the other in spec.previous; otherwise the name in spec.previous
+// does.
 func (r *relative) relationOf(other *relative) relation {
 	ofOneSet := r.set != "" && (r.set == other.set || r.set == other.name) || other.set != "" && other.set == r.name
 	if r.uid == other.uid || ofOneSet { // which has no object twice
@@ -88,9 +89,9 @@ func (r *relative) relationOf(other *relative) relation {
 	return unrelated
 }
 
-// relationToDeployment returns how the deployment of a phase stands to it, by the
-// revisions of its sets that may own objects: the deployment has the objects of all of them
-// that are in phases without a class.
+// relationToDeployment returns the role of the deployment of a phase, from the revisions of its
+// sets that might own objects: the deployment has the objects of all of them that are in phases
+// without a class.
 func relationToDeployment(revision int64, owning []int64) relation {
 	switch {
 	case slices.ContainsFunc(owning, func(other int64) bool { return other > revision }):

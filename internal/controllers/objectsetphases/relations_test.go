@@ -48,7 +48,8 @@ func TestRelationOf(t *testing.T) {
 	}
 }
 
-// TestRelationsAreOpposite: of two, one hands over to the other, or neither does.
+// TestRelationsAreOpposite: if one owner hands over, the other one takes over; otherwise neither
+// does.
 func TestRelationsAreOpposite(t *testing.T) {
 	t.Parallel()
 	names := rapid.SampledFrom([]string{"a", "b", "set-1", "set-2"})

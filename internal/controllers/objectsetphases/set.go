@@ -12,14 +12,14 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// phaseSet is an ObjectSetPhase as a lone set of one phase, which is how it is reconciled.
-// Metadata are those of the ObjectSetPhase; spec and status are copies.
+// phaseSet presents an ObjectSetPhase to the reconciler, as a lone set with one phase.
+// The metadata is the ObjectSetPhase's; spec and status are copies.
 type phaseSet struct {
 	corev1alpha1.GenericObjectSetPhase
 	spec   corev1alpha1.ObjectSetSpec
 	status corev1alpha1.ObjectSetStatus
-	// leaving means that the set that made it is being deleted or archived, and makerless
-	// that there is none any more.
+	// leaving means that the set that made it is being deleted or archived, and makerless that the
+	// set no longer exists.
 	leaving, makerless bool
 	// reportDrift means that the deployment of that set leaves drift as it is.
 	reportDrift bool
@@ -27,8 +27,8 @@ type phaseSet struct {
 
 var errMakerless = errors.New("the ObjectSet that it belongs to does not exist: take metadata.ownerReferences off to keep the phase, or delete it")
 
-// newPhaseSet returns phase as a set. target is where its objects are; nil for the cluster
-// of our own kinds.
+// newPhaseSet returns phase as a set. target is the cluster of its objects; nil for the cluster of
+// our own kinds.
 func newPhaseSet(phase corev1alpha1.GenericObjectSetPhase, target *corev1alpha1.TargetReference) *phaseSet {
 	spec, status := phase.ObjectSetPhaseSpec(), phase.ObjectSetPhaseStatus().DeepCopy()
 	name := phaseName(phase)
@@ -63,8 +63,8 @@ func newPhaseSet(phase corev1alpha1.GenericObjectSetPhase, target *corev1alpha1.
 // Object returns the ObjectSetPhase.
 func (p *phaseSet) Object() corev1alpha1.Conditioned { return p.GenericObjectSetPhase }
 
-// Held reports whether nothing is written beside the removal, and why a user has to mend that: the set that made it is on its
-// way out, or gone.
+// Held reports whether only the removal is written, because the set that made it is being removed
+// or no longer exists. problem is the reason if a user has to fix that.
 func (p *phaseSet) Held() (held bool, problem error) {
 	if p.makerless {
 		return true, errMakerless
@@ -112,8 +112,7 @@ func phaseKey(phase metav1.Object) objects.OwnerKey {
 	}
 }
 
-// setOfPhase returns the reference to the set that made an ObjectSetPhase; nil for one that
-// was written by hand.
+// setOfPhase returns the reference to the set that made an ObjectSetPhase; nil if a user wrote it.
 func setOfPhase(phase metav1.Object) *metav1.OwnerReference {
 	ref := metav1.GetControllerOf(phase)
 	if ref == nil || !objectsets.Ours(ref) || ref.Kind != corev1alpha1.ScopeOf(phase.GetNamespace()).Kind("ObjectSet") {
@@ -122,7 +121,7 @@ func setOfPhase(phase metav1.Object) *metav1.OwnerReference {
 	return ref
 }
 
-// phaseName returns the name of the phase in its set, else that of the ObjectSetPhase.
+// phaseName returns the name of the phase in its set, or else the name of the ObjectSetPhase.
 func phaseName(phase metav1.Object) string {
 	if set := setOfPhase(phase); set != nil {
 		if name, is := strings.CutPrefix(phase.GetName(), set.Name+"-"); is && name != "" {

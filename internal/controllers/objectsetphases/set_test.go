@@ -14,8 +14,8 @@ func stored(raw string) []corev1alpha1.ObjectSetObject {
 	return []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(raw)}}}
 }
 
-// TestPhaseSet: an ObjectSetPhase is a set of one phase, whose status is stored whole: one
-// that is read again equals the one that was written, so that nothing is written twice.
+// TestPhaseSet: an ObjectSetPhase is a set with one phase, and its status is stored whole. A status
+// that is read again equals the written one, so that it is not written twice.
 func TestPhaseSet(t *testing.T) {
 	t.Parallel()
 	probe := corev1alpha1.ObjectSetProbe{Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}}

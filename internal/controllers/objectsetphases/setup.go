@@ -23,18 +23,18 @@ func Setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler) error {
 
 // AgentOptions are the parts that SetupAgent connects.
 type AgentOptions struct {
-	// Class is that of the ObjectSetPhases.
+	// Class is the class of the ObjectSetPhases.
 	Class string
 	// NamespacedOnly leaves ClusterObjectSetPhases out.
 	NamespacedOnly bool
-	// Targets has one target, whatever is named.
+	// Targets has one target for every name.
 	Targets objectdeployments.Targets
 	// Queues has the queue of the controller.
 	Queues *objectdeployments.Queues
 }
 
-// SetupAgent adds the controller of the ObjectSetPhases of one class to mgr, and of nothing
-// else. Their objects are in another cluster.
+// SetupAgent adds only the controller of the ObjectSetPhases of one class to mgr. Their objects are
+// in another cluster.
 func SetupAgent(mgr ctrl.Manager, o AgentOptions) error {
 	home := objectdeployments.Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
 	r := objectdeployments.New(home, &engine.Engine{Tracker: tracking.New(apinames.Default)}, o.Queues.Enqueue)
@@ -63,7 +63,8 @@ func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) er
 	return build.Complete(owners)
 }
 
-// settings are those of the controller: beside that of deployments, or alone in an agent.
+// settings returns the controller's settings, which are the same next to the controller of
+// deployments and alone in an agent.
 func (c *class) settings() queueing.Settings[objects.OwnerKey] {
 	workers := limits.PhaseWorkers
 	if c.target != nil {

@@ -23,7 +23,8 @@ import (
 
 const objectTemplateStart = 20 * time.Millisecond // before an API is looked up again at the start
 
-// maxPasses bounds the steps of one reconcile: an object takes a look, a write, and another one after a lost race.
+// maxPasses bounds the steps of one reconcile: an object takes a look, a write, and another write
+// after a lost race.
 const maxPasses = 10
 
 // act writes the object, and removes formerly rendered ones.
@@ -56,7 +57,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 	return nil
 }
 
-// put makes the rendered object the one of the rollout.
+// put puts the rendered object into the rollout.
 func (s *reconciliation) put() {
 	if s.written == s.desired {
 		return
@@ -75,7 +76,7 @@ func (s *reconciliation) put() {
 	s.written = s.desired
 }
 
-// hasStatus reports whether objects of a kind may report conditions.
+// hasStatus reports whether objects of a kind can report conditions.
 func hasStatus(gk schema.GroupKind) bool {
 	return gk != schema.GroupKind{Kind: "ConfigMap"} && gk != schema.GroupKind{Kind: "Secret"}
 }
@@ -89,7 +90,8 @@ func controlled(tmpl corev1alpha1.GenericObjectTemplate) objects.Key {
 	return objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
 }
 
-// claim takes the object before a package, or another template, does. Its release enqueues those that were refused.
+// claim claims the object before a package or another template does. Its release enqueues the
+// owners that were refused.
 func (s *reconciliation) claim() bool {
 	key := s.desired.Key
 	err := s.Claims.Claim(s.rollout.Owner, []objects.Key{key})
@@ -104,7 +106,7 @@ func (s *reconciliation) claim() bool {
 	return false
 }
 
-// roll takes steps until nothing is left, and returns how the object stands.
+// roll takes steps until none is left, and returns the state of the object.
 func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
 	if _, err := s.steps(ctx, engine.Want{}); err != nil {
 		return nil, err
@@ -117,7 +119,7 @@ func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
 	return report, nil
 }
 
-// steps takes steps until nothing is left to do, or everything that was to be removed no longer exists.
+// steps takes steps until none is left, or until all objects to remove no longer exist.
 func (s *reconciliation) steps(ctx context.Context, want engine.Want) (out engine.Outcome, err error) {
 	want.References = marks{s}
 	for range maxPasses {
@@ -142,7 +144,7 @@ func (m marks) Take(ctx context.Context, _ []types.UID) error {
 // Release takes the mark off.
 func (m marks) Release(ctx context.Context, _ []types.UID) error { return m.s.endTakeBack(ctx) }
 
-// endTakeBack takes the mark off, also that of an earlier process.
+// endTakeBack takes the mark off, even if an earlier process set it.
 func (s *reconciliation) endTakeBack(ctx context.Context) error {
 	if s.tmpl.GetAnnotations()[corev1alpha1.OrphanedAnnotation] != corev1alpha1.OrphanedTakingBack {
 		return nil
@@ -170,8 +172,8 @@ func collides(blocking []phases.Blocker) bool {
 	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision })
 }
 
-// awaitRival watches an object that has another owner: the watch of managed objects may not show it. Each change of it
-// ends the pause before it is read again.
+// awaitRival watches an object that has another owner, because the watch of managed objects might
+// not show it. Each change of the object ends the pause before it is read again.
 func (s *reconciliation) awaitRival(blocking []phases.Blocker) {
 	rival := sources.Ref{}
 	if key := s.desired.Key; collides(blocking) {
@@ -197,7 +199,7 @@ func (s *reconciliation) formerKeys() []objects.Key {
 	return slices.SortedFunc(maps.Keys(keys), objects.Key.Compare)
 }
 
-// removeFormer removes the objects that were rendered before the present one, which exists.
+// removeFormer removes the previously rendered objects once the present one exists.
 func (s *reconciliation) removeFormer(ctx context.Context) error {
 	former := s.formerKeys()
 	if len(former) == 0 {
@@ -234,7 +236,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 	return nil
 }
 
-// retainClaims releases the claims of objects that are neither rendered nor among former ones.
+// retainClaims releases the claims of objects that are neither rendered nor former ones.
 func (s *reconciliation) retainClaims(former []objects.Key) {
 	kept := map[objects.Key]struct{}{s.desired.Key: {}}
 	for _, key := range former {
@@ -243,7 +245,7 @@ func (s *reconciliation) retainClaims(former []objects.Key) {
 	s.Claims.Retain(s.rollout.Owner, kept)
 }
 
-// remove performs the removal of the rollout, and reports whether all of it is gone.
+// remove performs the removal of the rollout, and reports whether all objects are removed.
 func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone bool, err error) {
 	out, err := s.steps(ctx, want)
 	if err != nil || out.TornDown {

@@ -33,13 +33,13 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// recordingPool notes that steps are performed, and performs none.
+// recordingPool notes that steps would be performed, and does not perform them.
 type recordingPool func()
 
 func (p recordingPool) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
 
-// A template is marked while its reference is put on an object without it, and nothing is written if it is being deleted by
-// then: the garbage collector has passed the object by.
+// A template is marked while its reference is put on an object without it. If the template is being
+// deleted by then, the object is not written: the garbage collector has already passed it by.
 func TestTakingBackIsMarked(t *testing.T) {
 	t.Parallel()
 	owned := func(uid types.UID) *objects.Observed {
@@ -106,8 +106,8 @@ func TestTakingBackIsMarked(t *testing.T) {
 	}
 }
 
-// What a user creates under the reference of a template is removed. While the first one is held by a finalizer, others that come
-// and go leave nothing: neither strays, nor objects to remove.
+// Objects that a user creates under the reference of a template are removed. While a finalizer
+// holds the first one, others that come and go leave neither strays nor objects to remove.
 func TestStraysBesideOneThatIsHeld(t *testing.T) {
 	t.Parallel()
 	configMaps := corev1.SchemeGroupVersion.WithKind("ConfigMap")

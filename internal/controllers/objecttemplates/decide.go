@@ -13,18 +13,18 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// view is the snapshot of one template in one reconcile: the input of its decisions and
-// of its status.
+// view is the snapshot of one template in one reconcile: the input of its decisions and its status.
 type view struct {
 	tmpl corev1alpha1.GenericObjectTemplate
 	// forbidden is why the manager does not render the template; empty if it does.
 	forbidden string
 	// specErr is the fault of the sources of the spec.
 	specErr error
-	// refs are those of the sources.
+	// refs are the references of the sources.
 	refs    []sources.Ref
 	sources []sourceState
-	// waiting means that an input will be known in a moment, inputErr why one is not known for longer.
+	// waiting means that an input will be known in a moment; inputErr is why one stays unknown for
+	// longer.
 	waiting     bool
 	inputErr    string
 	environment manifestsv1alpha1.PackageEnvironment
@@ -42,7 +42,8 @@ type outcome struct {
 	problem *problem
 	// desired is the object that is rendered.
 	desired *objects.Desired
-	// blocking is what a write waits for; unknown means that it is not known yet how things stand.
+	// blocking are the objects that a write waits for; unknown means that the state of the object
+	// is not known yet.
 	blocking []phases.Blocker
 	unknown  bool
 	// applied means that the live object is as it is rendered, and live is its record.
@@ -52,10 +53,10 @@ type outcome struct {
 	leaving []objects.Key
 }
 
-// problem is why nothing is written.
+// problem is why the object is not written.
 type problem struct {
 	reason, message string
-	// invalid means that the template is at fault, or what it reads.
+	// invalid means that the template or one of its inputs is at fault.
 	invalid bool
 	// passes means that an event ends it; else a user has to change the template.
 	passes bool
@@ -65,8 +66,8 @@ func invalid(reason, message string) *problem {
 	return &problem{reason: reason, message: message, invalid: true}
 }
 
-// readable decides whether the template can be rendered from its inputs as they are
-// known: ready is false if that is not known yet, or there is a problem.
+// readable decides whether the template can be rendered from its known inputs: ready is false if an
+// input is unknown, or if there is a problem.
 func readable(v view) (ready bool, p *problem) {
 	switch {
 	case v.forbidden != "":

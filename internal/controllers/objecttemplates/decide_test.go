@@ -29,7 +29,7 @@ func TestReadable(t *testing.T) {
 		reason string
 		view   view
 		ready  bool
-		// problem is a part of the message; empty for none.
+		// problem is a part of the message; empty if there is none.
 		problem         string
 		invalid, passes bool
 	}{
@@ -80,7 +80,7 @@ func TestPlan(t *testing.T) {
 		{"another namespace", owner, source("v1", "ConfigMap", "other", "x"), "", "reads its own namespace only"},
 		{"a cluster-scoped kind", owner, source("v1", "Node", "", "x"), "", "is cluster-scoped"},
 		{"a kind that is not served", owner, source("example.com/v1", "Gauge", "", "x"), "Gauge.example.com team/x", ""},
-		{"itself", owner, source("package-operator.run/v1alpha1", "ObjectTemplate", "", "t"), "", "no source"},
+		{"itself", owner, source("package-operator.run/v1alpha1", "ObjectTemplate", "", "t"), "", "cannot be a source"},
 		{"from the cluster", cluster, source("v1", "ConfigMap", "other", "x"), "ConfigMap other/x", ""},
 		{"from the cluster, without a namespace", cluster, source("v1", "ConfigMap", "", "x"), "", "namespace: it is required"},
 		{"a cluster-scoped kind with a namespace", cluster, source("v1", "Node", "other", "x"), "Node x", ""},
@@ -241,7 +241,7 @@ func TestDiscreet(t *testing.T) {
 	for _, tc := range []struct {
 		reason  string
 		content map[string]any
-		// field of the problem; empty for none.
+		// field of the problem; empty if there is none.
 		field string
 	}{
 		{"another name", object("v1", "Secret", "team", "web", ""), ""},
@@ -265,7 +265,7 @@ func TestDiscreet(t *testing.T) {
 	}
 }
 
-// TestExplain leaves out what a function of a template states where that may quote a Secret.
+// TestExplain: the text of a template function's error is left out if it could quote a Secret.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	err := &render.ObjectError{Line: 3, Details: `at <atoi .config.x>: error calling atoi: strconv.Atoi: parsing "hunter2": invalid syntax`}

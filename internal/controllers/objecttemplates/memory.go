@@ -22,24 +22,24 @@ const (
 	objectTemplateInterval = 2 * time.Second // between renderings after that
 )
 
-// memory is what this process remembers of templates. A restart renders each once.
+// memory is the memory of this process about templates. A restart renders each once.
 type memory struct {
 	sync.Mutex
 	states map[types.NamespacedName]*state
 }
 
-// state is the memory of one template, above the lock line for its reconcile alone.
+// state is the memory of one template. The fields above the lock line are only for its reconcile.
 type state struct {
 	uid     types.UID
 	rollout *engine.Rollout
 	// plan is the spec of a generation.
 	plan       *plan
 	generation int64
-	// last is the last rendering, and written the object that is in the rollout; nil for none.
+	// last is the last rendering, and written the object in the rollout; nil if there is none.
 	last    *rendering
 	written *objects.Desired
-	// rival is the object in the place of this template's, which has another owner, and empty for none; rivalVersion is the one that was
-	// observed last, nil before the first.
+	// rival is the object in the place of this template's that has another owner, empty if there is
+	// none. rivalVersion is its last observed version, nil before the first.
 	rival        sources.Ref
 	rivalVersion *string
 	// former are objects that were rendered before.
@@ -51,14 +51,15 @@ type state struct {
 
 	// ---- lock ----
 
-	// kind is the object's, or the one that is waited for.
+	// kind is the kind of the object, or the kind that is waited for.
 	kind schema.GroupKind
-	// misplaced are the kinds of the sources, where the scope of one does not fit.
+	// misplaced are the kinds of the sources whose scope does not fit.
 	misplaced []schema.GroupKind
 	renders   int
 }
 
-// stateOf returns the memory of a template, and nothing of a former one of its name.
+// stateOf returns the memory of a template, without the memory of a former template of the same
+// name.
 func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 	key, m := keyOf(tmpl), &r.memory
 	m.Lock()
@@ -108,15 +109,16 @@ func (m *memory) await(st *state, gk schema.GroupKind) {
 	st.kind = gk
 }
 
-// awaitScopes records the kinds whose scopes do not fit; nil for none.
+// awaitScopes records the kinds whose scopes do not fit; nil if there are none.
 func (m *memory) awaitScopes(st *state, kinds []schema.GroupKind) {
 	m.Lock()
 	defer m.Unlock()
 	st.misplaced = kinds
 }
 
-// sourcesOf returns what the sources of a template are. Where the scope of one does not fit, the template waits for a change of
-// its kind: from before it is looked up, or a change in between would wake nothing.
+// sourcesOf returns the objects that the sources of a template name. If the scope of one does not
+// fit, the template waits for a change of its kind. It starts to wait before the scope is looked
+// up, so that it does not miss a change in between.
 func (m *memory) sourcesOf(
 	st *state, self objects.Owner, namespaced func(schema.GroupKind) (namespaced, known bool),
 ) ([]sources.Ref, error) {
@@ -128,7 +130,8 @@ func (m *memory) sourcesOf(
 	return refs, err
 }
 
-// awaiting returns the templates whose object is of a kind, or that have a source of it whose scope may not fit.
+// awaiting returns the templates whose object is of a kind, or that have a source of it whose scope
+// might not fit.
 func (m *memory) awaiting(gk schema.GroupKind) []types.NamespacedName {
 	m.Lock()
 	defer m.Unlock()
@@ -147,8 +150,8 @@ func (m *memory) countRender(st *state) {
 	st.renders++
 }
 
-// rivalChanged records the state of the rival, and reports whether it changed. The first one counts, too: an object that was deleted
-// before its watch started has no version in it.
+// rivalChanged records the state of the rival, and reports whether it changed. The first state
+// counts, too: an object that was deleted before its watch started has no version in it.
 func (s *state) rivalChanged(observed sources.State) bool {
 	if !observed.Known || s.rivalVersion != nil && *s.rivalVersion == observed.Version {
 		return false

@@ -6,7 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 )
 
-// The object in the place of a template's no longer exists when its watch starts, so that no event follows.
+// The object in the place of a template's is deleted before its watch starts, so that no event
+// follows.
 func TestRivalIsGoneBeforeItIsWatched(t *testing.T) {
 	t.Parallel()
 	s := &state{}

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
-// exporter reads the templates from the cache when they are collected: there is no series of a deleted one.
+// exporter reads the templates from the cache when they are collected, so that deleted ones have no
+// series.
 type exporter struct {
 	reader client.Reader
 	memory *memory
@@ -34,7 +35,8 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// rendersOf returns how often a template was rendered. Nothing is sent under the lock: the receiver may be slow.
+// rendersOf returns how often a template was rendered. It does not send under the lock, because the
+// receiver can be slow.
 func (m *memory) rendersOf(tmpl corev1alpha1.GenericObjectTemplate) (renders int, known bool) {
 	m.Lock()
 	defer m.Unlock()

@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// parse reads what a template rendered: one object as YAML or JSON. Where values of it are of a Secret, nothing is quoted.
+// parse reads the output of a template: one object as YAML or JSON. If it has values of a Secret,
+// errors do not quote it.
 func parse(text []byte, secret bool) (map[string]any, *problem) {
 	var values []any
 	wrong := document.Each("", text, func(d *document.Document) { values = append(values, d.Value) })
@@ -82,7 +83,7 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 	case len(u.GetOwnerReferences()) > 0:
 		return wrong("has metadata.ownerReferences, which are the engine's to set: remove them")
 	case objectsets.MarkedGenerated(&u):
-		return wrong("has the label %s, by which the engine marks what it installs for others: remove it", corev1alpha1.GeneratedLabel)
+		return wrong("has the label %s, which marks packages that the engine installs for others: remove it", corev1alpha1.GeneratedLabel)
 	case owner.Namespace != "" && in == scopeCluster:
 		return wrong("is cluster-scoped, and an ObjectTemplate renders objects of its own namespace only: use a ClusterObjectTemplate")
 	case owner.Namespace != "" && key.Namespace != "" && key.Namespace != owner.Namespace:
@@ -100,8 +101,8 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 	return key, nil
 }
 
-// discreet refuses an object whose kind or name has a value of a Secret: they are in statuses, events and logs. A name that
-// stands in the template is its author's.
+// discreet refuses an object whose kind or name has a value of a Secret, because statuses, events
+// and logs name the object. A name in the text of the template is its author's choice.
 func discreet(content map[string]any, template string, secrets []string) *problem {
 	if exposed(content) {
 		return nil
@@ -116,26 +117,27 @@ func discreet(content map[string]any, template string, secrets []string) *proble
 	} {
 		if !strings.Contains(template, field.text) && values.RedactWords(field.text) != field.text {
 			return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf(
-				"spec.template: %s of the output has a value of a Secret, and statuses, events and logs name the object: use another name, or annotate the object %s: \"true\" where it may be known",
+				"spec.template: %s of the output has a value of a Secret, and statuses, events and logs name the object: use another name, or annotate the object %s: \"true\" if the value is not confidential",
 				field.name, corev1alpha1.ExposeSecretValuesAnnotation))
 		}
 	}
 	return nil
 }
 
-// exposed reports whether the author of an object has annotated that values of Secrets in it may be known.
+// exposed reports whether the author of an object has annotated it to expose values of Secrets.
 func exposed(content map[string]any) bool {
 	u := unstructured.Unstructured{Object: content}
 	return u.GetAnnotations()[corev1alpha1.ExposeSecretValuesAnnotation] == corev1alpha1.ExposeSecretValuesTrue
 }
 
-// confined refuses an object with values of a Secret that is no Secret itself, unless its author has annotated it.
+// confined refuses an object other than a Secret with values of a Secret, unless its author has
+// annotated it.
 func confined(content map[string]any, key objects.Key) *problem {
 	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) || exposed(content) {
 		return nil
 	}
 	return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf(
-		"spec.template: a source is a Secret, and %s is none: whoever may read it could read the values. Render a Secret and refer to it "+
-			"(a Package takes values from it by spec.configFrom), or annotate the object %s: \"true\" where they may be known",
+		"spec.template: a source is a Secret, and %s is not: every reader of the object could read the values. Render a Secret and refer to it "+
+			"(a Package takes values from it by spec.configFrom), or annotate the object %s: \"true\" if they are not confidential",
 		key.GroupKind(), corev1alpha1.ExposeSecretValuesAnnotation))
 }

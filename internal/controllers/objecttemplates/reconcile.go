@@ -48,7 +48,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return s.Run(ctx, s.reportAll, s.ensureFinalizer, s.endTakeBack, s.gatherInputs, s.render, s.act)
 }
 
-// patch sends what differs from before in one merge patch with an optimistic lock.
+// patch sends the differences from before in one merge patch with an optimistic lock.
 func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
 	return r.Fresh.Patch(ctx, r.Client, before, obj)
 }

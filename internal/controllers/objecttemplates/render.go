@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// rendering is the outcome of one rendering, and what it was rendered from.
+// rendering is the result of one rendering, with its inputs.
 type rendering struct {
 	versions    string
 	environment manifestsv1alpha1.PackageEnvironment
@@ -30,7 +30,7 @@ type rendering struct {
 	problem *problem
 }
 
-// render renders the object where an input has changed, and decides which object that is.
+// render renders the object if an input has changed, and decides which object that is.
 func (s *reconciliation) render(ctx context.Context) error {
 	ready, p := readable(s.view)
 	if p != nil || !ready {
@@ -109,11 +109,11 @@ func (s *state) held() quota.Key {
 	return quota.Key{Namespace: owner.Namespace, Name: "what " + owner.String() + " renders"}
 }
 
-// expression is what the error of a template begins with.
+// expression is the start of an error of a template.
 var expression = regexp.MustCompile(`^at <[^>]{0,200}>`)
 
-// explain returns the text of an error of a template. What a function says may quote values, so that it is left out where
-// some are of a Secret.
+// explain returns the text of an error of a template. The words of a function can quote values, so
+// they are left out if one is from a Secret.
 func explain(err error, secret bool) string {
 	var failed *render.ObjectError
 	if !secret || !errors.As(err, &failed) {
@@ -129,7 +129,7 @@ func explain(err error, secret bool) string {
 	return short.Error()
 }
 
-// place decides which object the content is, and whether this template may have it.
+// place decides which object the content is, and whether this template can have it.
 func (s *reconciliation) place() (*objects.Desired, *problem) {
 	gvk := kindOf(s.last.content)
 	s.memory.await(s.state, gvk.GroupKind()) // before it is looked up, or a change in between would wake nothing
@@ -165,12 +165,13 @@ func (s *reconciliation) place() (*objects.Desired, *problem) {
 	return desired, nil
 }
 
-// reserved returns why the template may not have an object: it is one of its sources, or part of the engine.
+// reserved returns why the template cannot have an object: it is one of its sources, or part of the
+// engine.
 func (s *reconciliation) reserved(key objects.Key) *problem {
 	for i := range s.sources {
 		ref := s.sources[i].ref
 		if key == (objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}) {
-			return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf("%s: it is the object that the template renders, which is no source", s.sources[i].field))
+			return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf("%s: it is the object that the template renders, which cannot be a source", s.sources[i].field))
 		}
 	}
 	if why := objectsets.OfEngine(s.rollout.Owner, s.Namespace)(key); why != "" {

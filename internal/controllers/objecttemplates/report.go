@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// reportAll reports what the steps led to, or the error of the one that failed.
+// reportAll reports the result of the steps, or the error of the failed one.
 func (s *reconciliation) reportAll(ctx context.Context, failed error) error {
 	if err := s.reportFailure(ctx, failed); failed != nil {
 		return err
@@ -31,7 +31,7 @@ func (s *reconciliation) reportFailure(ctx context.Context, failed error) error 
 	}.Report(ctx, s.Client, s.Fresh)
 }
 
-// report writes a changed status: at once where a condition changed its value, else once in
+// report writes a changed status: at once if a condition changed its value, otherwise once per
 // limits.PackageStatusInterval.
 func (s *reconciliation) report(ctx context.Context) error {
 	if s.unknown {

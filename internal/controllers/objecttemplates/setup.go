@@ -35,7 +35,8 @@ type Environment interface {
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// Target is where objects are written to; it is shared with deployments, and so are Claims.
+	// Target is the cluster that objects are written to; it is shared with deployments, and so are
+	// Claims.
 	Target *engine.Engine
 	Claims *claims.Table
 	// RestoreClaims restores the claims of an earlier process before new ones are made. Its error is
@@ -44,14 +45,15 @@ type Options struct {
 	Environment   Environment
 	// Queue is the queue of the controller.
 	Queue *queueing.Queue[reconcile.Request]
-	// Sources watches what templates name, and nothing else.
+	// Sources watches only the objects that templates name.
 	Sources *sources.Watches
-	// Memory is what renderings are counted in.
+	// Memory is the account that renderings are counted in.
 	Memory *quota.Memory
 	// Fresh keeps the responses to writes of templates.
 	Fresh *mutationcache.Store
-	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the manager's own identity.
-	// AccountRequired means that none are rendered without one, AccountRequiredOfAll that ClusterObjectTemplates are not rendered.
+	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the
+	// manager's own identity. AccountRequired means that templates without one are not rendered,
+	// AccountRequiredOfAll that ClusterObjectTemplates are not rendered either.
 	Account                               string
 	AccountRequired, AccountRequiredOfAll bool
 	// Namespace is the manager's.
@@ -60,7 +62,7 @@ type Options struct {
 
 var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 
-// kind is that of namespaced templates.
+// kind is the kind of namespaced templates.
 const kind = "ObjectTemplate"
 
 // Setup adds the controller of ObjectTemplates and ClusterObjectTemplates to mgr.

@@ -14,21 +14,22 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// plan is a spec whose sources are valid, whatever the cluster serves.
+// plan is a spec whose sources are valid, regardless of the APIs that the cluster serves.
 type plan struct {
 	sources []plannedSource
-	// err is the fault of the sources; nil for none.
+	// err is the fault of the sources; nil if there is none.
 	err error
 }
 
 // plannedSource is a source of a plan.
 type plannedSource struct {
 	ref sources.Ref
-	// namespace is the spec's, or of the template by default; the ref of a cluster-scoped kind has none.
+	// namespace is the spec's, or by default the template's; the ref of a cluster-scoped kind has
+	// none.
 	namespace string
 	optional  bool
 	items     []item
-	// field is where the source is in the spec.
+	// field is the path of the source in the spec.
 	field string
 }
 
@@ -83,7 +84,7 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 		source.namespace, source.ref.Namespace = self.Namespace, self.Namespace
 	}
 	if gv.Group == corev1alpha1.GroupName && s.Kind == self.Kind && s.Name == self.Name {
-		return source, []error{fmt.Errorf("%s: the template itself is no source", field)}
+		return source, []error{fmt.Errorf("%s: the template itself cannot be a source", field)}
 	}
 	var problems []error
 	for i := range s.Items {
@@ -115,7 +116,8 @@ func planItem(i *corev1alpha1.ObjectTemplateSourceItem, field string) (item, err
 	return item{field: field, key: key, destination: destination}, nil
 }
 
-// scopes returns the refs to watch, and what of the sources does not fit the scopes of their kinds as they are served now.
+// scopes returns the refs to watch, and the sources that do not fit the scopes of their kinds as
+// they are served now.
 func (p *plan) scopes(self objects.Owner, namespaced func(schema.GroupKind) (namespaced, known bool)) ([]sources.Ref, error) {
 	var refs []sources.Ref
 	var problems []error

@@ -56,7 +56,7 @@ func reference(d *objects.Desired) *corev1alpha1.ControlledObjectReference {
 	}
 }
 
-// stateOf returns how the template stands. Where its object reports Ready, the template is as ready as that.
+// stateOf returns the state of the template. If its object reports Ready, the template follows it.
 func stateOf(v view, object reported) conditions.State {
 	switch {
 	case v.problem != nil:
@@ -94,7 +94,7 @@ func blocked(blocking []phases.Blocker) conditions.State {
 	return state
 }
 
-// teardownMessage describes what a deletion waits for.
+// teardownMessage describes the objects that a deletion waits for.
 func teardownMessage(keys []objects.Key, blocking []phases.Blocker) string {
 	if len(blocking) > 0 {
 		return blocked(blocking).Message
@@ -102,19 +102,21 @@ func teardownMessage(keys []objects.Key, blocking []phases.Blocker) string {
 	return fmt.Sprintf("%s is being removed.", keys[0])
 }
 
-// reported is what an object says of itself.
+// reported is the state that an object reports about itself.
 type reported struct {
-	// current means that the conditions describe the present state of the object; there may be none.
+	// current means that the conditions describe the present state of the object, which can have
+	// none.
 	current    bool
 	conditions []metav1.Condition
-	// hasReady means that the object reports Ready; ready is nil if that is not about its present state.
+	// hasReady means that the object reports Ready; ready is nil if the condition is not about its
+	// present state.
 	hasReady bool
 	ready    *metav1.Condition
 	stalled  bool
 }
 
-// reportedBy reads the status of an object from its record. Conditions of an earlier
-// generation are left out, and so is anything that is not a condition.
+// reportedBy reads the status of an object from its record. It skips conditions of an earlier
+// generation, and invalid ones.
 func reportedBy(live *objects.Observed) reported {
 	var object struct {
 		Status struct {
@@ -156,8 +158,8 @@ func reportedBy(live *objects.Observed) reported {
 	return r
 }
 
-// copyConditions makes the conditions of the object the template's, and removes those that it does not report any
-// more.
+// copyConditions copies the conditions of the object to the template, and removes the ones that the
+// object no longer reports.
 func copyConditions(conds *[]metav1.Condition, generation int64, of []metav1.Condition) {
 	reports := map[string]bool{}
 	for _, c := range of {

@@ -21,7 +21,7 @@ import (
 
 var desired = &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Namespace: "team", Name: "out"}, Version: "v1"}
 
-// record is that of an object of generation 5 with a status.
+// record returns the record of an object of generation 5 with a status.
 func record(status string) *objects.Observed {
 	return &objects.Observed{Generation: 5, Trimmed: []byte(`{"status":` + status + `}`)}
 }
@@ -122,7 +122,7 @@ func TestStatus(t *testing.T) {
 				t.Errorf("%s: %s describes generation %d", tc.reason, c.Type, c.ObservedGeneration)
 			}
 		}
-		// Nothing is written if nothing changes.
+		// An unchanged status is not written.
 		tc.view.tmpl.(*corev1alpha1.ObjectTemplate).Status = *status
 		if diff := cmp.Diff(status, statusOf(tc.view)); diff != "" {
 			t.Errorf("%s: again:\n%s", tc.reason, diff)
@@ -130,7 +130,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusIsBounded gives an object as many conditions as it may have, and the longest messages.
+// TestStatusIsBounded gives an object as many conditions as possible, and the longest messages.
 func TestStatusIsBounded(t *testing.T) {
 	t.Parallel()
 	var conds []map[string]any

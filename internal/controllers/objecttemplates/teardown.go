@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// tearDown removes what the template controls, and then its finalizer. Deleted with its dependents orphaned, it leaves
-// them.
+// tearDown removes the objects that the template controls, and then its finalizer. If the template
+// is deleted with its dependents orphaned, it leaves them.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.Sources.Use(keyOf(s.tmpl), nil)
 	rest := objectsets.ForeignFinalizers(s.tmpl)

@@ -20,12 +20,12 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// key reads one value of an object. Its error may quote the object.
+// key reads one value of an object. Its error can quote the object.
 type key interface {
 	read(root map[string]any) (any, error)
 }
 
-// jqPrefix starts a key that is an expression of jq; any other is a JSONPath.
+// jqPrefix marks a key as an expression of jq; any other is a JSONPath.
 const jqPrefix = "jq:"
 
 func compileKey(text string) (key, error) {
@@ -75,24 +75,24 @@ var relaxed = regexp.MustCompile(`^\{\.?([^{}]+)\}$|^\.?([^{}]+)$`)
 // pathKey is a JSONPath of Kubernetes.
 type pathKey struct {
 	text string
-	// many means that it selects any number of values by its form, which are a list. Those of .* and .. come in the random
-	// order of maps, unordered, and are sorted.
+	// many means that the path can select any number of values by its form; the result is a list.
+	// Results of .* and .. come in the random order of maps, so they are unordered and get sorted.
 	many, unordered bool
 }
 
 func compilePath(text string) (k key, err error) {
-	defer recovered(&err, "it is no JSONPath")
+	defer recovered(&err, "it is not a valid JSONPath")
 	if len(text) > limits.ObjectTemplateKeyBytes {
 		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(text), limits.ObjectTemplateKeyBytes)
 	}
 	parts := relaxed.FindStringSubmatch(text)
 	if parts == nil {
-		return nil, fmt.Errorf("%.100q is no JSONPath: write it like .data.host or {.data.host}", text)
+		return nil, fmt.Errorf("%.100q is not a valid JSONPath: write it like .data.host or {.data.host}", text)
 	}
 	path := pathKey{text: "{." + parts[1] + parts[2] + "}"}
 	parsed, err := jsonpath.Parse("key", path.text)
 	if err != nil {
-		return nil, fmt.Errorf("%.100q is no JSONPath: %w", text, err)
+		return nil, fmt.Errorf("%.100q is not a valid JSONPath: %w", text, err)
 	}
 	w := weight{unions: 1}
 	w.list(parsed.Root)
@@ -106,7 +106,7 @@ func compilePath(text string) (k key, err error) {
 	return path, nil
 }
 
-// weight is what makes evaluations of a JSONPath grow.
+// weight measures the cost of evaluating a JSONPath.
 type weight struct {
 	many, unordered    bool
 	recursions, unions int
@@ -137,13 +137,13 @@ func (w *weight) list(l *jsonpath.ListNode) {
 			many, unordered := w.many, w.unordered
 			w.list(node.Left)
 			w.list(node.Right)
-			w.many, w.unordered = many, unordered // what it compares selects nothing
+			w.many, w.unordered = many, unordered // the operands of a filter do not select values
 		}
 	}
 }
 
-// read returns the value. That of a path which may select several is a list, but for a filter that selects one, as of a
-// condition by its type.
+// read returns the value. A path that can select several values returns a list, unless a filter
+// selects exactly one, like a condition by its type.
 func (k pathKey) read(root map[string]any) (value any, err error) {
 	defer recovered(&err, "it cannot be evaluated on this object")
 	path := jsonpath.New("key")
@@ -176,7 +176,7 @@ func (k pathKey) read(root map[string]any) (value any, err error) {
 	return values, nil
 }
 
-// sortByJSON sorts values by their encodings, each of which is made once.
+// sortByJSON sorts values by their encodings, and encodes each value only once.
 func sortByJSON(values []any) {
 	type encoded struct {
 		text  string
@@ -247,7 +247,7 @@ func (c *collector) add(ctx context.Context, s *plannedSource, content string) e
 	return nil
 }
 
-// addSecrets keeps the texts of a value that may be in a name.
+// addSecrets keeps the texts of a value that could be in a name.
 func (c *collector) addSecrets(value any) {
 	for _, v := range loader.SecretValues(map[string]any{"": value}) {
 		if len(v.Value) > limits.ObjectTemplateSecretBytes {
@@ -278,7 +278,7 @@ func put(config map[string]any, path []string, value any) error {
 	return nil
 }
 
-// copyOf copies a value, to which later items may add.
+// copyOf copies a value, because later items can add to it.
 func copyOf(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

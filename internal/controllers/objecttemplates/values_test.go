@@ -45,14 +45,14 @@ func TestKeys(t *testing.T) {
 		{key: ".spec.containers[1].image", want: "b:1"},
 		{key: ".spec.containers[-1:].image", want: []any{"b:1"}},
 		{key: ".spec.none", want: nil},
-		// A list stays one, also with one element.
+		// A list stays a list, also with one element.
 		{key: ".spec.args", want: []any{"only"}},
 		{key: ".spec.one[*].name", want: []any{"x"}},
 		{key: ".spec.containers[*].name", want: []any{"a", "b"}},
 		{key: ".spec.containers[0,1].name", want: []any{"a", "b"}},
 		{key: ".metadata.labels.*", want: []any{"web"}},
 		{key: "..image", want: []any{"a:1", "b:1"}},
-		// A filter that selects one is that one.
+		// A filter that selects one element returns that element.
 		{key: `.status.conditions[?(@.type=="Available")].status`, want: "True"},
 		{key: `.spec.containers[?(@.image)].name`, want: []any{"a", "b"}},
 
@@ -72,12 +72,12 @@ func TestKeys(t *testing.T) {
 		{key: ".spec.containers[7].name", err: "array index"},
 		{key: ".spec.replicas.more", err: "not found"},
 		{key: `.spec.containers[?(@.name=="c")].image`, err: "selects nothing"},
-		{key: "{.spec.replicas}{.kind}", err: "is no JSONPath"},
-		{key: "", err: "is no JSONPath"},
-		{key: "{}", err: "is no JSONPath"},
-		{key: ".a[", err: "no JSONPath"},
-		{key: ".a[?(", err: "no JSONPath"},
-		{key: ".a[x]", err: "no JSONPath"},
+		{key: "{.spec.replicas}{.kind}", err: "is not a valid JSONPath"},
+		{key: "", err: "is not a valid JSONPath"},
+		{key: "{}", err: "is not a valid JSONPath"},
+		{key: ".a[", err: "not a valid JSONPath"},
+		{key: ".a[?(", err: "not a valid JSONPath"},
+		{key: ".a[x]", err: "not a valid JSONPath"},
 		{key: "..a..b", err: "more than once"},
 		{key: "." + strings.Repeat("[0,0]", 10), err: "unions"},
 		{key: "." + strings.Repeat("a", limits.ObjectTemplateKeyBytes), err: "the limit is"},
@@ -165,7 +165,7 @@ func TestValuesAreBounded(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteNoSecret reads a Secret by keys whose errors quote what they read.
+// TestErrorsQuoteNoSecret reads a Secret by keys whose errors quote their input.
 func TestErrorsQuoteNoSecret(t *testing.T) {
 	t.Parallel()
 	const content = `{"data":{"password":"aHVudGVyMg=="}}`

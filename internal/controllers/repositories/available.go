@@ -11,7 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-const availableRepair = 10 * time.Second // between repairs of what others changed in a catalogue
+const availableRepair = 10 * time.Second // between repairs of changes by other clients to a catalogue
 
 // available are the published parts of packages by the names of their objects, in the form of the caches.
 type available map[string]part
@@ -65,7 +65,8 @@ func (a available) partsOf() map[string][]part {
 	return byPackage
 }
 
-// compare enqueues packages of which others changed or deleted a part since it was written.
+// compare enqueues packages if other clients changed or deleted a part of them since it was
+// written.
 func (s *reconciliation) compare() {
 	var changed []string
 	for name, p := range s.available {

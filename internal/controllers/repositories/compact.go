@@ -15,10 +15,11 @@ import (
 // digestAnnotation has the digest of the whole spec on objects in the caches alone.
 const digestAnnotation = "lockstep.run/digest-of-spec"
 
-// writtenAnnotation has the digest of the spec as it was written: where the two differ, others have changed it.
+// writtenAnnotation has the digest of the spec as it was written. If it differs from the digest of
+// the spec, another client has changed it.
 const writtenAnnotation = "package-operator.run/digest-as-written"
 
-// Compact replaces what no decision reads, texts and schemas, by a digest of the spec.
+// Compact replaces the texts and schemas, which no decision reads, by a digest of the spec.
 func Compact(object corev1alpha1.GenericAvailablePackage) {
 	annotations := object.GetAnnotations()
 	if annotations[digestAnnotation] != "" {

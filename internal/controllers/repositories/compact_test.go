@@ -22,7 +22,8 @@ func newAvailable(schema string) *corev1alpha1.AvailablePackage {
 	return a
 }
 
-// The caches keep what a version is chosen by, and a digest of all of it that does not depend on how it is written.
+// The caches keep the fields that decide the choice of a version, and a digest of the whole spec that does
+// not depend on its formatting.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	needs := newAvailable(`{}`)

@@ -14,7 +14,8 @@ func (s *reconciliation) noteConflicts(name string, conflicts map[string][]strin
 	s.conflicts[name] = conflicts
 }
 
-// conflictsOf returns the versions that are not published as a repository has them; nil if that is not known.
+// conflictsOf returns the versions that are not published as a repository has them; nil if that is
+// unknown.
 func (s *reconciliation) conflictsOf(repository string) []string {
 	if s.states[repository].content == nil {
 		return nil

@@ -25,7 +25,8 @@ func repositoryOf(syncPeriodSeconds int) *corev1alpha1.PackageRepository {
 	return repo
 }
 
-// failedOnce is a fetch that failed as one of several in sequence; a negative number is one that overflowed.
+// failedOnce returns a fetch that failed after other failures in sequence; a negative number means
+// that the counter overflowed.
 func failedOnce(syncPeriodSeconds, failures int) *attempt {
 	r := &Reconciler{Now: func() time.Time { return start }}
 	if failures < 0 {

@@ -34,7 +34,7 @@ func decide(v view) (step, time.Duration) {
 	if wait := next.Sub(v.now); wait > 0 {
 		return why, wait
 	}
-	if wait := v.began.Add(v.pace.Of(limits.RepositoryPause)).Sub(v.now); wait > 0 && !v.began.IsZero() {
+	if wait := v.fetchStarted.Add(v.pace.Of(limits.RepositoryPause)).Sub(v.now); wait > 0 && !v.fetchStarted.IsZero() {
 		return stepWait, wait
 	}
 	return stepFetch, 0
@@ -57,8 +57,9 @@ func due(v view) (time.Time, step) {
 	return last.at.Add(withJitter(intervalOf(spec, v.pace), last.jitter)), stepRest
 }
 
-// covers reports whether a success is one of the input. Whether Secrets and ConfigMaps have changed since an earlier
-// process is not known: the fetch that follows a restart finds it. By which keys its image was verified is known.
+// covers reports whether a success has the same input. It does not know whether Secrets and
+// ConfigMaps have changed since an earlier process; the fetch that follows a restart finds that. It
+// does know which keys verified the image.
 func (s *success) covers(in input) bool {
 	return s.input == in || s.restored && s.input.source == in.source && fetch.VerifiedBy(s.validator) == in.keys
 }

@@ -99,12 +99,12 @@ func TestDecide(t *testing.T) {
 			view: view{input: input{source: "s", versions: "1", keys: "l"}, attempt: failed},
 		},
 		"flapping": {
-			reason: "another source, right after the last fetch began", want: stepWait, wait: 3 * time.Second,
-			view: view{last: &success{input: input{source: "x"}, at: start}, began: start.Add(-2 * time.Second)},
+			reason: "another source, right after the last fetch started", want: stepWait, wait: 3 * time.Second,
+			view: view{last: &success{input: input{source: "x"}, at: start}, fetchStarted: start.Add(-2 * time.Second)},
 		},
 		"flapping while fetching": {
 			reason: "the fetch of the former source goes on until then", want: stepWait, wait: 3 * time.Second,
-			view: view{attempt: &attempt{In: input{source: "x"}, Started: start}, began: start.Add(-2 * time.Second)},
+			view: view{attempt: &attempt{In: input{source: "x"}, Started: start}, fetchStarted: start.Add(-2 * time.Second)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,8 +124,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// Whatever is known: a repository is never fetched while it is fetched already for the same input, while it is paused, or
-// within the pause; and it is never left alone for ever unless it is static, paused, rejected or waits for an event.
+// A repository is never fetched while a fetch for the same input is running, while it is paused, or
+// within the pause. It is never left alone forever unless it is static, paused, rejected or waits
+// for an event.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -142,8 +143,8 @@ func TestDecisions(t *testing.T) {
 			}
 		}
 		if rapid.Bool().Draw(t, "attempted") {
-			v.began = at("began")
-			v.attempt = &attempt{In: inputs.Draw(t, "attempt"), Started: v.began, Done: rapid.Bool().Draw(t, "done"), Retry: at("retry")}
+			v.fetchStarted = at("fetchStarted")
+			v.attempt = &attempt{In: inputs.Draw(t, "attempt"), Started: v.fetchStarted, Done: rapid.Bool().Draw(t, "done"), Retry: at("retry")}
 			if v.attempt.Done && rapid.Bool().Draw(t, "failed") {
 				v.attempt.Err = errors.New("no")
 			}
@@ -151,7 +152,7 @@ func TestDecisions(t *testing.T) {
 		got, wait := decide(v)
 		spec := v.repository.RepositorySpec()
 		if got == stepFetch {
-			if v.attempt != nil && !v.attempt.Done && v.attempt.In == v.input || spec.Paused || !v.began.IsZero() && start.Sub(v.began) < limits.RepositoryPause {
+			if v.attempt != nil && !v.attempt.Done && v.attempt.In == v.input || spec.Paused || !v.fetchStarted.IsZero() && start.Sub(v.fetchStarted) < limits.RepositoryPause {
 				t.Errorf("fetches %+v", v)
 			}
 			return

@@ -8,17 +8,18 @@
 //	report     the status of each repository (status.go, pure) and events
 //
 // A repository is fetched when its source, or a Secret or ConfigMap of it, changed, once in its interval, and on the
-// annotation package-operator.run/retry; a static source once. What it offered last stays published until a valid
-// content replaces it. A deleted repository needs no finalizer: versions of one that does not exist are withdrawn.
+// annotation package-operator.run/retry; a static source once. Its last offers stay published until a valid content
+// replaces them. A deleted repository does not need a finalizer: versions of a repository that does not exist are
+// withdrawn.
 //
-// The published offers are the record of the repositories' contents: after a restart
-// nothing has to be fetched in whole, where their digest is the one in the status
-// (offers.go). They differ where a repository has versions that are published as another
-// one has them, and where an earlier process ended amid its writes. The caches keep a
-// digest in place of texts and schemas (compact.go); contents are compressed in memory.
+// The published offers are the record of the repositories' contents. After a restart, a repository does not have to be
+// fetched in whole if the digest of its offers is the one in the status (offers.go). The digests differ if the
+// repository has versions that are published as another one has them, or if an earlier process ended amid its writes.
+// The caches keep a digest in place of texts and schemas (compact.go); contents are compressed in memory.
 //
 // Requests of a new version of one package: the part that has it, the status, one event. At rest there are none, and
 // one conditional request to each source in its interval.
 //
-// What the steps know, decide and remember is in state.go, which every file stands on; reconcile.go has their order.
+// state.go has the knowledge, the decisions and the memory of the steps, and every file uses it; reconcile.go has their
+// order.
 package repositories

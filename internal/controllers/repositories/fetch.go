@@ -18,7 +18,7 @@ import (
 
 const repositoryBackoffMin = 10 * time.Second // after a fetch that failed; at most the interval
 
-// startFetches starts the fetches that were decided, whose ends enqueue the catalogue.
+// startFetches starts the fetches that were decided. Their ends enqueue the catalogue.
 func (s *reconciliation) startFetches() {
 	for _, v := range s.views {
 		if v.step == stepFetch {
@@ -38,12 +38,12 @@ func (s *reconciliation) startFetch(v *view) {
 			a.Out.rejected, j.known = failed.Out.rejected, failed.Out.rejected.validator
 		}
 	}
-	st.began = s.now
+	st.fetchStarted = s.now
 	s.queueFetch(s.memory.Start(s.life, &st.attempt, a), j, st, a)
 }
 
-// knownOf returns the validator of the known content. Where the condition Verified is not True, the image is verified again, though it
-// was before by the same keys.
+// knownOf returns the validator of the known content. If the condition Verified is not True, the
+// image is verified again, even if the same keys verified it before.
 func knownOf(last *success, v *view) string {
 	switch {
 	case last == nil || last.incomplete || last.input.source != v.input.source:
@@ -73,7 +73,7 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 		},
 		func(got *result, err error) {
 			if ctx.Err() != nil {
-				return // another one has begun, or the repository no longer exists
+				return // another fetch has started, or the repository was deleted
 			}
 			if errors.Is(err, queueing.ErrLong) {
 				j.long = true

@@ -49,9 +49,9 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliat
 	return s, nil
 }
 
-// present returns the repositories in their latest known states, without those that are being deleted. One of which
-// something is published and that the cache does not have is read from the API server: the caches of repositories and of
-// what they publish are filled independently of each other.
+// present returns the repositories in their latest known states, without the ones that are being
+// deleted. If a repository has published offers but is not in the cache, it is read from the API
+// server: the caches of repositories and of their offers are filled independently of each other.
 func (s *reconciliation) present(
 	ctx context.Context, cached []corev1alpha1.GenericPackageRepository,
 ) ([]corev1alpha1.GenericPackageRepository, error) {
@@ -87,7 +87,7 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	st := s.stateOf(repository)
 	refs := refsOf(&repository.RepositorySpec().Source, s.namespaceOf(repository))
 	s.Sources.Use(keyOf(repository), refs)
-	v := &view{repository: repository, attempt: s.memory.Of(&st.attempt), began: st.began, now: s.now, pace: s.Pace}
+	v := &view{repository: repository, attempt: s.memory.Of(&st.attempt), fetchStarted: st.fetchStarted, now: s.now, pace: s.Pace}
 	var versions strings.Builder
 	for _, ref := range refs {
 		switch state := s.Sources.State(ref); {
@@ -133,7 +133,8 @@ func isLimited(repository corev1alpha1.GenericPackageRepository) bool {
 	return repository.GetNamespace() == "" && repository.RepositorySpec().NamespaceSelector != nil
 }
 
-// restore returns the success that a status records; nil where its content is not published, or of another source.
+// restore returns the success that a status records; nil if its content is not published, or from
+// another source.
 func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepository) *success {
 	status := repository.RepositoryStatus()
 	ready := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionReady)
@@ -159,7 +160,7 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 	}
 }
 
-// withdraw merges the packages of repositories that no longer exist without them, and forgets the repositories.
+// withdraw merges the packages of deleted repositories without them, and forgets the repositories.
 func (s *reconciliation) withdraw() {
 	present := map[string]bool{}
 	for _, v := range s.views {
@@ -182,7 +183,7 @@ func (s *reconciliation) withdraw() {
 	}
 }
 
-// forget drops the memory of a repository that no longer exists.
+// forget drops the memory of a deleted repository.
 func (s *reconciliation) forget(name string, st *state) {
 	s.memory.Set(&st.attempt, nil)
 	delete(s.states, name)
@@ -197,7 +198,8 @@ func (s *reconciliation) forget(name string, st *state) {
 	s.memory.Unlock()
 }
 
-// namespaceOf returns the namespace of what a source names: for a ClusterPackageRepository the manager's.
+// namespaceOf returns the namespace of the objects that a source names: for a
+// ClusterPackageRepository the manager's.
 func (r *Reconciler) namespaceOf(repository corev1alpha1.GenericPackageRepository) string {
 	if repository.GetNamespace() == "" {
 		return r.Namespace

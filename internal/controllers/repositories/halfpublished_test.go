@@ -15,14 +15,14 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A manager that is killed between the writes of a publication leaves a part of it. Whatever
-// the source has when the next one starts, all of that is published at the end, also where it
-// is the digest that the status still names, and each version is in the same number as before.
-// While the source is away, the status states that the offers may be of both.
+// A manager that is killed between the writes of a publication leaves a part of it. Whatever the
+// source has when the next manager starts, all of it is published in the end, even if it has the
+// digest that the status still names and as many versions as before. While the source is
+// unavailable, the status reports that the offers might be from both revisions.
 func TestHalfPublished(t *testing.T) {
 	t.Parallel()
 	first, second := contentOf("a", "1.0.0"), contentOf("b", "1.0.0")
-	// A version less and one more: the status has the number of both.
+	// One version less and one more: the status has the same number for both.
 	moved := contentOf("a", "1.0.0")
 	moved.Packages[0].Versions[0].Version = "1.1.0"
 	for name, next := range map[string]*repository.Content{"changed": second, "moved": moved} {
@@ -67,8 +67,8 @@ func TestHalfPublished(t *testing.T) {
 	}
 }
 
-// A content that could not be published as a whole is superseded by a changed Secret, and the source is what it was: it
-// is fetched in whole.
+// A changed Secret supersedes a content that could not be published as a whole, and the source
+// returns to its former content: it is fetched in whole.
 func TestHalfPublishedIsSuperseded(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
-// exporter reads the repositories from the cache when they are collected: there is no series of a deleted one.
+// exporter reads the repositories from the cache when they are collected, so that deleted ones have
+// no series.
 type exporter struct {
 	reader client.Reader
 	memory *memory
@@ -55,7 +56,8 @@ func (m *exporter) collect(out chan<- prometheus.Metric, repository corev1alpha1
 	}
 }
 
-// fetchesOf returns how often a repository was fetched. Nothing is sent under the lock: the receiver may be slow.
+// fetchesOf returns how often a repository was fetched. It does not send under the lock, because
+// the receiver can be slow.
 func (m *memory) fetchesOf(repository corev1alpha1.GenericPackageRepository) (modified, unmodified, failed int, known bool) {
 	m.Lock()
 	defer m.Unlock()

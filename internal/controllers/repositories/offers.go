@@ -11,8 +11,8 @@ import (
 // offersAnnotation has, by repository, the digests of its versions in a part, on objects in the caches alone.
 const offersAnnotation = "lockstep.run/digests-of-offers"
 
-// offersDigest identifies a set of versions of packages, in whatever order and parts they are: the sum of the digests
-// of each, by exclusive or. A version that is there twice makes another one.
+// offersDigest identifies a set of versions of packages, independent of order and parts: the
+// exclusive or of the digests of all versions. A duplicate version changes it.
 type offersDigest [16]byte
 
 // add adds a version of a package, whose schema is canonical.

@@ -12,16 +12,17 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 )
 
-const memoryPerVersion = 200 // bytes of a version that is published, beside twice its JSON
+const memoryPerVersion = 200 // bytes of a published version, in addition to twice its JSON
 
-// packed is the content of a repository by package, compressed: all of it is kept, also what others offer in its place.
+// packed is the content of a repository by package, compressed. It keeps all of it, including
+// versions that others offer in its place.
 type packed struct {
 	packages map[string]packedPackage
 	versions int
 	problems []string
 	// offers is the digest of all versions.
 	offers offersDigest
-	// bytes is how much memory it takes, with what the caches have of it once it is published.
+	// bytes is how much memory it takes, including its part of the caches once it is published.
 	bytes int64
 }
 
@@ -71,7 +72,7 @@ func cachedBytes(v corev1alpha1.AvailableVersion) int64 {
 	return memoryPerVersion + 2*int64(len(encoded))
 }
 
-// unpack returns a package; nil where the repository does not offer it.
+// unpack returns a package; nil if the repository does not offer it.
 func (p *packed) unpack(name string) (*repository.Package, error) {
 	found, ok := p.packages[name]
 	if !ok {

@@ -25,10 +25,10 @@ type Pipeline struct {
 	Credentials *sources.Credentials
 	// Namespace of the manager has the pull secrets of ImageConfigs.
 	Namespace string
-	// Memory is what the content of repositories is counted in.
+	// Memory is the account that the content of repositories is counted in.
 	Memory *quota.Memory
-	// Guard states which Secrets are read for which accounts: for a PackageRepository Account, in its namespace, if that is
-	// required, and else the manager's own.
+	// Guard decides which Secrets are read for which accounts: for a PackageRepository for Account
+	// in its namespace if that is required, otherwise for the manager.
 	Guard           *sources.Guard
 	Account         string
 	AccountRequired bool
@@ -51,16 +51,17 @@ type job struct {
 	long  bool
 }
 
-// result is what a fetch returned.
+// result is the result of a fetch.
 type result struct {
 	digest, revision, validator string
 	notModified                 bool
 	content                     *packed
-	// verification is the result of verifying the image; nil if no signature is needed, or it was verified before.
+	// verification is the result of verifying the image; nil if no signature is needed, or if it
+	// was verified before.
 	verification *imagepolicy.Outcome
 }
 
-// contentError is why fetched content is not a repository.
+// contentError is why fetched content is not a valid repository.
 type contentError struct {
 	err       error
 	validator string
@@ -143,7 +144,7 @@ func memoryKey(namespace, name string) quota.Key {
 	return quota.Key{Namespace: namespace, Name: "the repository " + name}
 }
 
-// sourceOf reads what a source names. problems are pull secrets that cannot be used.
+// sourceOf reads the objects that a source names. problems are pull secrets that cannot be used.
 func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, problems []string, err error) {
 	spec := &j.repository.RepositorySpec().Source
 	source = fetch.Source{

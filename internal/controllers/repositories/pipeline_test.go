@@ -13,7 +13,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What a repository names is read as far as the required account may, and never of types that are for others.
+// A repository's objects are read only as far as the required account can read them, and never
+// Secrets of types with another purpose.
 func TestSecretsOfRepositories(t *testing.T) {
 	t.Parallel()
 	get := func(_ context.Context, ref sources.Ref) (*sources.Object, error) {
@@ -64,7 +65,7 @@ func TestSecretsOfRepositories(t *testing.T) {
 	}
 }
 
-// carvelPackage is a version that may be offered.
+// carvelPackage is a version that can be offered.
 const carvelPackage = `apiVersion: data.packaging.carvel.dev/v1alpha1
 kind: Package
 metadata: {name: shop.example.com.1.0.0}
@@ -74,7 +75,7 @@ spec:
   template: {spec: {fetch: [{imgpkgBundle: {image: "registry.example.com/shop:1.0.0"}}]}}
 `
 
-// No status has a hash of what stands in a Secret: the digest is that of the published offers.
+// No status has a hash of values in a Secret: the digest covers the published offers.
 func TestDigestOfFilesFromSecrets(t *testing.T) {
 	t.Parallel()
 	p := &Pipeline{Fetcher: fetch.New(fetch.Options{})}

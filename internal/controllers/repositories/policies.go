@@ -27,8 +27,9 @@ func (s *reconciliation) gatherPolicy(v *view) {
 	v.input.policy, v.input.keys = v.image.Key(), v.image.VerificationKey()
 }
 
-// distrusted reports whether the published content of a repository must not be offered any longer: a policy refuses its image, or requires a
-// signature by other keys than those that verified the content, and by which it cannot be verified.
+// distrusted reports whether the published content of a repository must no longer be offered: a
+// policy refuses its image, or requires a signature by other keys than the ones that verified the
+// content, and the content cannot be verified by them.
 func distrusted(v view) bool {
 	failed := v.step == stepBackOff && v.attempt.In == v.input
 	if !failed && v.step != stepPaused || v.waiting || v.inputError != "" {
@@ -41,7 +42,8 @@ func distrusted(v view) bool {
 	return required && fetch.VerifiedBy(publishedValidator(v)) != v.input.keys
 }
 
-// publishedValidator returns the validator of the published content, also where the last fetch of an earlier process failed.
+// publishedValidator returns the validator of the published content, also if the last fetch of an
+// earlier process failed.
 func publishedValidator(v view) string {
 	artifact := v.repository.RepositoryStatus().Artifact
 	switch {
@@ -62,13 +64,13 @@ func (r *Reconciler) PoliciesChanged() {
 	}
 }
 
-// reportVerified sets the condition Verified by the last fetch that has ended. That of an earlier process stays where this one found
-// that the image is known to be verified.
+// reportVerified sets the condition Verified from the last fetch that has ended. An earlier
+// process's condition stays if this one found that the image is known to be verified.
 func reportVerified(status *corev1alpha1.PackageRepositoryStatus, v view) {
 	conds, generation := &status.Conditions, v.repository.GetGeneration()
 	switch {
 	case v.withheld && v.step == stepPaused:
-		conditions.Remove(conds, corev1alpha1.ConditionVerified) // it is about content that is not offered any more
+		conditions.Remove(conds, corev1alpha1.ConditionVerified) // it is about content that is no longer offered
 	case v.step == stepBackOff:
 		if refusal := imagepolicy.RefusalOf(v.attempt.Err); refusal != nil {
 			imageconfigs.Report(conds, generation, &imagepolicy.Outcome{Refusal: refusal})

@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// The condition Verified is that of the last fetch that has ended; what was fetched before stays offered.
+// The condition Verified describes the last fetch that has ended; earlier content stays offered.
 func TestReportVerified(t *testing.T) {
 	t.Parallel()
 	refusal := (&imagepolicy.Refusal{Reason: imagepolicy.ReasonNoSignature, Message: "the registry has no signature"}).About("ghcr.io/a")
@@ -64,7 +64,7 @@ func TestReportVerified(t *testing.T) {
 	}
 }
 
-// A repository waits for the policies, and its fetch is one by them.
+// A repository waits for the policies, and its fetch depends on them.
 func TestGatherPolicy(t *testing.T) {
 	t.Parallel()
 	store := &imageconfigs.Store{}
@@ -108,7 +108,8 @@ func TestGatherPolicy(t *testing.T) {
 	}
 }
 
-// Where the condition Verified is not True, the image is verified again, though the same keys verified it before.
+// If the condition Verified is not True, the image is verified again, even if the same keys
+// verified it before.
 func TestKnownOf(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s", keys: "k"}
@@ -133,8 +134,8 @@ func TestKnownOf(t *testing.T) {
 	}
 }
 
-// What is published stays offered where a new image is refused, and is withdrawn if it is not verified as the policies require now,
-// also after a restart and while the repository is paused.
+// Published content stays offered if a new image is refused. It is withdrawn if it is not verified
+// as the policies require now, also after a restart and while the repository is paused.
 func TestDistrustedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	w, store := newWorld(), &imageconfigs.Store{}
@@ -200,7 +201,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	require.NoError(t, w.server.Create(t.Context(), r))
 	check("without policies", "stable a", "", "Offers 1 package")
 	demand(imagepolicy.Enforce, own)
-	check("a signature is required", "", "False", "not offered any more")
+	check("a signature is required", "", "False", "no longer offered")
 	signatures["a"+keys] = true
 	check("signed", "stable a", "True", "Offers 1 package")
 	digest = "b"
@@ -216,7 +217,7 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	check("the former image after a restart", "stable a", "True", "Offers 1 package")
 	demand(imagepolicy.Enforce, other)
 	restart()
-	check("another key", "", "False", "not offered any more")
+	check("another key", "", "False", "no longer offered")
 	restart()
 	check("another key, after a restart", "", "False", "not verified")
 	demand(imagepolicy.Warn, other)
@@ -224,5 +225,5 @@ func TestDistrustedIsWithdrawn(t *testing.T) {
 	r.Spec.Paused = true
 	require.NoError(t, w.server.Update(t.Context(), r))
 	demand(imagepolicy.Enforce, other)
-	check("paused", "", "", "not offered any more")
+	check("paused", "", "", "no longer offered")
 }

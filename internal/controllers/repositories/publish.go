@@ -66,7 +66,8 @@ func (s *reconciliation) withhold(v *view) {
 	s.memory.account.Count(memoryKey(v.repository.GetNamespace(), name), 0)
 }
 
-// takeOver makes the result of a fetch the content of its repository. It may be called again after an error.
+// takeOver makes the result of a fetch the content of its repository. It can be called again after
+// an error.
 func (s *reconciliation) takeOver(v *view) {
 	st, fetched := s.states[v.repository.GetName()], v.attempt.Out.result
 	if fetched.content == nil || fetched.content == st.content {
@@ -85,7 +86,7 @@ func (s *reconciliation) takeOver(v *view) {
 		s.mergeAll(v.repository.GetName(), st.content)
 	}
 	if st.last != nil {
-		st.last.incomplete = true // until all of it is published, its validator stands for nothing that is
+		st.last.incomplete = true // until all of it is published, its validator does not describe the published content
 	}
 }
 
@@ -97,7 +98,8 @@ func (s *reconciliation) succeed(v *view) {
 		if v.repository.RepositorySpec().Source.Image == nil {
 			last.validator = st.last.validator
 		}
-		// Its versions may have been shadowed, or changed by others, while the source was only asked for changes.
+		// While the source was only asked for changes, its versions might have been shadowed, or
+		// changed by other clients.
 		last.incomplete = st.last.incomplete
 	}
 	if outcome := a.Out.result.verification; outcome != nil || a.In.keys == "" {
@@ -108,7 +110,7 @@ func (s *reconciliation) succeed(v *view) {
 		st.unreported = a.Out.result
 	}
 	s.memory.Set(&st.attempt, nil)
-	next, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now, pace: s.Pace})
+	next, wait := decide(view{repository: v.repository, input: v.input, last: last, fetchStarted: st.fetchStarted, now: s.now, pace: s.Pace})
 	if wait > 0 || next == stepFetch {
 		s.Requeue(wait)
 	}
@@ -139,8 +141,8 @@ func (s *reconciliation) merge(ctx context.Context) error {
 	return firstErrors(errs)
 }
 
-// firstErrors joins the first errors, in their order, so that a status has the same text at each try. Writes that raced are
-// repeated, and count only if there is nothing else.
+// firstErrors joins the first errors, in their order, so that a status has the same text at each
+// try. Writes that raced are repeated, and count only if there are no other errors.
 func firstErrors(errs []error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if slices.ContainsFunc(errs, func(err error) bool { return !queueing.Raced(err) }) {
@@ -196,7 +198,7 @@ func (s *reconciliation) unpackedSize(name string) (size int64) {
 	return size
 }
 
-// offersOf returns what the repositories offer of a package: their contents, else their
+// offersOf returns the repositories' offers of a package: from their contents, or else from their
 // published offers.
 func (s *reconciliation) offersOf(
 	ctx context.Context, name string, parts []part,
@@ -226,8 +228,8 @@ func (s *reconciliation) offersOf(
 	return offers, existing, nil
 }
 
-// existing returns the published specs of a package. They are read in whole where the content of a repository that
-// offers versions is not in memory.
+// existing returns the published specs of a package. They are read in whole if the content of a
+// repository that offers versions is not in memory.
 func (s *reconciliation) existing(ctx context.Context, parts []part) (specs []corev1alpha1.AvailablePackageSpec, whole bool, err error) {
 	for _, p := range parts {
 		for i := range p.spec.Versions {
@@ -250,7 +252,7 @@ func (s *reconciliation) existing(ctx context.Context, parts []part) (specs []co
 	return specs, true, nil
 }
 
-// publishedOf returns a package as it is published of one repository.
+// publishedOf returns the part of a package that is published for one repository.
 func publishedOf(name string, specs []corev1alpha1.AvailablePackageSpec) *repository.Package {
 	pkg := &repository.Package{}
 	for i := range specs {
@@ -335,8 +337,8 @@ func (s *reconciliation) deletePart(ctx context.Context, mu *sync.Mutex, p part)
 	return nil
 }
 
-// noteShadowed requests a fetch in whole of repositories whose versions are no longer published, and nowhere else. It is called
-// with the lock of what the catalogue remembers.
+// noteShadowed requests a fetch in whole of repositories whose versions are no longer published
+// anywhere. The caller holds the lock of the catalogue's memory.
 func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.AvailablePackageSpec) {
 	type offer struct{ version, repository string }
 	kept := map[offer]bool{}

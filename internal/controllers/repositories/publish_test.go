@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
-// Of many errors the same are kept at each try, in the order of the packages, whatever else raced.
+// The same errors are kept at each try, in the order of the packages, regardless of races.
 func TestFirstErrors(t *testing.T) {
 	t.Parallel()
 	conflict := apierrors.NewConflict(schema.GroupResource{}, "a", nil)

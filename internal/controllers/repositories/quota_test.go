@@ -18,7 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What repositories offer is bounded by namespace: one that goes beyond is refused, and what it offered before stays counted.
+// The offers of repositories are bounded by namespace: a repository beyond the bound is refused,
+// and its earlier offers stay counted.
 func TestContentIsCounted(t *testing.T) {
 	t.Parallel()
 	p := &Pipeline{Fetcher: fetch.New(fetch.Options{}), Memory: quota.New(4 << 20)}
@@ -55,7 +56,8 @@ func TestContentIsCounted(t *testing.T) {
 	}
 }
 
-// A small repository is read whatever else is going on, a large one in its turn with what else takes memory.
+// A small repository is read regardless of other work, a large one in its turn with other work that
+// takes memory.
 func TestLargeRepositoriesAwaitMemory(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -28,22 +28,23 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// world is an API server, sources with contents, and a manager that may be started again.
+// world is an API server, sources with contents, and a manager that can be started again.
 type world struct {
 	*Reconciler
 	server client.WithWatch
-	// contents are what the repositories have, and before what they had.
+	// contents are the present contents of the repositories, and before their former ones.
 	contents, before map[string]*repository.Content
 	// broken sources fail; writes fail while refused is set, and are counted.
 	broken  map[string]bool
 	refused bool
 	writes  int
-	// left is how many writes succeed yet where dies is set.
+	// left is the number of writes that still succeed if dies is set.
 	dies  bool
 	left  int
 	now   time.Time
 	woken chan string
-	// A fetch sends to fetches before it starts, so that none ends before the reconcile that starts it.
+	// A fetch sends to fetches before it starts, so that none ends before the reconcile that starts
+	// it.
 	fetches chan struct{}
 }
 
@@ -98,7 +99,7 @@ func newWorld() *world {
 	return w
 }
 
-// restart forgets everything but what the API server has.
+// restart forgets everything except the state of the API server.
 func (w *world) restart(ctx context.Context) {
 	w.woken, w.fetches = make(chan string, 1000), make(chan struct{})
 	begin := w.fetches
@@ -170,7 +171,7 @@ func (w *world) addHTTP(t *testing.T, name string, content *repository.Content, 
 	return r
 }
 
-// converge reconciles until nothing is due before the next interval.
+// converge reconciles until no step is due before the next interval.
 func (w *world) converge(t failer) {
 	for range 200 {
 		result, err := w.reconcile()
@@ -229,7 +230,7 @@ func (w *world) offered() map[string]string {
 	return all
 }
 
-// drawn is a content of a few packages, of which repositories have the same and different ones.
+// drawn returns a content with a few packages; repositories have equal and different ones.
 func drawn(t *rapid.T) *repository.Content {
 	c := &repository.Content{}
 	for _, name := range []string{"cart", "shop", "till"} {
@@ -246,9 +247,9 @@ func drawn(t *rapid.T) *repository.Content {
 	return c
 }
 
-// Whatever repositories offered, however they changed, whatever failed and when the manager was started again: at the end
-// each version that any repository offers is published, as one of those with the highest priority has it, and nothing
-// else; one more reconcile and one more restart write nothing.
+// After any offers, changes, failures and restarts, exactly the versions that a repository offers
+// are published, each as one of the repositories with the highest priority has it. One more
+// reconcile and one more restart do not write.
 func TestCatalogueConverges(t *testing.T) {
 	t.Parallel()
 	names := []string{"first", "second", "third"}
@@ -344,7 +345,7 @@ func (w *world) retry(ctx context.Context, t *rapid.T, r *corev1alpha1.PackageRe
 	require.NoError(t, w.server.Update(ctx, r))
 }
 
-// judge compares the published offers with those of the repositories.
+// judge compares the published offers with the repositories' offers.
 func (w *world) judge(t *rapid.T, present map[string]*corev1alpha1.PackageRepository) {
 	published, versions := w.offered(), map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(present)) {
@@ -380,9 +381,9 @@ func (w *world) judge(t *rapid.T, present map[string]*corev1alpha1.PackageReposi
 	}
 }
 
-// The published offers are all that a restarted manager has: it fetches a repository in
-// whole before versions of it get lost in favour of others, and where others have changed
-// the published offers.
+// The published offers are all that a restarted manager has. It fetches a repository in whole
+// before its versions get lost in favour of others, and if other clients have changed the published
+// offers.
 func TestContentIsFetchedInWhole(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -467,8 +468,7 @@ func TestRepositoriesOfALateCache(t *testing.T) {
 	stable := w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
 	w.converge(t)
 	before := w.offered()
-	// Another client wrote one of the parts, so that it is compared with what the
-	// repositories offer.
+	// Another client wrote one of the parts, so it is compared with the repositories' offers.
 	part := &corev1alpha1.AvailablePackage{}
 	require.NoError(t, w.server.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"}, part))
 	delete(part.Annotations, writtenAnnotation)

@@ -36,7 +36,7 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 		st.unreported = nil
 		return nil
 	}
-	if delay := beginning(*v); delay > 0 {
+	if delay := startDelay(*v); delay > 0 {
 		s.Requeue(delay)
 		return nil
 	}
@@ -53,8 +53,8 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 	return nil
 }
 
-// beginning returns for how long it is not reported yet that a fetch has started.
-func beginning(v view) time.Duration {
+// startDelay returns for how long the start of a fetch is not reported.
+func startDelay(v view) time.Duration {
 	switch {
 	case !v.fetching():
 		return 0

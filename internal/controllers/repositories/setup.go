@@ -19,13 +19,13 @@ import (
 const (
 	repositoryJitter  = 0.1             // of the interval, at most, is added to it
 	repositoryWorkers = 4               // catalogues that are reconciled at a time
-	fetchesShort      = 8               // fetches at a time, of which each has its files in memory
+	fetchesShort      = 8               // fetches at a time; each has its files in memory
 	fetchesPerHost    = 4               // fetches of one host at a time, each of another namespace
 	fetchesLong       = 4               // the same of those that take longer than fetchShort, one of a namespace
 	fetchShort        = 5 * time.Second // what takes longer leaves room for the others, and is repeated as a long one
 )
 
-// Setup adds the controller of repositories to mgr, whose caches are those of [Compact].
+// Setup adds the controller of repositories to mgr, whose caches have to use [Compact].
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	o.Pipeline.fetches = queueing.NewStages(fetchesShort, fetchesLong, fetchShort)
 	r := &Reconciler{
@@ -50,7 +50,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
-// requestFor returns the request of a catalogue, which has no name; that of the cluster has no namespace either.
+// requestFor returns the request of a catalogue. It has no name; the cluster's request has no
+// namespace either.
 func requestFor(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace}}
 }

@@ -59,7 +59,8 @@ func sourceHash(source corev1alpha1.RepositorySource) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// hostOf returns the host that a source is fetched from; empty if there is none, or it cannot be told.
+// hostOf returns the host that a source is fetched from; empty if there is none, or if it is
+// unknown.
 func hostOf(source *corev1alpha1.RepositorySource, image imagepolicy.Decision) string {
 	switch {
 	case source.Image != nil:
@@ -85,7 +86,8 @@ func hostOfURL(text string) string {
 	return strings.ToLower(host)
 }
 
-// describe names a source for people, without what a URL may hide behind its path.
+// describe names a source for people, without the parts behind the path of a URL, which can hold
+// secrets.
 func describe(source *corev1alpha1.RepositorySource) string {
 	switch {
 	case source.Image != nil:

@@ -22,13 +22,14 @@ import (
 // Options are the parts that Setup connects.
 type Options struct {
 	Pipeline *Pipeline
-	// Sources watches what repositories name, and nothing else.
+	// Sources watches only the objects that repositories name.
 	Sources *sources.Watches
 	// Fresh keeps the responses to writes of repositories and of AvailablePackages.
 	Fresh *mutationcache.Store
-	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil if there are none.
+	// Policies returns the policies of images. Its error is imageconfigs.ErrNotRead until they were
+	// first read, or the reason why they cannot be read. It is nil if there are no policies.
 	Policies func() (*imagepolicy.Set, error)
-	// Namespace of the manager has what ClusterPackageRepositories name.
+	// Namespace of the manager has the objects that ClusterPackageRepositories name.
 	Namespace string
 	// Pace of fetches and repairs.
 	Pace limits.Pace
@@ -70,7 +71,7 @@ type view struct {
 	input      input
 	// image is the decision of the policies about the image of the source.
 	image imagepolicy.Decision
-	// verification is that of the last success of this process; nil if there is none.
+	// verification is the verification of the last success of this process; nil if there is none.
 	verification *verification
 	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
 	// known for longer.
@@ -78,18 +79,19 @@ type view struct {
 	inputError string
 	last       *success
 	attempt    *attempt
-	// began is when the last fetch began.
-	began time.Time
-	now   time.Time
-	pace  limits.Pace
+	// fetchStarted is when the last fetch started.
+	fetchStarted time.Time
+	now          time.Time
+	pace         limits.Pace
 	outcome
 }
 
 type outcome struct {
 	step step
-	// published is set where the content of the attempt was published by this reconcile.
+	// published is set if the content of the attempt was published by this reconcile.
 	published *result
-	// conflicts are the versions that are not published as the repository has them; nil if that is not known.
+	// conflicts are the versions that are not published as the repository has them; nil if that is
+	// unknown.
 	conflicts []string
 	writeErr  error
 	// withheld: fetched content is not offered, since policies no longer trust it.
@@ -101,17 +103,18 @@ type step int
 const (
 	stepRest    step = iota // the content is published
 	stepPaused              // nothing is fetched while the repository is paused
-	stepFetch               // begin to fetch
+	stepFetch               // start to fetch
 	stepWait                // a fetch goes on, or the next one is due in a moment
 	stepBackOff             // a failed fetch is repeated later, or never
 	stepPublish             // publish the fetched content
 	stepGather              // what the source names is not known yet
 )
 
-// memory is what this process remembers. A restart repeats a conditional fetch of each repository at most.
+// memory is the memory of this process. After a restart, each repository gets at most one more
+// conditional fetch.
 type memory struct {
 	background.Attempts[input, download]
-	// account counts what repositories offer; it may be nil.
+	// account counts the offers of repositories; it can be nil.
 	account    *quota.Memory
 	catalogues map[string]*catalogue
 	fetches    map[types.NamespacedName]*fetches
@@ -137,17 +140,18 @@ type state struct {
 	uid types.UID
 	// last is the last success, also of an earlier process; nil if there is none.
 	last *success
-	// content is what it offers; nil if no fetch of this process returned any.
+	// content is its content; nil if no fetch of this process returned any.
 	content  *packed
 	priority int32
 	limited  bool
-	// attempt is the last one of this process, unless it was published. It is replaced with the lock of memory.
+	// attempt is the last attempt of this process, unless it was published. It is replaced under
+	// the lock of memory.
 	attempt *attempt
-	// began is when the last fetch began.
-	began time.Time
+	// fetchStarted is when the last fetch started.
+	fetchStarted time.Time
 	// unreported is published, and no status has it yet.
 	unreported *result
-	// verification is that of the last success of this process; nil if there is none.
+	// verification is the verification of the last success of this process; nil if there is none.
 	verification *verification
 	// withheld: fetched content is not offered while policies do not trust it.
 	withheld bool
@@ -160,20 +164,22 @@ type state struct {
 type success struct {
 	// input identifies the fetched content; of an earlier process, the source alone is known.
 	input input
-	// restored is set for one of an earlier process.
+	// restored is set if the success belongs to an earlier process.
 	restored   bool
 	validator  string
 	retryValue string
 	at         time.Time
 	jitter     float64
-	// incomplete is set where the repository offers more than is published of it, and its content is not in memory.
+	// incomplete is set if the repository offers more than is published of it, and its content is
+	// not in memory.
 	incomplete bool
 }
 
-// input identifies content to fetch: policy is everything that policies say about its image, and keys are those that verify it.
+// input identifies content to fetch: policy covers all policies about its image, and keys are the
+// keys that verify it.
 type input struct{ source, versions, policy, keys string }
 
-// verification is the result of verifying an image, with the validator that represents it.
+// verification is the result of verifying an image, with the validator of that image.
 type verification struct {
 	outcome   *imagepolicy.Outcome
 	validator string
@@ -182,10 +188,11 @@ type verification struct {
 // attempt is the last fetch of a repository.
 type attempt = background.Attempt[input, download]
 
-// download is what came of a fetch.
+// download is the result of a fetch.
 type download struct {
 	result *result
-	// rejected is the error of a content that cannot be used: of this attempt if it has ended, else of the one before.
+	// rejected is the error of a content that cannot be used: from this attempt if it has ended,
+	// otherwise from the one before.
 	rejected *contentError
 }
 

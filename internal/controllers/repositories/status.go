@@ -56,7 +56,7 @@ func reportPaused(conds *[]metav1.Condition, generation int64, paused, withheld 
 	}
 	message := "Nothing is fetched while the repository is paused."
 	if !withheld {
-		message += " What was fetched stays offered."
+		message += " The fetched content stays offered."
 	}
 	conditions.Set(conds, generation, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, message)
 }
@@ -85,7 +85,7 @@ func reportContent(status *corev1alpha1.PackageRepositoryStatus, r *result) {
 	status.Problems = first(r.content.problems, "… and %d more problems")
 }
 
-// first returns the first texts, each cut, and how many there are beside them.
+// first returns the first texts, each cut, and the number of further ones.
 func first(texts []string, more string) []string {
 	var kept []string
 	for i, text := range texts {
@@ -97,7 +97,7 @@ func first(texts []string, more string) []string {
 	return kept
 }
 
-// stateOf returns the state of a repository; ok is false where the status stays as it is.
+// stateOf returns the state of a repository; ok is false if the status stays as it is.
 func stateOf(v view, status *corev1alpha1.PackageRepositoryStatus) (state conditions.State, ok bool) {
 	spec, current := v.repository.RepositorySpec(), status.ObservedGeneration == v.repository.GetGeneration()
 	switch {
@@ -145,7 +145,7 @@ func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.St
 	return conditions.State{Stalled: permanent, Reason: corev1alpha1.ReasonFetchFailed, Message: withOffered(v, err.Error(), status)}
 }
 
-// offered describes what a repository offers.
+// offered describes the offers of a repository.
 func offered(status *corev1alpha1.PackageRepositoryStatus) string {
 	message := fmt.Sprintf("Offers %s in %s of %s.", plural(int(status.Packages), "package"), plural(int(status.Versions), "version"), revision(status))
 	if n := len(status.Problems); n > 0 {
@@ -154,7 +154,7 @@ func offered(status *corev1alpha1.PackageRepositoryStatus) string {
 	return message
 }
 
-// withOffered adds to a message what stays offered meanwhile.
+// withOffered adds the content that stays offered to a message.
 func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryStatus) string {
 	if status.Artifact == nil && !v.withheld {
 		return message
@@ -162,7 +162,7 @@ func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryS
 	const room = 256
 	message = conditions.Cut(conditions.Message(message), limits.MessageBytes-room)
 	if v.withheld {
-		return message + "\nWhat was fetched before is not offered any more, since it is not verified as the ImageConfigs require; installed packages stay."
+		return message + "\nThe content fetched before is no longer offered because it is not verified as the ImageConfigs require; installed packages stay."
 	}
 	rest := "."
 	if v.last != nil && v.last.incomplete {

@@ -75,7 +75,7 @@ func TestStatus(t *testing.T) {
 		"paused": {
 			reason: "fetched content stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, paused},
 			view: view{input: is, last: last, outcome: outcome{step: stepPaused}},
-			want: []string{rests, "Paused=True/Paused: Nothing is fetched while the repository is paused. What was fetched stays offered."},
+			want: []string{rests, "Paused=True/Paused: Nothing is fetched while the repository is paused. The fetched content stays offered."},
 		},
 		"in conflict": {
 			reason: "it is ready all the same", change: []func(*corev1alpha1.PackageRepository){fetched},
@@ -167,7 +167,7 @@ func TestTransitionEvents(t *testing.T) {
 	}
 }
 
-// Work that has started is often over in a moment, and is not reported before.
+// Work that starts is often over in a moment, and is not reported before.
 func TestBeginning(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s"}
@@ -181,7 +181,7 @@ func TestBeginning(t *testing.T) {
 		"failed":  {view: view{outcome: outcome{step: stepBackOff}}},
 	} {
 		tc.view.now = start
-		if got := beginning(tc.view); got != tc.want {
+		if got := startDelay(tc.view); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}

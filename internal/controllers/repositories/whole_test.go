@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The files of a repository of which the caches have a digest alone are read when they are fetched, and once they differ.
+// If only a digest of a repository is cached, its files are read when it is fetched, and when the
+// digest changes.
 func TestReducedRepositoryIsRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
