@@ -43,7 +43,7 @@ const (
 	// deployments and sets that are reconciled at a time: they mostly wait for the API
 	// server, and the pool bounds their writes
 	DeploymentWorkers = 24
-	PhaseWorkers      = 8                                // ObjectSetPhases beside them: both together take memory, and ask the API server, as 32 owners
+	PhaseWorkers      = 8                                // ObjectSetPhases in addition: both together take as much memory, and load the API server as much, as 32 owners
 	AgentWorkers      = DeploymentWorkers + PhaseWorkers // ObjectSetPhases of an agent, which has no other owners
 	DeploymentPasses  = 40                               // of one reconcile; the rest comes after other owners
 )
@@ -53,7 +53,7 @@ const (
 	// after which a worker that has one request, and makes no progress in it, is stuck:
 	// each of its requests to an API server ends within WriteTimeout
 	WorkerHung = 5 * time.Minute
-	StackBytes = 256 << 10 // of the stacks that are logged then; those of many goroutines are equal and shown once
+	StackBytes = 256 << 10 // of the stacks that are logged then; equal stacks of many goroutines are shown once
 )
 
 // StatusInterval is the pause between writes of a status that only count; it reports a watch that is later.

@@ -48,7 +48,7 @@ const (
 // Leader election has Package Operator's times, as both share one Lease.
 const (
 	LeaseDuration      = 15 * time.Second // for which others wait for a silent leader
-	LeaseRenewDeadline = 10 * time.Second // since the last renewal in which writes are sent; the rest is for writes in flight
+	LeaseRenewDeadline = 10 * time.Second // of sending writes since the last renewal; the rest is for writes in flight
 	LeaseRetry         = 2 * time.Second  // between renewals, and between attempts of others
 )
 
@@ -56,5 +56,5 @@ const (
 const (
 	FreshRemembered = time.Minute      // of the response to a write while the cache lacks it
 	FreshShown      = 2 * time.Second  // of the same after that, for readers of the cache a moment before
-	OldLists        = 10 * time.Second // in which a list older than the watch is requested again; after a restore it stays so
+	OldLists        = 10 * time.Second // of requesting a list again that is older than the watch; after a restore it stays so
 )

@@ -36,7 +36,7 @@ const (
 	UnpacksInFlight       = 2                 // internal: concurrent unpacking, which needs memory and cannot hang
 	ConnectTimeout        = 10 * time.Second  // a TCP connection, and the TLS handshake
 	ResponseHeaderTimeout = 30 * time.Second  // time until the first byte of a response
-	StallTimeout          = 30 * time.Second  // time in which a body has to grow by StallBytes, 2 KiB/s
+	StallTimeout          = 30 * time.Second  // time for a body to grow by StallBytes, 2 KiB/s
 	StallBytes            = 64 << 10          // internal: see StallTimeout
 	CertificateBytes      = 4 << 20           // a file with certificate authorities; a system's has 200 to 800 KiB
 	RegistryErrorBytes    = 512               // internal: a registry's own error text
@@ -64,7 +64,7 @@ const (
 	Dependencies      = 50          // dependencies of a package on packages and APIs; each has an entry in its status
 	DependenciesBytes = 12 << 10    // dependencies of a package as JSON, which the status repeats
 	FieldPaths        = 50          // required fields of a dependency on an API
-	IgnoredFields     = 32          // ignored fields of an object, each of which every event looks up
+	IgnoredFields     = 32          // ignored fields of an object; every event looks up each
 	IgnoredEntries    = 100         // ignored fields in a manifest or a Package
 	FieldPointerBytes = 512         // a JSON pointer in an annotation
 	FieldPointerDepth = 20          // parts of a JSON pointer; fields of pods have up to 8
@@ -84,7 +84,7 @@ const (
 	DisplayItems      = 50          // keywords, links or owners of a package
 	ProseBytes        = 64 << 10    // a description, or release notes
 	IconBytes         = 256 << 10   // icon of a package, which catalogues keep in memory
-	Patches           = 200         // patches of a Package, each of which is compared with every object
+	Patches           = 200         // patches of a Package; each is compared with every object
 	PatchBytes        = 1 << 20     // all patches of a Package
 	PatchOperations   = 5000        // operations of all JSON patches; inserting that many into a list takes 0.3 s
 	PatchMergeWork    = 250_000     // list elements of a patch × list elements of the object, at 5 µs for each pair
@@ -136,7 +136,7 @@ const (
 	RSABitsMin         = 2048      // an RSA key; shorter ones are unsafe
 	RSABitsMax         = 8192      // an RSA key; longer ones are slow
 	TrustedRootBytes   = 1 << 20   // a trusted root; Sigstore's has 10 KiB
-	TrustedRootEntries = 64        // certificate authorities and logs of a trusted root, each of which is tried
+	TrustedRootEntries = 64        // certificate authorities and logs of a trusted root; each is tried
 	IdentityBytes      = 2 << 10   // a subject or an issuer of a certificate
 	ReferrerPages      = 20        // pages of the list of an image's referrers, at up to ImageManifestBytes
 )

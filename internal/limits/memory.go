@@ -8,7 +8,7 @@ const (
 	MemoryHeldEighths    = 3         // of GOMEMLIMIT, for what stays
 	MemoryPackageShare   = 12        // of GOMEMLIMIT, for the files of one package: three times as much is live while it is loaded
 	MemoryAllowanceShare = 256       // of GOMEMLIMIT, that each namespace may hold whatever others hold: some hundred usual packages
-	MemoryPerObject      = 500       // bytes of an object that is rolled out, beside its JSON
+	MemoryPerObject      = 500       // bytes of an object that is rolled out, in addition to its JSON
 	MemoryPerField       = 8         // bytes of each field of it
 	OwnObjectBytes       = 16 << 10  // of texts in one Package or repository that are not counted: 400 with all that an API server accepts have 6 MiB
 )

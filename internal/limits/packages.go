@@ -9,7 +9,7 @@ const (
 	PackageBackoffMin     = 100 * time.Millisecond // after an error of the API server
 	PackageBackoffMax     = time.Minute
 	ConflictRetry         = 50 * time.Millisecond // after a conflict; usually the event of the newer object comes first
-	ConflictAttempts      = 3                     // to write the deployment in one reconcile, and to resolve dependencies while what is read for them changes
+	ConflictAttempts      = 3                     // to write the deployment in one reconcile, and to resolve dependencies while their inputs change
 	LoadsPerHost          = 4                     // packages of one registry and namespace that are loaded at a time, so that one that hangs delays only its own
 	LoadsPerHostInAll     = 16                    // the same of all namespaces
 	PackageLoadBurst      = 20                    // loads of a generation in a row; a package that writes a source of its own never comes to rest
@@ -19,7 +19,7 @@ const (
 	InterruptedLoadMin    = 10 * time.Second      // after a manager that ended during a large load: all others come first
 	InterruptedLoadMax    = time.Hour             // the same, doubled with each further one
 	PackagesUnderway      = 64                    // packages, deployments and ObjectSetPhases in reconciles or queues, beyond which no load starts
-	PackagesUnderwayOwn   = 8                     // of one namespace, up to which it does not wait for what others have underway
+	PackagesUnderwayOwn   = 8                     // of one namespace, up to which it does not wait for the work of others
 	AdmissionWait         = 2 * time.Second       // of a load for that: rollouts that hang delay no other package
 	TagIntervalMin        = time.Minute           // between resolutions of a tag; registries limit requests
 	SlicesInFlight        = 8                     // slices of one package that are written or deleted at a time

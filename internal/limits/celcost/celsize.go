@@ -24,7 +24,7 @@ const variable = "#lockstep.budget"
 // AddTo puts the budget among the variables of an evaluation.
 func (b *Budget) AddTo(variables map[string]any) { variables[variable] = b }
 
-// Option makes a program weigh what it builds. Evaluations need a Budget.
+// Option makes a program weigh the values that it builds. Evaluations need a Budget.
 func Option() cel.ProgramOption {
 	return cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		made, ok := i.(interpreter.InterpretableConstructor)
@@ -64,7 +64,7 @@ func (w *weighed) Eval(activation interpreter.Activation) ref.Val {
 	return w.Exec(interpreter.AsFrame(activation))
 }
 
-// spend returns the value, or an error where it is too much.
+// spend returns the value, or an error if it is too large.
 func (b *Budget) spend(value ref.Val) ref.Val {
 	m := meter{}
 	m.add(value)

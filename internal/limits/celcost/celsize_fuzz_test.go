@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/test/fuzzing"
 )
 
-// Whatever an expression builds, it is no more than is allowed; and no more than is
-// estimated for it, where that is little.
+// An expression never builds more than is allowed. If the estimate is small, it
+// does not build much more than that either.
 //
 // Code: celsize.go, estimate.go, shape.go
 func FuzzGrowth(f *testing.F) {

@@ -97,7 +97,7 @@ type Out struct {
 	// Dependencies are the dependencies of a failed attempt; empty while they are not known.
 	Dependencies string
 	// Large means that the status has a record of the load until it has ended. Once the
-	// record is written, the controller calls Begin, which is nil after that.
+	// record is written, the controller calls the function, which is nil after that.
 	Large bool
 	Begin func(*Attempt)
 	// memory is the key under which the content is counted until it is deployed.
