@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -15,7 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/resolver"
 )
 
 // nameAndVersion divides NAME[/VERSION].
@@ -68,9 +66,7 @@ func (c *availableCommand) one(ctx context.Context, cl *cluster.Cluster, name, v
 	if c.schema || c.example {
 		return c.values(ctx, name, &report.Versions[0].AvailableVersion)
 	}
-	if err := sayUnsatisfied(ctx, choose, report); err != nil {
-		return cl.Explain("cannot resolve what "+name+" depends on", err)
-	}
+
 	sayPrereleases(report)
 	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
 		return availableText(report, version != "", styles)
@@ -115,41 +111,6 @@ func sayPrereleases(r *availableReport) {
 			v.NotHere = "is a prerelease, which takes part with --prereleases only"
 		}
 	}
-}
-
-// sayUnsatisfied gives each matching version the dependencies that cannot be satisfied here at the
-// moment.
-func sayUnsatisfied(ctx context.Context, c *desired.Chooser, r *availableReport) error {
-	depends := func(v availableVersionReport) bool { return v.NotHere == "" && len(v.Dependencies) > 0 }
-	if !slices.ContainsFunc(r.Versions, depends) {
-		return nil
-	}
-	resolution, err := c.Resolution(ctx, c.Cluster.RESTMapper())
-	if err != nil {
-		return err
-	}
-	root := resolver.Root{Instance: resolver.Instance{Namespace: c.Namespace, Name: r.Name}, Package: r.Name}
-	for _, i := range resolution.Input.Installed {
-		if i.Package == r.Name && i.Namespace == c.Namespace {
-			root.Instance = i.Instance
-			break
-		}
-	}
-	for i := range r.Versions {
-		v := &r.Versions[i]
-		if !depends(*v) {
-			continue
-		}
-		root.Version, root.Dependencies = v.Version, v.Dependencies
-		solution, err := resolution.Solve(root)
-		if err != nil {
-			return err
-		}
-		if own := solution.Results[0]; own.Failed() {
-			v.NotHere = "waits for its dependencies: " + own.Message
-		}
-	}
-	return nil
 }
 
 func only(r *availableReport, version string) ([]availableVersionReport, error) {

@@ -51,7 +51,6 @@ func TestAvailable(t *testing.T) {
 			"Depends on   db: package db.example.com >=1, <3\n               certs: API cert-manager.io/v1 Certificate (optional)\n  Provides     example.com/v1 Shop\n",
 		}},
 		{[]string{"shop.example.com/1.0.0", "-o", "json", "|jq", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
-		{[]string{"shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
 		{[]string{"shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
 		{[]string{"-A", "-o", "json"}, []string{`"name": "shop.example.com"`}},
 		{[]string{"shop.example.com", "-o", "json"}, []string{`"retracted": "it loses orders"`}},

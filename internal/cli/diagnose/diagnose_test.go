@@ -174,9 +174,6 @@ func TestPod(t *testing.T) {
 	backOff := corev1.ContainerStatus{Name: "main", RestartCount: 2, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed"}}}
 	unscheduled := podWith()
 	unscheduled.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available: 2 Insufficient cpu."}}
-	gated := podWith()
-	gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/hold"}}
-	gated.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonSchedulingGated}}
 	placed := podWith(running("main", false))
 	placed.Spec.NodeName = "node"
 	for _, tc := range []struct {
@@ -194,7 +191,6 @@ func TestPod(t *testing.T) {
 		{"a probe that failed before the pod was ready", readySince(time.Unix(1000, 0)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", time.Hour)}, ReasonNotReady, "runs and is not ready"},
 		{"a missing Secret", podWith(waits("CreateContainerConfigError", `secret "web" not found`)), nil, ReasonContainer, `cannot start: CreateContainerConfigError: secret "web" not found`},
 		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
-		{"a gate", gated, nil, ReasonUnschedulable, "Pod shop/web-1 is held by a scheduling gate example.com/hold"},
 		{"a probe that fails, by its event", podWith(running("main", false)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", 0)}, ReasonNotReady, "HTTP 503"},
 		{"a volume that is missing", podWith(waits("ContainerCreating", "")), []corev1.Event{warning("FailedMount", `configmap "web" not found`, 0)}, ReasonVolume, `configmap "web" not found`},
 		{"a node was found meanwhile, and a volume", placed, []corev1.Event{
@@ -234,12 +230,6 @@ func TestRemediesOfPods(t *testing.T) {
 		"root":                 {podWith(waits("CreateContainerConfigError", "container has runAsNonRoot and image will run as root (pod: \"web-1\", container: main)")), "Set securityContext.runAsUser"},
 		"an unknown user":      {podWith(waits("CreateContainerConfigError", "container has runAsNonRoot and image has non-numeric user (web), cannot verify user is non-root")), "a number other than 0"},
 		"a missing ConfigMap":  {podWith(waits("CreateContainerConfigError", `configmap "web" not found`)), "Check what the container refers to"},
-		"no registry":          {podWith(waits("ErrImagePull", `dial tcp 10.99.0.1:5999: connect: connection refused`)), "check the host and port in the image"},
-		"no trust":             {podWith(waits("ErrImagePull", `tls: failed to verify certificate: x509: certificate signed by unknown authority`)), "add its authority to the nodes"},
-		"no TLS":               {podWith(waits("ErrImagePull", `http: server gave HTTP response to HTTPS client`)), "The registry has no TLS"},
-		"no credentials":       {podWith(waits("ErrImagePull", `pull access denied, repository does not exist or may require authorization`)), "Give the pod's service account a pull secret"},
-		"no reference":         {podWith(waits("InvalidImageName", `couldn't parse image name "WEB": invalid reference format`)), "Correct the image in the package"},
-		"a rate limit":         {podWith(waits("ErrImagePull", `toomanyrequests: You have reached your pull rate limit`)), "limits the rate of pulls"},
 		"an image that is not": {podWith(waits("ErrImagePull", `registry.example.com/web:v9: not found`)), "Check that the image exists under that name"},
 	} {
 		f := pod(tc.pod, nil)

@@ -22,9 +22,6 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 			text:   object + " cannot be scheduled: " + c.Message,
 			remedy: "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations.",
 		}
-		if c.Reason == corev1.PodReasonSchedulingGated {
-			f.cause.text, f.cause.remedy = object+" is held by "+schedulingGates(p), "Scheduling begins when whatever set it has removed it from spec.schedulingGates of the pod."
-		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if c, bad := container(p, &s, events); bad {
@@ -39,14 +36,6 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 	}
 	f.below = append(f.below, eventFindings(object, slices.DeleteFunc(slices.Clone(events), func(e corev1.Event) bool { return overcome(p, &e) }))...)
 	return f
-}
-
-func schedulingGates(p *corev1.Pod) string {
-	var names []string
-	for _, g := range p.Spec.SchedulingGates {
-		names = append(names, g.Name)
-	}
-	return strings.TrimSpace("a scheduling gate " + strings.Join(names, ", "))
 }
 
 // overcome reports whether an event is outdated.
@@ -111,7 +100,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	case "ImagePullBackOff", "ErrImagePull", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable", "SignatureValidationFailed":
 		c.reason = ReasonImagePull
 		c.text = fmt.Sprintf("the image %s of container %s of %s cannot be pulled: %s%s", imageOf(p, s), s.Name, c.object, w.Reason, said(w.Message))
-		c.remedy = pullRemedy(w.Message)
+		c.remedy = "Check that the image exists under that name, that the node reaches and trusts its registry, and that the pod's service account has a pull secret for it."
 	case "CrashLoopBackOff":
 		c = crashed(p, s, c, events)
 	default:
@@ -152,30 +141,7 @@ func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	return c
 }
 
-// pullRemedy depends on how far the node got.
-func pullRemedy(message string) string {
-	says := func(texts ...string) bool {
-		return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(message, text) })
-	}
-	switch {
-	case says("invalid reference format"):
-		return "Correct the image in the package: it is not a valid reference."
-	case says("connection refused", "no such host", "i/o timeout", "no route to host", "connection reset"):
-		return "The node did not reach the registry: check the host and port in the image, and that the registry runs and the nodes can reach it."
-	case says("x509: ", "certificate"):
-		return "The node does not trust the certificate of the registry: add its authority to the nodes."
-	case says("server gave HTTP response to HTTPS client"):
-		return "The registry has no TLS: give it a certificate, or have the nodes' container runtime use plain HTTP for it."
-	case says("toomanyrequests", "429"):
-		return "The registry limits the rate of pulls: wait, or have the pod's service account pull with credentials."
-	case says("unauthorized", "denied", "401", "403"):
-		return "Give the pod's service account a pull secret for the registry, and check the name of the image."
-	}
-	return "Check that the image exists under that name, and that the pod's service account has a pull secret for its registry."
-}
-
-// livenessFailure returns the kubelet's message for a container that it ended because of the
-// liveness probe.
+// livenessFailure returns what the kubelet said when it ended a container because of its liveness probe.
 func livenessFailure(container string, events []corev1.Event) string {
 	var latest *corev1.Event
 	for i := range events {
