@@ -40,15 +40,3 @@ func TestTransitionTimes(t *testing.T) {
 		t.Errorf("without a watcher: got %+v", got)
 	}
 }
-
-func TestPhaseOf(t *testing.T) {
-	t.Parallel()
-	if pkg, phase, ok := phaseOf(objectName(7, 12, 3)); pkg != packageName(7) || phase != 12 || !ok {
-		t.Errorf("got %s, %d, %t", pkg, phase, ok)
-	}
-	for _, name := range []string{"shop-000", "small-00-00-000", "shop-000-xx-000", ""} {
-		if _, _, ok := phaseOf(name); ok {
-			t.Errorf("%q has a phase", name)
-		}
-	}
-}
