@@ -30,10 +30,7 @@ func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 			if loss.Message != "" {
 				found = append(found, loss)
 			}
-		case key.GroupKind() == statefulSetKind && o.now != nil:
-			if text := scaledDown(o.live.Object, o.now.Object); text != "" {
-				found = append(found, DataLoss{Object: objectName(key), Message: text})
-			}
+
 		case key.GroupKind() == definitions.Kind && o.now != nil:
 			for _, text := range definitions.Losses(definitions.Of(o.live), definitions.Of(o.now)) {
 				found = append(found, DataLoss{Object: objectName(key), Message: text})
@@ -65,7 +62,7 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 			loss.Message += ", including " + others.String()
 		}
 	case statefulSetKind:
-		if retention(live.Object, "whenDeleted") == "Delete" {
+		if policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"); policy == "Delete" {
 			loss.Message = "the claims that it made go with it, by spec.persistentVolumeClaimRetentionPolicy"
 		}
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
@@ -77,22 +74,6 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 }
 
 var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
-
-func retention(set map[string]any, when string) string {
-	policy, _, _ := unstructured.NestedString(set, "spec", "persistentVolumeClaimRetentionPolicy", when)
-	return policy
-}
-
-// scaledDown describes the claims that a StatefulSet with fewer replicas deletes.
-func scaledDown(before, after map[string]any) string {
-	was, had, _ := unstructured.NestedInt64(before, "spec", "replicas")
-	is, has, _ := unstructured.NestedInt64(after, "spec", "replicas")
-	claims, _, _ := unstructured.NestedSlice(after, "spec", "volumeClaimTemplates")
-	if !had || !has || is >= was || len(claims) == 0 || retention(after, "whenScaled") != "Delete" {
-		return ""
-	}
-	return fmt.Sprintf("the claims of the replicas beyond %d go with them, by spec.persistentVolumeClaimRetentionPolicy", is)
-}
 
 // resourcesGo counts the objects that are deleted along with their definition, except for those
 // that the package itself deletes before it.

@@ -120,28 +120,6 @@ func TestOverlayByName(t *testing.T) {
 	}
 }
 
-// TestScaledDown is about the claims of a StatefulSet.
-func TestScaledDown(t *testing.T) {
-	t.Parallel()
-	set := func(replicas, policy string) map[string]any {
-		return decodeNumbers(t, `{"spec":{"replicas":`+replicas+`,"volumeClaimTemplates":[{}],"persistentVolumeClaimRetentionPolicy":{"whenScaled":"`+policy+`"}}}`)
-	}
-	for _, tc := range []struct {
-		reason        string
-		before, after map[string]any
-		want          string
-	}{
-		{"fewer", set("3", "Delete"), set("1", "Delete"), "the claims of the replicas beyond 1 go"},
-		{"fewer, and they are kept", set("3", "Retain"), set("1", "Retain"), ""},
-		{"kept from now on", set("3", "Delete"), set("1", "Retain"), ""},
-		{"more", set("1", "Delete"), set("3", "Delete"), ""},
-	} {
-		if got := scaledDown(tc.before, tc.after); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
-			t.Errorf("%s: %q", tc.reason, got)
-		}
-	}
-}
-
 // decodeNumbers reads integers as clients of Kubernetes do.
 func decodeNumbers(t *testing.T, text string) map[string]any {
 	t.Helper()

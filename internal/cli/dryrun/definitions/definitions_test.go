@@ -47,7 +47,6 @@ func TestDefinitionLosses(t *testing.T) {
 			"fields that were kept without being named", crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}`)),
 			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"what .spec.any has that the schema of v1 does not name is kept no more"},
 		},
-		{"another scope", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Namespaced", version("v1", stored, size)), []string{"spec.scope changes from Cluster to Namespaced"}},
 	} {
 		got := Losses(Of(tc.before), Of(tc.after))
 		if len(got) != len(tc.want) {

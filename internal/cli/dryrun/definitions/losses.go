@@ -29,15 +29,6 @@ func Losses(before, after *CRD) []string {
 	if errWas == nil && errIs == nil && was != is {
 		lose("objects are stored in version %s instead of %s from now on: fields that it does not have go with their next write", is, was)
 	}
-	for _, field := range [][3]string{
-		{"spec.scope", string(before.Spec.Scope), string(after.Spec.Scope)},
-		{"spec.names.kind", before.Spec.Names.Kind, after.Spec.Names.Kind},
-		{"spec.names.plural", before.Spec.Names.Plural, after.Spec.Names.Plural},
-	} {
-		if field[1] != field[2] {
-			lose("%s changes from %s to %s: existing objects are not found any more", field[0], field[1], field[2])
-		}
-	}
 	return found
 }
 
