@@ -381,25 +381,6 @@ func TestOwnRemedies(t *testing.T) {
 	if c := f.best(); c.reason != ReasonAPIService || !strings.Contains(c.text, "ServiceNotFound: service/api") || !strings.Contains(c.remedy, "kubectl get apiservice v1.shop.example.com") {
 		t.Errorf("the cause is %+v", c)
 	}
-	web := objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}
-	for reason, tc := range map[string]struct {
-		typ     string
-		ingress []any
-		want    Reason
-	}{
-		"nothing gives addresses":    {"LoadBalancer", nil, ReasonNoAddress},
-		"it has one":                 {"LoadBalancer", []any{map[string]any{"ip": "10.0.0.1"}}, ""},
-		"it is not for the outside":  {"ClusterIP", nil, ""},
-		"it is one without any type": {"", nil, ""},
-	} {
-		live := &unstructured.Unstructured{Object: map[string]any{
-			"spec": map[string]any{"type": tc.typ}, "status": map[string]any{"loadBalancer": map[string]any{"ingress": tc.ingress}},
-		}}
-		f := finding{below: loadBalancer(web, live)}
-		if c := f.best(); c.reason != tc.want || tc.want != "" && !strings.Contains(c.remedy, "kubectl -n shop describe service web") {
-			t.Errorf("%s: %+v", reason, c)
-		}
-	}
 }
 
 // If a rule cannot be evaluated, the message quotes it, and the rule can contain any text.

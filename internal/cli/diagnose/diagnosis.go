@@ -27,7 +27,6 @@ const (
 	ReasonUnserved              = refusals.Unserved
 	ReasonNoNamespace           = refusals.NoNamespace
 	ReasonAPIService     Reason = "APIService"
-	ReasonNoAddress      Reason = "NoAddress"
 	ReasonNotEstablished Reason = "NotEstablished"
 	ReasonImagePull      Reason = "ImagePull"
 	ReasonCrash          Reason = "Crash"

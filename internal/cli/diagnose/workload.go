@@ -42,8 +42,6 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 			return nil, nil
 		}
 		return pod(p, nil).below, nil // its events follow as for any object
-	case schema.GroupKind{Kind: "Service"}:
-		return loadBalancer(key, live), nil
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		phase, _, _ := unstructured.NestedString(live.Object, "status", "phase")
 		if phase == "Bound" {
@@ -58,21 +56,6 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 		}}, nil
 	}
 	return nil, nil
-}
-
-func loadBalancer(key objects.Key, live *unstructured.Unstructured) []finding {
-	typ, _, _ := unstructured.NestedString(live.Object, "spec", "type")
-	addresses, _, _ := unstructured.NestedSlice(live.Object, "status", "loadBalancer", "ingress")
-	if typ != string(corev1.ServiceTypeLoadBalancer) || len(addresses) > 0 {
-		return nil
-	}
-	c := cause{
-		weight: weightCondition, reason: ReasonNoAddress, object: short(key),
-		text: short(key) + " is a load balancer, and nothing in the cluster has given it an address",
-		remedy: "A cloud provider or a controller such as MetalLB gives addresses, and says in Events why it does not: kubectl -n NAMESPACE describe service " + key.Name +
-			". Where there is none, choose another type, or do not wait for the address.",
-	}
-	return []finding{{link: Link{Object: "load balancer", State: "no address"}, cause: c.inNamespace(key.Namespace)}}
 }
 
 // selectorOf selects everything if the workload has no selector.
