@@ -76,7 +76,7 @@ func build(tb testing.TB, root, name, path string) {
 // first finding.
 func race() bool { return os.Getenv("LOCKSTEP_RACE") != "" }
 
-// sweep removes what killed processes left in the store.
+// sweep removes the folders that killed processes left in the store.
 func sweep(store string) {
 	dirs, _ := filepath.Glob(filepath.Join(store, "run-*"))
 	for _, dir := range dirs {

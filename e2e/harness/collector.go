@@ -16,8 +16,8 @@ import (
 )
 
 // WaitCollector waits until the garbage collector knows our kinds: before that it
-// neither orphans nor collects them. It finds new kinds every half minute, and when
-// it starts, so it is started again.
+// neither orphans nor collects them. It looks for new kinds every half minute and when
+// it starts, so WaitCollector restarts it.
 func (e *Env) WaitCollector(tb testing.TB) {
 	tb.Helper()
 	e.collector.Do(func() {

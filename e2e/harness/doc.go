@@ -1,7 +1,7 @@
-// Package harness is what the end-to-end tests share: a sandbox with Lockstep's
-// config installed, a manager process that runs under the service account and
-// the RBAC of config (never as admin), packages made and pushed on the fly, and
-// waiting on conditions.
+// Package harness provides the end-to-end tests with a sandbox that has Lockstep's config
+// installed, with a manager process that uses the service account and the RBAC of config
+// (never an administrator's), with packages that are built and pushed on the fly, and with
+// functions that wait for conditions.
 //
 //	env := harness.New(t)
 //	env.StartManager(t)

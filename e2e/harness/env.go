@@ -42,7 +42,7 @@ type Env struct {
 	Client client.Client
 	// Kubeconfig of the manager's service account.
 	ManagerKubeconfig string
-	// MemoryLimit is GOMEMLIMIT of managers; the default is that of config/manager.
+	// MemoryLimit is GOMEMLIMIT of managers; the default is the same as in config/manager.
 	MemoryLimit string
 	// collector starts the controller manager again, once.
 	collector sync.Once
@@ -65,7 +65,7 @@ var shared struct {
 }
 
 // Shared returns the sandbox that all tests of a package share, with a running
-// manager: for tests that touch neither. Use a namespace for each test.
+// manager. It is for tests that disturb neither. Use a namespace for each test.
 func Shared(tb testing.TB) *Env {
 	tb.Helper()
 	shared.Lock()
@@ -82,10 +82,10 @@ func Shared(tb testing.TB) *Env {
 	return env
 }
 
-// Main runs the tests of a package and removes what they shared.
+// Main runs the tests of a package and removes their shared sandbox and binaries.
 func Main(m *testing.M) int {
 	defer removeBinaries()
-	log.SetLogger(logr.Discard()) // warnings of the tests' own clients, and a stack trace where no logger is set
+	log.SetLogger(logr.Discard()) // no warnings of clients, and no complaint about a missing logger
 	code := m.Run()
 	if shared.manager != nil {
 		shared.manager.Stop()
@@ -159,8 +159,8 @@ func (e *Env) token(tb testing.TB) string {
 	return path
 }
 
-// credentials writes a kubeconfig with a new token of the manager's service account, and returns by which credential the audit
-// log knows it.
+// credentials writes a kubeconfig with a new token of the manager's service account, and
+// returns the credential ID of the token in the audit log.
 func (e *Env) credentials(ctx context.Context, path string) (credential string, err error) {
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
@@ -192,7 +192,7 @@ func (e *Env) credentials(ctx context.Context, path string) (credential string, 
 // Process is a manager with a token of its own.
 type Process struct {
 	*Manager
-	// Credential is by which the audit log knows its requests.
+	// Credential is the ID of its token in the audit log.
 	Credential string
 }
 
@@ -249,7 +249,7 @@ func (e *Env) dump(tb testing.TB, namespace string) {
 	}
 }
 
-// logAbout returns the last lines of all managers' logs in which a text occurs.
+// logAbout returns the last lines of all managers' logs that contain a text.
 func (e *Env) logAbout(text string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -283,8 +283,7 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 	return w.ResultChan()
 }
 
-// Deep reports whether tests sweep what they otherwise sample, as in ./task
-// test:deep.
+// Deep reports whether tests sweep all cases instead of a sample, as in ./task test:deep.
 func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
 // Patience is how long tests wait for a condition, also on a busy machine.
@@ -303,7 +302,7 @@ func Eventually(tb testing.TB, timeout time.Duration, what string, check func(co
 	var last error
 	err := polling.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		if err := check(ctx); last == nil || err == nil || ctx.Err() == nil {
-			last = err // more telling than that time is up
+			last = err // more useful than the error of the context
 		}
 		return last == nil, nil
 	})

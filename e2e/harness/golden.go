@@ -10,9 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Golden compares text with testdata/NAME.txt, which it writes instead where
-// LOCKSTEP_UPDATE is set. part is what of both is compared; all of it where it is
-// nil.
+// Golden compares text with testdata/NAME.txt, or writes that file if LOCKSTEP_UPDATE is
+// set. part selects the compared part of both; nil compares the whole texts.
 func Golden(tb testing.TB, name, got string, part func(string) string) {
 	tb.Helper()
 	path := filepath.Join("testdata", name+".txt")

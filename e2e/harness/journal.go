@@ -13,13 +13,13 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Journal is what the manager requests of the API server from a point on.
+// Journal reads the manager's requests to the API server from a point on.
 type Journal struct {
 	*sandbox.Audit
 	From sandbox.Position
 }
 
-// Journal begins one.
+// Journal returns a journal of the requests from now on.
 func (e *Env) Journal(tb testing.TB) *Journal {
 	tb.Helper()
 	audit, err := e.Audit()
@@ -29,7 +29,7 @@ func (e *Env) Journal(tb testing.TB) *Journal {
 	return &Journal{audit, from}
 }
 
-// Requests returns the manager's requests about a namespace since the beginning, watches apart.
+// Requests returns the manager's requests about a namespace since the start, except watches.
 func (j *Journal) Requests(tb testing.TB, namespace string, filters ...sandbox.Filter) []sandbox.Entry {
 	tb.Helper()
 	entries, err := j.Since(tb.Context(), j.From, append(about(namespace), filters...)...)
@@ -37,7 +37,8 @@ func (j *Journal) Requests(tb testing.TB, namespace string, filters ...sandbox.F
 	return entries
 }
 
-// Await is Requests that waits for one at least: what a request does shows before it has ended, and is logged.
+// Await is Requests, but waits for at least one: the effect of a request can be visible before
+// the request has ended and is logged.
 func (j *Journal) Await(tb testing.TB, namespace string, filters ...sandbox.Filter) (entries []sandbox.Entry) {
 	tb.Helper()
 	Eventually(tb, Patience, "a request to be logged", func(context.Context) error {
@@ -49,8 +50,8 @@ func (j *Journal) Await(tb testing.TB, namespace string, filters ...sandbox.Filt
 	return entries
 }
 
-// Rest waits until the manager has sent no request about the namespaces for 2 s, which is longer than statuses are held
-// back, and returns its requests there since the beginning, watches apart.
+// Rest waits until the manager has sent no request about the namespaces for 2 s, which is
+// longer than it holds statuses back. It returns the requests since the start, except watches.
 func (j *Journal) Rest(tb testing.TB, namespaces ...string) []sandbox.Entry {
 	tb.Helper()
 	_, err := j.Settled(tb.Context(), j.From, 2*time.Second, about(namespaces...)...)
@@ -60,7 +61,7 @@ func (j *Journal) Rest(tb testing.TB, namespaces ...string) []sandbox.Entry {
 	return entries
 }
 
-// Silent fails the test where the manager has sent requests about the namespaces.
+// Silent fails the test if the manager has sent requests about the namespaces.
 func (j *Journal) Silent(tb testing.TB, namespaces ...string) {
 	tb.Helper()
 	if entries := j.Rest(tb, namespaces...); len(entries) > 0 {
@@ -75,7 +76,7 @@ func (e *Env) Settle(tb testing.TB, namespaces ...string) {
 	e.Journal(tb).Rest(tb, namespaces...)
 }
 
-// about selects the manager's requests about namespaces, watches apart.
+// about selects the manager's requests about namespaces, except watches.
 func about(namespaces ...string) []sandbox.Filter {
 	return []sandbox.Filter{
 		sandbox.ByUser(ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),

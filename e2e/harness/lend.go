@@ -16,16 +16,16 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// lent are the sandboxes of Lend. Two at a time: a test that waits for one is cheaper
-// than a sandbox that starts.
+// lent are the sandboxes of Lend. There are two, because waiting for a sandbox is cheaper
+// than starting another one.
 var lent = struct {
 	sync.Mutex
 	idle   []*sandbox.Sandbox
 	places chan struct{}
 }{places: make(chan struct{}, 2)}
 
-// Lend returns a sandbox without nodes and manager, which no other test uses meanwhile:
-// for tests that disturb managers, components or rights. A later test gets the same one,
+// Lend returns a sandbox without nodes and manager, which no other test uses meanwhile. It is
+// for tests that disturb managers, components or rights. A later test gets the same sandbox,
 // with config installed again and without objects of our kinds.
 func Lend(tb testing.TB) *Env {
 	tb.Helper()
@@ -38,7 +38,7 @@ func Lend(tb testing.TB) *Env {
 		require.NoError(tb, err)
 	}
 	tb.Cleanup(func() {
-		if tb.Failed() { // whatever the test left it in
+		if tb.Failed() { // its state is unknown
 			_ = sb.Stop()
 			return
 		}
@@ -67,8 +67,8 @@ func takeIdle() *sandbox.Sandbox {
 	return sb
 }
 
-// removeAll deletes the namespaced objects of our kinds, whatever their finalizers wait
-// for. No manager may run.
+// removeAll deletes the namespaced objects of our kinds and ignores their finalizers. No
+// manager must run.
 func (e *Env) removeAll(ctx context.Context) error {
 	for _, list := range []client.ObjectList{
 		&corev1alpha1.PackageList{}, &corev1alpha1.ObjectDeploymentList{}, &corev1alpha1.ObjectSetList{},

@@ -36,8 +36,7 @@ type Manager struct {
 }
 
 // StartManager starts a manager under the service account of config and waits
-// until it is ready. It is stopped with the test; its log is shown where the
-// test failed.
+// until it is ready. It is stopped with the test; its log is shown if the test failed.
 func (e *Env) StartManager(tb testing.TB, args ...string) *Manager {
 	tb.Helper()
 	return e.StartManagerOf(tb, Binary(tb, "lockstep-manager"), args...)
@@ -49,7 +48,7 @@ func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 	return e.LaunchManagerOf(tb, Binary(tb, "lockstep-manager"), args...)
 }
 
-// StartManagerOf is StartManager of another program, such as that of another version.
+// StartManagerOf is StartManager for another program, such as another version's.
 func (e *Env) StartManagerOf(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	m := e.LaunchManagerOf(tb, program, args...)
@@ -57,7 +56,7 @@ func (e *Env) StartManagerOf(tb testing.TB, program string, args ...string) *Man
 	return m
 }
 
-// LaunchManagerOf is LaunchManager of another program.
+// LaunchManagerOf is LaunchManager for another program.
 func (e *Env) LaunchManagerOf(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	m := e.launch(tb, program, args...)
@@ -79,12 +78,13 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	return m
 }
 
-// flags are those of a manager on this machine, with files in a folder.
+// flags returns the flags of a manager on this machine, with files in a folder.
 func (e *Env) flags(dir, kubeconfig string) []string {
 	return append(e.local(dir, kubeconfig), "--namespace", "package-operator-system", "--leader-elect=true")
 }
 
-// local are the flags that differ on this machine from those in a pod: addresses, files, and a log for tests that fail.
+// local returns the flags that differ between this machine and a pod: addresses, files, and a
+// log for failed tests.
 func (e *Env) local(dir, kubeconfig string) []string {
 	return []string{
 		"--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
@@ -100,7 +100,7 @@ func (e *Env) start(dir, program string, args []string, environ ...string) (*Man
 		return nil, err
 	}
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	// As in a cluster: the manager bounds its memory itself where GOGC is not set, as ./task sets it.
+	// The manager only bounds its memory itself if GOGC is not set, as in a cluster; ./task sets it.
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOGC=") })
 	m.cmd.Env = append(environment, "GOMEMLIMIT="+cmp.Or(e.MemoryLimit, "400MiB")) // as config/manager has it
 	if race() {
@@ -123,8 +123,8 @@ func (e *Env) start(dir, program string, args []string, environ ...string) (*Man
 	return m, nil
 }
 
-// probes is the line in which a manager says on which address its probes are, of
-// which it chooses the port.
+// probes matches the line of the log with the address of the probes, because the manager
+// chooses the port.
 var probes = regexp.MustCompile(`"msg":"starting server".*"name":"health probe","addr":"([^"]+)"`)
 
 // Ready returns an error while the manager is not ready.
@@ -153,7 +153,7 @@ func (m *Manager) Ready(ctx context.Context) error {
 	return nil
 }
 
-// ClearLease lets the next manager lead at once, where the one before was killed.
+// ClearLease lets the next manager lead at once after the previous one was killed.
 func (e *Env) ClearLease(tb testing.TB) {
 	tb.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
@@ -213,7 +213,7 @@ func (m *Manager) Exited() bool {
 // Done is closed when the process has ended.
 func (m *Manager) Done() <-chan struct{} { return m.done }
 
-// Log returns what the manager has logged.
+// Log returns the manager's log.
 func (m *Manager) Log() string {
 	raw, _ := os.ReadFile(m.log)
 	return string(raw)

@@ -34,7 +34,7 @@ func Edit[T client.Object](tb testing.TB, e *Env, obj T, change func(T)) T {
 	return obj
 }
 
-// TryEdit is Edit that returns what the API server answers to the change.
+// TryEdit is Edit that returns the API server's answer.
 func TryEdit[T client.Object](tb testing.TB, e *Env, obj T, change func(T)) error {
 	tb.Helper()
 	require.NoError(tb, e.Client.Get(tb.Context(), client.ObjectKeyFromObject(obj), obj))
@@ -43,8 +43,8 @@ func TryEdit[T client.Object](tb testing.TB, e *Env, obj T, change func(T)) erro
 	return e.Client.Patch(tb.Context(), obj, client.MergeFrom(before))
 }
 
-// HasCondition returns an error unless an object has the condition for its present generation, with texts in the message.
-// Any reason will do where none is given.
+// HasCondition returns an error unless an object has the condition for its current generation,
+// with texts in the message. An empty reason matches any.
 func HasCondition(obj corev1alpha1.Conditioned, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
 	c := meta.FindStatusCondition(*obj.StatusConditions(), typ)
 	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != obj.GetGeneration() {

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Release is one version of a package that is offered without a registry: one ConfigMap of the name of its Package, which says
-// which version it is.
+// Release is one version of a package that is offered without a registry. It contains one
+// ConfigMap, which has the name of the Package and contains the version.
 type Release struct {
 	Version string
 	Needs   []corev1alpha1.Dependency
@@ -24,7 +24,7 @@ type Release struct {
 	// Files are more files.
 	Files    Files
 	Provides []corev1alpha1.ProvidedAPI
-	// Manifest is the name in the manifest; by default that of the package.
+	// Manifest is the name in the manifest; the default is the name of the package.
 	Manifest string
 }
 
@@ -40,7 +40,7 @@ func OnAPI(dependency, apiVersion, kind string, paths ...string) corev1alpha1.De
 	return corev1alpha1.Dependency{Name: dependency, API: &corev1alpha1.DependencyAPI{APIVersion: apiVersion, Kind: kind, FieldPaths: paths}}
 }
 
-// available returns what a repository offers of the release.
+// available returns the release as a repository offers it.
 func (r Release) available(tb testing.TB, name string) corev1alpha1.AvailableVersion {
 	tb.Helper()
 	encoded := func(v any) string {
@@ -75,9 +75,9 @@ func (r Release) available(tb testing.TB, name string) corev1alpha1.AvailableVer
 	}
 }
 
-// Offer makes the repository stable of a namespace, or without one that of the cluster,
-// offer exactly these versions of a package. The repository fetches nothing. Offers in
-// the cluster are deleted at the end of the test.
+// Offer makes the repository "stable" offer exactly these versions of a package. The
+// repository is in a namespace, or belongs to the cluster if that is empty. It is paused, so
+// it does not fetch. Offers in the cluster are deleted at the end of the test.
 func (e *Env) Offer(tb testing.TB, namespace, name string, releases ...Release) {
 	tb.Helper()
 	scope := corev1alpha1.ScopeOf(namespace)

@@ -8,14 +8,14 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 )
 
-// AwaitRight waits until the API server grants a user what a role says, which it does when
-// its own watches have seen the role and its binding.
+// AwaitRight waits until the API server grants a right to a user: its own watches have to see
+// the role and its binding first.
 func (e *Env) AwaitRight(tb testing.TB, user string, right authorizationv1.ResourceAttributes) {
 	tb.Helper()
 	e.awaitReview(tb, user, right, true)
 }
 
-// AwaitNoRight waits until the API server does not grant it any more.
+// AwaitNoRight waits until the API server no longer grants it.
 func (e *Env) AwaitNoRight(tb testing.TB, user string, right authorizationv1.ResourceAttributes) {
 	tb.Helper()
 	e.awaitReview(tb, user, right, false)

@@ -55,8 +55,7 @@ func (s *Suite) Run(m *testing.M, parallel int, setup func()) (code int) {
 	return Main(m)
 }
 
-// End takes everything away, in reverse. A code other than 0 says that a test
-// failed.
+// End runs all cleanups in reverse. A code other than 0 means that a test failed.
 func (s *Suite) End(code int) {
 	s.failed = s.failed || code != 0
 	s.cancel()

@@ -24,11 +24,12 @@ const (
 	syncLimit = 2 * time.Minute
 	// auditPoll is the pause between two looks at the log.
 	auditPoll = 20 * time.Millisecond
-	// loggedWithin is how long after its effect a request is logged at most, also on a busy machine.
+	// loggedWithin is the maximum time between a request's effect and its entry in the log, also
+	// on a busy machine.
 	loggedWithin = 2 * time.Second
-	// markerParameter is the query parameter by which a marker is found in the log.
+	// markerParameter is the query parameter that identifies a marker in the log.
 	markerParameter = "lockstep-audit-marker"
-	// credentialID is where the API server says which token a user has.
+	// credentialID is the key of the token's ID in the user's extra fields.
 	credentialID = "authentication.kubernetes.io/credential-id"
 )
 
@@ -42,7 +43,7 @@ type Entry struct {
 	// delete, deletecollection; for requests about no resource the HTTP method in
 	// lower case.
 	Verb string
-	// User made the request; ImpersonatedUser is whom it acted as, if anyone.
+	// User made the request; ImpersonatedUser is the user that it impersonated, if any.
 	User, ImpersonatedUser string
 	// Credential identifies the token of User, such as JTI=…; empty for other kinds of credentials.
 	Credential string
@@ -51,18 +52,18 @@ type Entry struct {
 	RequestURI string
 	// Object is empty for requests about no resource.
 	Object ObjectRef
-	// DryRun is set when the query asks for a dry run. That of a DELETE may be in its
-	// body, which the log does not show.
+	// DryRun is set if the query contains dryRun. A DELETE can also have it in its body,
+	// which the log does not contain.
 	DryRun bool
-	// Code is the HTTP status, 0 when there was none.
+	// Code is the HTTP status, 0 if there was none.
 	Code int
 	// Received is when the request arrived and Done when the stage was reached, in
 	// microseconds.
 	Received, Done time.Time
 }
 
-// ObjectRef says what a request is about. Name is empty for lists, and for creates
-// of which the name is in the body.
+// ObjectRef is the object of a request. Name is empty for lists, and for creates with the
+// name in the body only.
 type ObjectRef struct {
 	Resource, Group, Version, Namespace, Name, Subresource string
 }
@@ -71,9 +72,9 @@ type ObjectRef struct {
 type Position int64
 
 // Audit reads the audit log of a sandbox. The API server writes an entry before it
-// ends the response, so the entry of a request whose response was read to its end
-// is in the file. Entries of other clients' requests are there once those have
-// ended, which [Audit.Settled] waits for.
+// ends the response, so the file contains the entry of a request whose response was read
+// to its end. Entries of other clients' requests follow when those requests end;
+// [Audit.Settled] waits for them.
 type Audit struct {
 	path   string
 	client rest.Interface
@@ -88,8 +89,8 @@ func (s *Sandbox) Audit() (*Audit, error) {
 	return &Audit{path: s.info.AuditLog, client: client.RESTClient()}, nil
 }
 
-// Mark returns the position behind everything that was logged so far: it makes a
-// request of its own and waits for that one's entry.
+// Mark returns the position after all entries so far: it makes its own request and waits
+// for the entry.
 func (a *Audit) Mark(ctx context.Context) (Position, error) {
 	var begin Position
 	if err := a.parsed(func(l *auditLog) { begin = l.next }); err != nil {
@@ -112,7 +113,8 @@ func (a *Audit) Mark(ctx context.Context) (Position, error) {
 	}
 }
 
-// find returns the position behind the entry with the marker, which was logged after begin.
+// find returns the position after the entry with the marker. It skips entries that were
+// logged before the marking request.
 func (a *Audit) find(begin Position, marker string) (position Position, found bool, err error) {
 	err = a.parsed(func(l *auditLog) {
 		first := l.index(begin)
@@ -126,13 +128,13 @@ func (a *Audit) find(begin Position, marker string) (position Position, found bo
 	return position, found, err
 }
 
-// Since returns the requests that were logged since position, in the order of
-// their arrival, and that all filters accept: a request that another one gave rise
-// to arrived later, and may have been logged earlier. It waits for those that have
-// ended by now. Requests that arrived before the one that marked the position and ended
-// soon after it are left out: their effects may have been seen before. One that was held
-// for longer is not: its effect came after the mark.
-// A watch appears once, when it starts; the reader's own requests do not.
+// Since returns the requests since position that all filters accept. They are sorted by
+// their arrival, because a request that causes another one can be logged after it. Since
+// waits for the entries of all requests that have ended by now. It omits requests that
+// arrived before the marking request and ended soon after it, because the caller might have
+// seen their effects before the mark. It includes requests that were held for longer, whose
+// effects came after the mark. A watch appears once, when it starts. The reader's own
+// requests do not appear.
 func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter) ([]Entry, error) {
 	if _, err := a.Mark(ctx); err != nil {
 		return nil, err
@@ -149,7 +151,7 @@ func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter)
 func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Duration, filters ...Filter) ([]Entry, error) {
 	var all []Entry
 	begin := position
-	// Time counts by polls: on a busy machine they come late, as what they wait for does.
+	// Count polls instead of time, because a busy machine delays polls and requests alike.
 	for left := quiet; left > 0; left -= auditPoll {
 		entries, next, err := a.read(position, filters)
 		if err != nil {
@@ -179,7 +181,8 @@ func sortByArrival(entries []Entry) {
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.Received.Compare(b.Received) })
 }
 
-// after returns those of the entries that arrived no earlier than the request that marked a position, or ended long after it.
+// after returns the entries that arrived after the request that marked a position, or ended
+// long after it.
 func (a *Audit) after(position Position, entries []Entry) ([]Entry, error) {
 	var marked time.Time
 	err := a.parsed(func(l *auditLog) { marked = l.marked(position) })
@@ -203,8 +206,8 @@ func (a *Audit) read(position Position, filters []Filter) ([]Entry, Position, er
 	return entries, position, err
 }
 
-// auditLog is what this process has parsed of a log: each line once, however many
-// tests read it, and from wherever.
+// auditLog is the parsed part of a log. This process parses each line once, regardless of how
+// many tests read it, and from which positions.
 type auditLog struct {
 	mu      sync.Mutex
 	entries []Entry
@@ -218,7 +221,8 @@ func (l *auditLog) index(position Position) int {
 	return i
 }
 
-// marked returns when the request arrived that marked a position, and the zero time for any other position.
+// marked returns the arrival of the request that marked a position, or the zero time for any
+// other position.
 func (l *auditLog) marked(position Position) time.Time {
 	if i := l.index(position); i > 0 && l.ends[i-1] == position && l.entries[i-1].marks() {
 		return l.entries[i-1].Received
@@ -313,9 +317,9 @@ func parseEntry(line []byte) (Entry, error) {
 	}, nil
 }
 
-// counts reports whether an event stands for a request: not the end of a watch, the
-// start of which is an event too, and not the arrival of a request, which other
-// policies log.
+// counts reports whether an event represents a request. The end of a watch does not, because
+// its start is an event too. The arrival of a request, which other policies log, does not
+// either.
 func (e Entry) counts() bool {
 	if e.marks() || e.Stage == "RequestReceived" {
 		return false
@@ -323,7 +327,7 @@ func (e Entry) counts() bool {
 	return e.Verb != "watch" || e.Stage != "ResponseComplete"
 }
 
-// marks reports whether an event stands for a request of [Audit.Mark].
+// marks reports whether an event represents a request of [Audit.Mark].
 func (e Entry) marks() bool { return strings.Contains(e.RequestURI, markerParameter) }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -1,5 +1,5 @@
 // Package sandbox starts a real Kubernetes control plane and an OCI registry for
-// a test, a benchmark or the demonstration, and takes it away again.
+// a test, a benchmark or the demonstration, and removes them afterwards.
 //
 //	func TestRollout(t *testing.T) {
 //		s := sandbox.Start(t)
@@ -9,20 +9,18 @@
 //
 // A sandbox is a process of the binary built from the repository's folder sandbox
 // ([binary]): etcd, API server with RBAC and an audit log, controller manager,
-// scheduler, and simulated nodes on which pods run at once (those of
-// "sandbox up", which is for people, take 2 seconds). It is ready about
-// 4 seconds after the start, holds about 800 MB of memory, and listens on
-// loopback ports of its own, so several run side by side. Nothing outlives the
-// process that started it, even when that one is killed: the sandbox watches a
-// pipe to it.
+// scheduler, and simulated nodes. Pods start at once (after 2 seconds with
+// "sandbox up", which is for interactive use). A sandbox is ready after about
+// 4 seconds, uses about 800 MB of memory, and listens on its own loopback ports,
+// so several can run at the same time. It never outlives the process that
+// started it, even if that process is killed, because it watches a pipe to it.
 //
 // # Environment
 //
-//   - LOCKSTEP_SANDBOX: path of a built binary. When unset, the one for the
-//     repository's sources is taken from the cache, and built first where it is
-//     missing (minutes: "./task sandbox:build" does it ahead of time, with progress).
-//   - LOCKSTEP_SANDBOX_KEEP=1: data and logs stay after the end, below the cache
-//     folder.
+//   - LOCKSTEP_SANDBOX: path of a built binary. If unset, the cache provides the
+//     binary for the repository's sources. A missing binary is built, which takes
+//     minutes ("./task sandbox:build" builds it ahead of time, with progress).
+//   - LOCKSTEP_SANDBOX_KEEP=1: keep data and logs below the cache folder.
 //
 // # Counting requests
 //

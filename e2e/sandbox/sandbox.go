@@ -26,8 +26,7 @@ import (
 // AdminUser is the user name of [Sandbox.Config], a member of system:masters.
 const AdminUser = "sandbox-admin"
 
-// Sandbox is a running control plane. Its methods may be called from several
-// goroutines.
+// Sandbox is a running control plane. Its methods are safe for concurrent use.
 type Sandbox struct {
 	binary string
 	info   info
@@ -51,8 +50,8 @@ type info struct {
 	Etcd       string `json:"etcd"`
 }
 
-// Start runs a sandbox for as long as the test does. It fails the test when the
-// sandbox cannot be started.
+// Start runs a sandbox until the test ends. It fails the test if the sandbox cannot be
+// started.
 func Start(tb testing.TB, opts ...Option) *Sandbox {
 	tb.Helper()
 	s, err := Run(tb.Context(), opts...)
@@ -90,9 +89,9 @@ func Run(ctx context.Context, opts ...Option) (*Sandbox, error) {
 	return s, nil
 }
 
-// Binary returns the path of the sandbox's binary: the one that LOCKSTEP_SANDBOX names,
-// else the one for the sources of the repository that the current folder is in, which is
-// built where it is missing; progress reports that.
+// Binary returns the path of the sandbox's binary: the one that LOCKSTEP_SANDBOX names, or
+// the one for the sources of the repository that contains the current folder. It builds a
+// missing binary and reports the progress.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	if path := os.Getenv("LOCKSTEP_SANDBOX"); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -111,7 +110,7 @@ func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(dir, binary.Name), nil
 }
 
-// run starts the supervisor and waits for the line in which it reports the outcome.
+// run starts the supervisor and waits for the line that reports the outcome.
 func (s *Sandbox) run(ctx context.Context, o options) error {
 	name := fmt.Sprintf("test-%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:8]))
 	var stderr bytes.Buffer
@@ -123,7 +122,7 @@ func (s *Sandbox) run(ctx context.Context, o options) error {
 		// Several sandboxes run at a time. Looking for work on more processors would take another tenth.
 		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	}
-	// An interrupt from the terminal ends this process, and by that the sandbox.
+	// An interrupt from the terminal ends this process, which ends the sandbox.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -150,7 +149,7 @@ func (s *Sandbox) run(ctx context.Context, o options) error {
 		return errors.Join(fmt.Errorf("the sandbox ended at its start: %s", bytes.TrimSpace(stderr.Bytes())), s.Stop())
 	}
 	if answer.Error != "" {
-		_ = s.Stop() // its exit code says the same
+		_ = s.Stop() // its exit code only repeats the error
 		return errors.New(answer.Error)
 	}
 	s.info = answer.Sandbox
@@ -179,22 +178,21 @@ func (s *Sandbox) Kubeconfig() string { return s.info.Kubeconfig }
 // Server is the URL of the API server.
 func (s *Sandbox) Server() string { return s.info.Server }
 
-// Registry is the host:port of the OCI registry, which speaks plain HTTP, takes
-// everything from everyone, and keeps what it has over a restart of the component.
+// Registry is the host:port of the OCI registry. It speaks plain HTTP, accepts pushes
+// without authentication, and keeps its content if the component restarts.
 func (s *Sandbox) Registry() string { return s.info.Registry }
 
 // Etcd is the URL of etcd's client endpoint, which speaks plain HTTP.
 func (s *Sandbox) Etcd() string { return s.info.Etcd }
 
 // DataDir is the folder with the sandbox's data and, below logs, one file per
-// component. It is gone after [Sandbox.Stop].
+// component. [Sandbox.Stop] removes it.
 func (s *Sandbox) DataDir() string { return s.info.DataDir }
 
 // AuditLog is the path of the API server's audit log; [Sandbox.Audit] reads it.
 func (s *Sandbox) AuditLog() string { return s.info.AuditLog }
 
-// Kubectl runs kubectl as the administrator and returns what it prints to standard
-// output.
+// Kubectl runs kubectl as the administrator and returns its standard output.
 func (s *Sandbox) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return s.command(ctx, append([]string{"kubectl", "--name", s.info.Name, "--data", s.info.DataDir, "--"}, args...)...)
 }
@@ -212,9 +210,8 @@ func (s *Sandbox) KillComponent(ctx context.Context, name string) error {
 	return err
 }
 
-// StartComponent starts a stopped component and waits, for a minute at most, until
-// it does its work again. Where a component that it needs is stopped, it returns
-// at once.
+// StartComponent starts a stopped component and waits, for a minute at most, until it works
+// again. If a component that it depends on is stopped, StartComponent returns at once.
 func (s *Sandbox) StartComponent(ctx context.Context, name string) error {
 	_, err := s.command(ctx, "start-component", s.info.Name, name, "--data", s.info.DataDir)
 	return err

@@ -23,8 +23,8 @@ import (
 const userLifetime = 30 * 24 * time.Hour
 
 // User returns a client configuration for a user of the given name and groups,
-// without client-side throttling. The user has only the rights that RBAC gives to
-// it; members of system:masters have all.
+// without client-side throttling. The user only has the rights that RBAC grants;
+// members of system:masters have all.
 func (s *Sandbox) User(name string, groups ...string) (*rest.Config, error) {
 	cert, key, err := s.sign(name, groups)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Sandbox) UserKubeconfig(name string, groups ...string) (string, error) 
 	return path, nil
 }
 
-// sign issues a client certificate, by which the API server knows user and groups.
+// sign issues a client certificate for a user and groups.
 func (s *Sandbox) sign(name string, groups []string) (cert, key []byte, err error) {
 	authority, err := tls.LoadX509KeyPair(s.info.CAFile, s.info.CAKeyFile)
 	if err != nil {

@@ -1,21 +1,19 @@
-// Package gateway stands between a manager process and the API server and does to
-// single requests, and to single events of watches, what a network, a busy API
-// server or a crash does to them.
+// Package gateway is a proxy between a manager process and the API server. It injects the
+// faults of a network, of a busy API server or of a crash into single requests and into
+// single events of watches.
 //
 //	manager ──TLS──► gateway ──TLS──► API server
 //	                    │
 //	                 Director: what happens to this request, to this event?
 //
-// A Director chooses; the Gateway carries it out, in the order in which things
-// happen on a real network: a request that was passed on is carried to its end
-// even if the manager does not live to see the answer, and nothing that a killed
-// manager had not sent completely is passed on.
+// A Director chooses the fault, and the Gateway injects it. Requests behave as on a real
+// network: once a request is passed on, it completes even if the manager does not live to
+// see the answer, and a request that a killed manager had only sent in part is not passed on.
 //
-// A manager that was killed is started again, as the kubelet does. Each process
-// has a lane of its own, so that nothing of a dead one arrives late unless a
-// fault says so.
+// The gateway restarts a killed manager, as the kubelet does. Each process has its own lane,
+// so that requests of a dead process only arrive late if a fault requires it.
 //
-// The gateway invents nothing that an API server or a network could not do: a
-// stale list is what the API server answers for an earlier resource version, and
-// a watch that lags delivers its events in order.
+// The gateway only injects faults that an API server or a network can produce: a stale list
+// is the API server's answer for an earlier resource version, and a lagging watch delivers
+// its events in order.
 package gateway

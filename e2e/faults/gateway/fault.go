@@ -124,17 +124,17 @@ func (d Decision) met() {
 	}
 }
 
-// Director says what happens, and is told what happened. Its methods are called
+// Director decides what happens, and learns what happened. Its methods are called
 // from many goroutines.
 type Director interface {
-	// Request is asked about each request before it is passed on; about watches only
-	// where they begin with a list, and of those none is passed on late or twice.
+	// Request decides about each request before it is passed on. Watches are only
+	// included if they start with a list, and are never passed on late or twice.
 	Request(*Request) Decision
-	// Answered is told each answer of the API server to a request, in the order of
-	// the answers to one object; late ones come after Ended.
+	// Answered learns each answer of the API server to a request. The answers about one
+	// object arrive in order; late ones arrive after Ended.
 	Answered(q *Request, code int)
-	// Ended is told that nothing more happens to a request.
+	// Ended learns that a request is finished.
 	Ended(*Request)
-	// Event is asked about each event of a watch before it is delivered.
+	// Event decides about each event of a watch before it is delivered.
 	Event(*Event) Decision
 }

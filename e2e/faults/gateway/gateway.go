@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Gateway is the way of a manager to the API server, and to that of another cluster.
+// Gateway connects a manager to its API server, and optionally to another cluster's.
 type Gateway struct {
 	env    *harness.Env
 	direct string // kubeconfig of the manager without a gateway
@@ -169,7 +169,7 @@ func (c *Crew) drain(l *lane) {
 // quiet leaves it to the test to show the logs of its managers.
 type quiet struct{ testing.TB }
 
-// Failed says that there is nothing to show.
+// Failed always returns false, so that no log is shown.
 func (quiet) Failed() bool { return false }
 
 // Unasked returns the last lines of each manager's log that ended without being
@@ -228,7 +228,7 @@ func (c *Crew) launch(tb testing.TB) (*lane, error) {
 	return l, nil
 }
 
-// kubeconfig writes that of the manager with another server.
+// kubeconfig writes the manager's kubeconfig with another server.
 func (g *Gateway) kubeconfig(server *httptest.Server) (string, error) {
 	cfg, err := clientcmd.LoadFromFile(g.direct)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// lane carries one manager process to one cluster. That to another cluster carries one
+// lane connects one manager process to one cluster. The lane to another cluster serves one
 // process after the other.
 type lane struct {
 	*Crew
@@ -55,7 +55,7 @@ func newLane(up upstream) *lane {
 	return l
 }
 
-// begin carries the next manager, which is to be started.
+// reset prepares the lane for the next manager.
 func (l *lane) begin(c *Crew) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,7 +86,7 @@ func (l *lane) leave(d time.Duration) {
 	go l.server.CloseClientConnections()
 }
 
-// ServeHTTP does to a request what the director says.
+// ServeHTTP injects the director's fault into a request.
 func (l *lane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !l.takeOff() {
 		panic(http.ErrAbortHandler)
@@ -117,7 +117,7 @@ func (l *lane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.carry(f, l.director.Request(q))
 }
 
-// refusedBy refuses a streamed list where the director says so.
+// refusedBy refuses a streamed list if the director decides so.
 func (l *lane) refusedBy(w http.ResponseWriter, q *Request) bool {
 	d := l.director.Request(q)
 	defer l.director.Ended(q)
@@ -226,8 +226,8 @@ type flight struct {
 // abort resets the stream.
 func (f *flight) abort() { panic(http.ErrAbortHandler) }
 
-// pass carries the request to the API server and returns the answer, also after the client
-// has gone.
+// pass sends the request to the API server and returns the answer, even if the client has
+// disconnected.
 func (f *flight) pass() *httptest.ResponseRecorder {
 	answer := httptest.NewRecorder()
 	out := f.r.Clone(context.WithoutCancel(f.r.Context()))

@@ -150,8 +150,8 @@ func TestFaultsOfWatches(t *testing.T) {
 	for name, tc := range map[Fault]struct {
 		reason string
 		first  string
-		// query is how the client comes back; code and second are what it gets then, 0
-		// for nothing.
+		// query is the client's next query; code and second are the statuses of the next
+		// two answers, 0 for none.
 		query  string
 		code   int
 		second string

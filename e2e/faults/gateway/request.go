@@ -17,15 +17,15 @@ type Request struct {
 	Group, Resource, Namespace, Name, Subresource, Path string
 	// Other means that the request is to another cluster than the manager's own.
 	Other bool
-	// List and Watch are reads of collections; Initial says that a watch begins with
+	// List and Watch are reads of collections. Initial means that a watch starts with
 	// a list.
 	List, Watch, Initial bool
 	Apply, JSONPatch     bool
 	DryRun               bool
 	// Guarded marks an apply that can only create.
 	Guarded bool
-	// Revision is the number of the revision that an apply says it is made for, 0
-	// where it says nothing.
+	// Revision is the number of the revision in an apply's annotation, 0 if there is
+	// none.
 	Revision int64
 	Body     []byte
 	Patch    Patch
@@ -51,11 +51,11 @@ type Patch struct {
 		} `json:"conditions"`
 		Phases []corev1alpha1.PhaseStatus `json:"phases"`
 	} `json:"status"`
-	// Reason is that of an event.
+	// Reason is the reason of an event.
 	Reason string `json:"reason"`
 }
 
-// Writes reports whether the request may change something.
+// Writes reports whether the request can change something.
 func (q *Request) Writes() bool { return q.Method != http.MethodGet && q.Method != http.MethodHead }
 
 // ID is the request's ID in the audit log.
@@ -87,7 +87,7 @@ func parse(r *http.Request, body []byte) *Request {
 		q.List = q.Resource != "" && q.Name == "" && !q.Watch
 	}
 	if !q.JSONPatch {
-		_ = json.Unmarshal(body, &q.Patch) // a body that is no JSON has no kind of its own
+		_ = json.Unmarshal(body, &q.Patch) // only JSON bodies distinguish kinds of writes
 	}
 	if q.Name == "" {
 		q.Name = q.Patch.Metadata.Name

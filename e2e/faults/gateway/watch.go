@@ -28,7 +28,7 @@ func (l *lane) watch(w http.ResponseWriter, r *http.Request, q *Request) {
 	for key, values := range answer.Header {
 		w.Header()[key] = values
 	}
-	w.Header().Del("Content-Length") // the body sent may be longer or shorter
+	w.Header().Del("Content-Length") // the body sent can be longer or shorter
 	w.WriteHeader(answer.StatusCode)
 	if stale != "" && answer.StatusCode == http.StatusOK {
 		l.replay(w, r, stale)
@@ -75,7 +75,7 @@ func (l *lane) pump(w http.ResponseWriter, q *Request, body io.Reader) {
 		}
 		e := &Event{Watch: q}
 		if json.Unmarshal(line, e) != nil {
-			return // the API server sends none that cannot be read
+			return // the API server only sends valid JSON
 		}
 		switch d := l.director.Event(e); d.Fault {
 		case None:
@@ -98,7 +98,7 @@ func (l *lane) pump(w http.ResponseWriter, q *Request, body io.Reader) {
 	}
 }
 
-// expect says what happens to the next list or watch of a resource.
+// expect sets the fault of the next list or watch of a resource.
 func (l *lane) expect(q *Request, d Decision) {
 	if d.Fault == Gone || d.Fault == Break {
 		return
@@ -124,7 +124,7 @@ func (l *lane) due(q *Request, of func(Decision) bool) Decision {
 	return d
 }
 
-// refused refuses a list or the start of a watch where that is due.
+// refused refuses a list or the start of a watch if such a fault is due.
 func (l *lane) refused(w http.ResponseWriter, q *Request) bool {
 	d := l.due(q, func(d Decision) bool {
 		switch d.Fault {

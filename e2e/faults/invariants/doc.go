@@ -1,10 +1,10 @@
-// Package invariants judges what the engine did, by the API server's audit log and by the
-// state at the end, and never by the manager's own words. The numbers of the invariants
-// are those of docs/development/invariants.md.
+// Package invariants judges the engine by the API server's audit log and by the final
+// state, and never by the manager's own words. docs/development/invariants.md numbers the
+// invariants.
 //
-// A test describes a Step: the content of the revision before and of the desired one, the
-// objects that others change meanwhile, and the requests that were logged. Judge returns
-// the violations; none is a pass.
+// A test describes a Step: the content of the previous and of the desired revision, the
+// objects that other clients change meanwhile, and the logged requests. Judge returns the
+// violations; the step passes if there are none.
 //
 //	install := invariants.Step{Name: "install", Manager: user, To: v1, Writes: entries}
 //	upgrade := invariants.Step{Name: "upgrade", Manager: user, From: v1, To: v2, Writes: entries}
@@ -15,11 +15,11 @@
 //	Removals     2  nothing is deleted that stays, or that others control
 //	             6  obsolete objects are deleted in reverse order, after new ones are written
 //	Writers      3  once a newer revision wrote an object, no older one does
-//	Compare      4  the end is that of a run without a fault (Look, Same)
+//	Compare      4  the final state is the same as without a fault (Look, Same)
 //	Rest         5  converged means no request; a restart makes no write
 //	Ownership    6  an archived revision owns nothing, nothing obsolete is left
 //
-// The judges do not know the injected faults. A fault may repeat or lose a request, but
-// it excuses no write out of order and no wrong deletion; what it excuses, as a second
-// identical write, is no violation to begin with.
+// The judges do not know the injected faults. A fault can repeat or lose a request, but it
+// does not excuse a write out of order or a wrong deletion. The only effect that it excuses
+// is a second identical write, which is not a violation anyway.
 package invariants

@@ -80,8 +80,8 @@ func (s Step) before(late Object, e sandbox.Entry, early Object, first map[Objec
 	return nil
 }
 
-// madeReady returns when an operator first wrote a gate after the engine did; zero
-// where none has. An operator may be done before the engine has its answer.
+// madeReady returns the time of an operator's first write to a gate after the engine's, or
+// zero if there is none. An operator can finish before the engine receives its own answer.
 func (s Step) madeReady(gate Object, after time.Time) time.Time {
 	for _, e := range s.Writes {
 		operator := e.User != s.Manager && (s.Operators == nil || slices.Contains(s.Operators, e.User))

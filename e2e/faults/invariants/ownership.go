@@ -13,11 +13,11 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// Ownership judges invariant 6 at the end of a step: nothing in the namespace is
-// controlled by an archived set or by something that is gone, what the engine
-// controls is what the step's To contains (by name), and archived sets claim
-// nothing. Beside ConfigMaps it looks at the kinds that are named, in there, the cluster
-// of the objects: that of reader, or another one.
+// Ownership judges invariant 6 at the end of a step: no object in the namespace has an
+// archived or a deleted controller, the engine only controls objects whose names the step's
+// To contains, and archived sets claim no objects. It checks ConfigMaps and the kinds in
+// others. The client there reads them from the cluster of the objects, which can be a
+// different one than reader's.
 func Ownership(ctx context.Context, reader, there client.Reader, step Step, namespace string, others ...schema.GroupVersionKind) ([]Violation, error) {
 	owners, found, err := ownersIn(ctx, reader, step, namespace)
 	if err != nil {
@@ -52,8 +52,7 @@ func Ownership(ctx context.Context, reader, there client.Reader, step Step, name
 	return found, nil
 }
 
-// controllerOf returns the controller of an object in the same or in another cluster, nil where
-// it has none.
+// controllerOf returns the controller of an object in the same or in another cluster, or nil.
 func controllerOf(obj *unstructured.Unstructured) *objects.Reference {
 	return (&objects.Observed{Owners: apinames.Default.References(obj.GetOwnerReferences(), obj.GetAnnotations())}).Controller()
 }

@@ -10,11 +10,11 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Collections returns a filter of the manager's requests that collect the slices of some
-// namespaces that are spare now: lists of slices and, of those slices, deletions and
-// removals of finalizers, each once. Slices are deleted when they are a minute old, or
-// are looked for then, be it while everything else is at rest or by a manager that
-// starts. A second request of the kind is no part of it.
+// Collections returns a filter for the manager's requests that collect the slices of some
+// namespaces that are unused now. It matches lists of slices, deletions of unused slices and
+// removals of their finalizers, each once. The manager collects slices a minute after they
+// were created, even if everything else is at rest, and when it starts. It does not match a
+// second identical request.
 func Collections(ctx context.Context, reader client.Reader, namespaces ...string) (func(sandbox.Entry) bool, error) {
 	spare := map[string]bool{}
 	for _, namespace := range namespaces {
@@ -32,7 +32,7 @@ func Collections(ctx context.Context, reader client.Reader, namespaces ...string
 	return collectionsOf(spare), nil
 }
 
-// collectionsOf does so for slices by their namespaces and names.
+// collectionsOf is Collections for the slices with these namespaces and names.
 func collectionsOf(spare map[string]bool) func(sandbox.Entry) bool {
 	seen := map[string]bool{}
 	return func(e sandbox.Entry) bool {
@@ -41,7 +41,7 @@ func collectionsOf(spare map[string]bool) func(sandbox.Entry) bool {
 		seen[asked] = true
 		switch e.Verb {
 		case "list":
-			return once && strings.Contains(e.RequestURI, "slices.package-operator.run") // those of Secrets are chosen by a label of ours
+			return once && strings.Contains(e.RequestURI, "slices.package-operator.run") // also in the selector of Secrets
 		case "delete", "patch":
 			return once && spare[e.Object.Namespace+"/"+e.Object.Name] && (e.Object.Resource == "objectslices" || e.Object.Resource == "secrets")
 		}
@@ -49,8 +49,8 @@ func collectionsOf(spare map[string]bool) func(sandbox.Entry) bool {
 	}
 }
 
-// sparesIn returns a filter of the objects in a namespace that are slices which nothing
-// names while their deployment lives: when they are collected depends on their age.
+// sparesIn returns a filter for the unused slices in a namespace whose deployment still
+// exists. Their age decides when they are collected.
 func sparesIn(all []unstructured.Unstructured) func(*unstructured.Unstructured) bool {
 	used, alive := map[string]bool{}, false
 	for i := range all {

@@ -24,8 +24,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// Snapshot is all that is left in a namespace, as YAML by kind and name, without
-// what differs between two runs: UIDs, times, versions, generations, hashes.
+// Snapshot contains all objects left in a namespace, as YAML by kind and name, without the
+// values that differ between two runs: UIDs, times, versions, generations, hashes.
 type Snapshot map[string]string
 
 // kinds are in every snapshot.
@@ -80,8 +80,8 @@ func list(ctx context.Context, reader client.Reader, namespace string, kinds []s
 	return all, nil
 }
 
-// Same judges invariant 4: the state is that of the end without a fault. The
-// difference is in the message.
+// Same judges invariant 4: the final state is the same as without a fault. The message
+// contains the difference.
 func Same(step string, want, got Snapshot) []Violation {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		return []Violation{Step{Name: step}.violation(4, "the end is not as without a fault (-want +got):\n%s", diff)}
@@ -222,7 +222,7 @@ func normalise(obj *unstructured.Unstructured) {
 	obj.SetAnnotations(annotations)
 	observed(obj.Object["status"], generation)
 	if conditions, found, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); found {
-		// Their order says in which order they were first reported, no more.
+		// The order only depends on which condition was reported first.
 		slices.SortFunc(conditions, func(a, b any) int { return cmp.Compare(typeOf(a), typeOf(b)) })
 		_ = unstructured.SetNestedSlice(obj.Object, conditions, "status", "conditions")
 	}
@@ -233,7 +233,7 @@ func normalise(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, fmt.Sprintf("%d bytes", len(big)), "data", "big")
 	}
 	if obj.GetKind() == "ObjectSlice" {
-		delete(obj.Object, "objects") // its name is that of its content
+		delete(obj.Object, "objects") // its alias already contains a hash of them
 	}
 	if sealed(obj) {
 		delete(obj.Object, "data") // as above

@@ -31,35 +31,35 @@ func Secret(namespace, name string) Object {
 	return Object{Resource: "secrets", Namespace: namespace, Name: name}
 }
 
-// Of names what a request is about.
+// Of returns the object of a request.
 func Of(e sandbox.Entry) Object {
 	return Object{Group: e.Object.Group, Resource: e.Object.Resource, Namespace: e.Object.Namespace, Name: e.Object.Name}
 }
 
-// Place is where a revision has an object, and how it wants it.
+// Place is an object's phase in a revision, and its desired content.
 type Place struct {
 	// Phase counts from 0.
 	Phase int
-	// Content differs between two revisions exactly where what they want of the
-	// object differs, labels of the engine apart.
+	// Content differs between two revisions if and only if the desired object differs,
+	// apart from the engine's labels.
 	Content string
 	// Keep means that the object is released and not deleted.
 	Keep bool
 }
 
-// Content is what a revision contains.
+// Content contains the objects of a revision.
 type Content map[Object]Place
 
-// Step is a change of the desired state of one deployment, and the requests until it
-// ended: an install where From is empty, an upgrade, a deletion where To is. Where both
-// are equal nothing is rolled out, as during drift.
+// Step is a change of one deployment's desired state, and the requests until it ended. It is
+// an install if From is empty, and a deletion if To is empty; otherwise an upgrade. If both
+// are equal, nothing is rolled out, as during drift.
 type Step struct {
 	Name string
 	// Manager is the user name of the engine.
 	Manager  string
 	From, To Content
-	// Writes are the requests of everyone in the order of their ends; dry runs and
-	// requests that were refused count for nothing.
+	// Writes are the requests of all clients in the order of their ends. Dry runs and
+	// refused requests do not count.
 	Writes []sandbox.Entry
 	// Gated reports whether an object makes its phase wait until it is made
 	// ready. A gate that is not written in this step counts as ready all along.
@@ -75,11 +75,11 @@ type Step struct {
 	// Recreated are objects that have to be replaced, because a field of theirs
 	// cannot be changed.
 	Recreated []Object
-	// Unfinished means that the step did not come to its end: that something was
-	// not written or not deleted is no violation.
+	// Unfinished means that the step was interrupted: a missing write or deletion is
+	// not a violation.
 	Unfinished bool
-	// Revision returns the number of the revision that a write of the manager is
-	// made for, 0 where it is unknown; it may be nil.
+	// Revision returns the number of the revision that a write of the manager belongs
+	// to, 0 if it is unknown. It can be nil.
 	Revision func(sandbox.Entry) int64
 }
 
@@ -90,13 +90,12 @@ type Violation struct {
 	Message   string
 }
 
-// String says which invariant was broken where.
+// String names the step, the invariant and the violation.
 func (v Violation) String() string {
 	return fmt.Sprintf("%s: invariant %d: %s", v.Step, v.Invariant, v.Message)
 }
 
-// Judge returns what the requests of the step broke of the invariants 1, 2, 3
-// and 6.
+// Judge returns the violations of invariants 1, 2, 3 and 6 among the step's requests.
 func (s Step) Judge() []Violation {
 	return slices.Concat(s.Order(), s.Removals(), s.Writers())
 }
@@ -139,8 +138,7 @@ func compare(a, b Object) int {
 // took reports whether a request changed something.
 func took(e sandbox.Entry) bool { return sandbox.Writes()(e) && e.Code >= 200 && e.Code < 300 }
 
-// applied are the writes of objects by the manager that took effect, in the
-// order in which they were received.
+// applied returns the manager's successful writes of objects, ordered by their time of arrival.
 func (s Step) applied() []sandbox.Entry {
 	return s.mine(func(e sandbox.Entry) bool {
 		return (e.Verb == "patch" || e.Verb == "create" || e.Verb == "update") && e.Object.Subresource == ""

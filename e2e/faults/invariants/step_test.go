@@ -42,7 +42,7 @@ func content(places map[string]invariants.Place) invariants.Content {
 
 func object(name string) invariants.Object { return invariants.ConfigMap("shop", name) }
 
-// TestJudge has for each judge what it has to find, and what it may not.
+// TestJudge has cases for each judge, with and without violations.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	v1 := content(map[string]invariants.Place{"gate": {Phase: 0, Content: "1"}, "one": {Phase: 1, Content: "1"}, "two": {Phase: 2, Content: "1"}, "kept": {Phase: 2, Content: "1", Keep: true}})

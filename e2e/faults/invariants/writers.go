@@ -1,7 +1,7 @@
 package invariants
 
 // Writers judges invariant 3: once a newer revision wrote an object, no older
-// one does. It says nothing where the revisions of writes are unknown.
+// one does. It reports nothing if the revisions of writes are unknown.
 func (s Step) Writers() []Violation {
 	if s.Revision == nil {
 		return nil

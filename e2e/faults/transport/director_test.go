@@ -8,15 +8,15 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// director asks the lives what happens to the requests about their packages.
-// Reads that are about no package are met by the faults of the present start.
+// director lets each life decide about the requests for its package. Other reads get the
+// faults of the current start.
 type director struct {
 	lives map[string]*life // by namespace
 
 	mu        sync.Mutex
 	revisions map[string]int64 // by the request's ID in the audit log
-	// starts are the faults of each start that is to come, armed those of the
-	// present one.
+	// starts are the faults of each future start, armed the remaining ones of the
+	// current start.
 	starts [][]fault
 	armed  []fault
 	// calm means that the next start meets no fault.
@@ -34,8 +34,8 @@ func newDirector(lives []*life, starts [][]fault) *director {
 	return d
 }
 
-// begin arms the faults of the next start. Those that met nothing in the one before,
-// which was killed too early for them, come again after all others.
+// arm arms the faults of the next start. Faults that were not injected in the previous one,
+// because it was killed too early, are retried after all others.
 func (d *director) begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -95,7 +95,7 @@ func (d *director) Request(q *gateway.Request) gateway.Decision {
 	return gateway.Decision{Fault: f.Fault, For: f.length}
 }
 
-// note remembers which revision a write is made for.
+// note remembers the revision that a write belongs to.
 func (d *director) note(q *gateway.Request) {
 	if q.Revision != 0 {
 		d.mu.Lock()
@@ -123,7 +123,7 @@ func (d *director) Event(e *gateway.Event) gateway.Decision {
 	return gateway.Decision{}
 }
 
-// revision returns the revision that a logged write was made for.
+// revision returns the revision that a logged write belongs to.
 func (d *director) revision(e sandbox.Entry) int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// suite is what all runs share.
+// suite has the state that all runs share.
 type suite struct {
 	env *harness.Env
-	// there is the cluster of the objects where it is another one, else nil.
+	// there is the cluster of the objects; nil if it is the manager's own.
 	there    *target
 	gateway  *gateway.Gateway
 	scenario *scenario
@@ -38,9 +38,8 @@ type suite struct {
 	runs, failed int
 	// everything means that every position of a write or read meets every fault.
 	everything bool
-	// swept is how many sweeps were made since begun.
-	swept int
-	begun time.Time
+	swept      int // number of sweeps
+	begun      time.Time
 }
 
 func TestFaults(t *testing.T) { sweepAll(t, false) }
@@ -122,7 +121,7 @@ func (s *suite) refer(t *testing.T) {
 			}
 		}
 	}
-	// Their order is not the same each time, and the plan depends on it.
+	// The plan depends on the order, which differs from run to run.
 	slices.SortFunc(s.positions, comparePositions)
 }
 
@@ -137,16 +136,16 @@ type sweep struct {
 	leader bool
 	// last means that no sweep follows.
 	last bool
-	// exact means that a fault that was missed is tried again where it was planned,
-	// and not at another position of its kind.
+	// exact means that a missed fault is retried at its planned position, and not at
+	// another position of its kind.
 	exact bool
 }
 
 // attempts is how often a fault that met nothing is tried in a sweep.
 const attempts = 4
 
-// sweep works through a list in as few runs as possible. What met nothing is
-// tried again, in the next sweep where there is one.
+// sweep works through a list in as few runs as possible. It retries missed faults, in the
+// next sweep if there is one.
 func (s *suite) sweep(t *testing.T, w sweep) {
 	s.swept++
 	left := slices.Concat(w.faults, s.missed)
@@ -177,8 +176,8 @@ func (s *suite) sweep(t *testing.T, w sweep) {
 	}
 }
 
-// givesUp reports whether so many runs failed that more of them are no use: one, or a
-// few where everything is swept, so that one failure does not hide the others.
+// givesUp reports whether enough runs failed to stop: one, or a few if everything is
+// swept, so that one failure does not hide the others.
 func (s *suite) givesUp() bool {
 	if s.everything {
 		return s.failed >= 3
@@ -202,7 +201,7 @@ func (s *suite) round(t *testing.T, w sweep, plans []plan) {
 		s.failed++
 	}
 	if r == nil {
-		return // it did not begin
+		return // the run did not start
 	}
 	s.hits, s.starts = append(s.hits, r.director.hits...), r.director.left()
 	for _, l := range lives {
@@ -211,8 +210,8 @@ func (s *suite) round(t *testing.T, w sweep, plans []plan) {
 	}
 }
 
-// elsewhere gives faults other positions of the same kind: one at which another fault
-// was met, where there is any, since not every run comes by each position.
+// elsewhere moves faults to other positions of the same kind. It prefers positions with an
+// injected fault, because not every run reaches each position.
 func (s *suite) elsewhere(faults []fault) []fault {
 	moved := slices.Clone(faults)
 	for i, f := range moved {

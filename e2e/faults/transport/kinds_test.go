@@ -8,11 +8,11 @@ import (
 	"lockstep.run/lockstep/e2e/faults/gateway"
 )
 
-// ledger classifies the writes about one package. The kind of a write depends on those
-// before it that took effect. Its life guards it.
+// ledger classifies the writes about one package. The kind of a write depends on the
+// previous successful ones. The life's lock guards it.
 type ledger struct {
 	stage *stage
-	// What each set's status says since, by its name.
+	// The latest status of each set, by its name.
 	claimed, succeeded map[string]bool
 	opened             map[string]int
 }
@@ -21,7 +21,7 @@ func newLedger() *ledger {
 	return &ledger{claimed: map[string]bool{}, succeeded: map[string]bool{}, opened: map[string]int{}}
 }
 
-// kind names what a write is; empty for what does not count.
+// kind returns the kind of a write; empty if the write does not count.
 func (l *ledger) kind(q *gateway.Request) string {
 	noun := nouns[strings.TrimPrefix(q.Resource, "cluster")]
 	switch {
@@ -130,7 +130,7 @@ func says(q *gateway.Request, condition, status string) bool {
 	return false
 }
 
-// opened counts the phases that a status says are open.
+// opened returns the number of open phases in a status.
 func opened(q *gateway.Request) int {
 	n := 0
 	for _, p := range q.Patch.Status.Phases {

@@ -24,19 +24,19 @@ type life struct {
 	scenario  *scenario
 	namespace string
 	plan      plan
-	// reference is how each stage ends without a fault; nil where this is the life
-	// that finds out.
+	// reference has the state at the end of each stage without a fault; nil for the
+	// lives that determine it.
 	reference map[string]invariants.Snapshot
 
 	mu      sync.Mutex
 	ledger  *ledger
 	counts  counter
-	version string // resource version as the stage began, and in the other cluster
+	version string // resource version at the start of the stage, also in the other cluster
 	there   string
 	armed   []fault
 	flights int
 	last    time.Time // end of the last request
-	looks   int       // since then: on a busy machine they come late, as what they wait for does
+	looks   int       // since then: counted, because a busy machine delays looks and packages alike
 	// seen are all positions, hits are the faults that happened, by position and in
 	// their order.
 	seen   []position
@@ -51,18 +51,18 @@ func newLife(s *scenario, namespace string, plan plan, reference map[string]inva
 }
 
 const (
-	// patience is how long a stage takes at most to end, with its faults: a manager
-	// that is killed dozens of times in it starts over as often.
+	// patience is the maximum length of a stage with its faults. The stage can kill the
+	// manager dozens of times, and it starts over each time.
 	patience = harness.Patience
-	// calm is how long no request about a package is made before its stage counts as
-	// over; quiescent is the same without a fault to compare with.
+	// calm is the time without requests after which a package's stage counts as over;
+	// quiescent is the same if there is no reference to compare with.
 	calm      = 300 * time.Millisecond
 	quiescent = 1500 * time.Millisecond
 	// lookAgain is the pause between two looks.
 	lookAgain = 50 * time.Millisecond
 )
 
-// enter begins a stage.
+// enter starts a stage.
 func (l *life) enter(ctx context.Context, s *stage) error {
 	list := &corev1alpha1.PackageList{}
 	if err := l.scenario.env.Client.List(ctx, list, client.InNamespace(l.namespace)); err != nil {
@@ -108,8 +108,8 @@ func (l *life) live(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// calm reports whether it is worth looking at the package: nothing is on its way,
-// and something happened since it was looked at, or that is a while ago.
+// calm reports whether it is worth looking at the package: no request is in flight, and
+// there was one since the last look, or the last look was a while ago.
 func (l *life) calm(looked time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +146,7 @@ func (l *life) look(ctx context.Context) (invariants.Snapshot, error) {
 	return invariants.Look(ctx, l.scenario.env.Client, l.namespace)
 }
 
-// looksComplete is what a state has to be before it is taken as the reference.
+// looksComplete checks a state before it becomes the reference.
 func (l *life) looksComplete(ctx context.Context, s *stage) error {
 	pkg := harness.Package(l.namespace, "shop", "")
 	err := l.scenario.env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg)
@@ -216,8 +216,8 @@ func (l *life) decide(p position, version string) gateway.Decision {
 	return gateway.Decision{Fault: f.Fault, For: f.length, Version: version}
 }
 
-// disarm keeps further faults of a stage from the package when it has ended: managers that are started since count events
-// on, and a stale list would show them objects that the stage deleted.
+// disarm drops the remaining faults of a stage that has ended: restarted managers continue to
+// count events, and a stale list would show them objects that the stage deleted.
 func (l *life) disarm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,7 +259,7 @@ func (l *life) event(e *gateway.Event) gateway.Decision {
 	return d
 }
 
-// missed returns the planned faults that met nothing.
+// missed returns the planned faults that were not injected.
 func (l *life) missed() []fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,9 +1,8 @@
-// Package transport_test injects faults between the manager and the API server:
-// into every kind of write, into reads and watches, and kills or stops the
-// process in the middle of them. Every package that lives through it has to end
-// each stage of its life as one without a fault, and no invariant may be broken
-// on the way. README.md in the folder above lists faults and positions, and says
-// how to repeat a run.
+// Package transport_test injects faults between the manager and the API server: into every
+// kind of write, into reads and watches. It also kills or stops the process in the middle of
+// them. Each stage of a package's life has to end as it does without a fault, and no
+// invariant must be broken on the way. README.md in the folder above lists faults and
+// positions, and explains how to repeat a run.
 package transport_test
 
 import (

@@ -12,29 +12,29 @@ import (
 )
 
 const (
-	// crowd is how many packages share a run in which each has faults of its own.
+	// crowd is the number of packages in a run if each package has its own faults.
 	crowd = 22
-	// crowdThere is crowd where each package has a connection of its own to another cluster.
+	// crowdThere is crowd if each package has its own connection to another cluster.
 	crowdThere = 12
-	// few is how many share one in which the faults of one meet all of them, and more
-	// where all positions are swept.
+	// few is the number of packages in a run whose faults affect all of them, and more
+	// the same if all positions are swept.
 	few, more = 6, 8
-	// density is how many faults a package meets in a stage, dense is that where all
+	// density is the number of faults per package and stage, and dense the same if all
 	// positions are swept.
 	density, dense = 3, 4
 	// outage is how long a cluster is away.
 	outage = 4 * time.Second
-	// handful is up to how many faults a choice counts as one to be looked into.
+	// handful is the maximum number of chosen faults that are repeated, to look into them.
 	handful = 20
-	// wantAll and wantWrites are how many faults are injected at least where not all are.
+	// wantAll and wantWrites are the minimum numbers of faults if not all are injected.
 	wantAll, wantWrites = 110, 80
 )
 
 // plan has the faults of one package by stage.
 type plan map[string][]fault
 
-// deal takes plans for some packages from a list of faults: in each stage some that
-// do not shift each other's positions.
+// deal takes plans for some packages from a list of faults. The faults of a stage do not
+// shift each other's positions.
 func deal(faults []fault, lives, perStage int) (plans []plan, rest []fault) {
 	for _, f := range faults {
 		i := slices.IndexFunc(plans, func(p plan) bool {
@@ -55,8 +55,7 @@ func deal(faults []fault, lives, perStage int) (plans []plan, rest []fault) {
 // perStart is how many faults a starting manager meets.
 const perStart = 4
 
-// batches cuts the faults of starts into those of one start each; the first start
-// of a run meets none.
+// batches divides faults among the starts of a manager. The first start of a run gets none.
 func batches(faults []fault) [][]fault {
 	if len(faults) == 0 {
 		return nil
@@ -68,10 +67,11 @@ func comparePositions(a, b position) int {
 	return cmp.Or(cmp.Compare(a.stage, b.stage), cmp.Compare(a.kind, b.kind), cmp.Compare(a.which, b.which))
 }
 
-// sweeps plans the test: without a choice one fault for each kind of write and
-// read in each stage, each fault of the process in each stage, and each of watches;
-// "all" is every position of a write or read with every fault; else those
-// whose name matches the regular expression, a handful of them three times each.
+// sweeps plans the test. Without a choice it injects one fault for each kind of write and
+// read in each stage, each fault of the process in each stage, and each fault of watches.
+// The choice "all" injects every fault at every position of a write or read. Any other
+// choice is a regular expression that matches names of faults. If only a handful match, each
+// is injected three times.
 func (s *suite) sweeps(choice string) []sweep {
 	writes, reads, watches, starts := s.split()
 	alone := slices.Concat(s.cross(writes, gateway.OnWrites()), s.cross(reads, gateway.OnReads()))
@@ -169,8 +169,8 @@ func (s *suite) cross(positions []position, faults []gateway.Fault) []fault {
 	return all
 }
 
-// chance is a random number that depends on the seed and on the fault alone: the
-// plan is much the same where a status more or less was written.
+// chance returns a random number that depends only on the seed and the fault, so that one
+// status update more or less hardly changes the plan.
 func (s *suite) chance(f fault) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d %s", s.seed, f)

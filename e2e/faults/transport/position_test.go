@@ -27,11 +27,11 @@ func (p position) shifts(o position) bool {
 	return p.kind == o.kind && (strings.HasPrefix(p.which, "#") || p.which == o.which)
 }
 
-// fault is the planned one for one package in one stage.
+// fault is planned for one package in one stage.
 type fault struct {
 	position
 	gateway.Fault
-	// length is how long it lasts, where it lasts.
+	// length is how long the fault lasts, if it does.
 	length time.Duration
 }
 
@@ -39,8 +39,8 @@ type fault struct {
 func (f fault) String() string { return f.position.String() + ": " + string(f.Fault) }
 
 const (
-	// startStage is that of reads about no package: they belong to a start of the
-	// manager.
+	// startStage is the stage of reads that do not concern a package: they belong to a
+	// start of the manager.
 	startStage  = "start"
 	readPrefix  = "read of "
 	watchPrefix = "watch of "
@@ -51,7 +51,7 @@ const (
 func (p position) reads() bool   { return strings.HasPrefix(p.kind, readPrefix) }
 func (p position) watches() bool { return strings.HasPrefix(p.kind, watchPrefix) }
 
-// there reports whether the position is in the cluster of the objects, where that is another one.
+// there reports whether the position is in another cluster than the manager's.
 func (p position) there() bool {
 	return strings.HasPrefix(p.kind, "object ") || strings.HasSuffix(p.kind, thereSuffix)
 }

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/e2e/faults/gateway"
 )
 
-// report says how many faults were met, and which were not.
+// report logs the number of injected faults and the missed ones.
 func (s *suite) report(t *testing.T) {
 	t.Logf("LOCKSTEP_SEED=%d\n%d faults, %d of them on writes, in %s",
 		s.seed, len(s.hits), s.onWrites(), time.Since(s.begun).Round(time.Second))
@@ -20,8 +20,8 @@ func (s *suite) report(t *testing.T) {
 	}
 }
 
-// enough checks that every kind of write met a fault, and every fault of a write
-// one; where everything is swept, each kind each fault.
+// enough checks that every kind of write and every fault of a write occurred. If everything
+// is swept, every combination must have occurred.
 func (s *suite) enough(t *testing.T) {
 	met := map[string]bool{}
 	for _, f := range s.hits {

@@ -23,19 +23,18 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// run is one manager, restarted where it is killed, and many packages at once,
-// which go through their stages independently of each other. Before the last
-// stage all wait for each other: the manager has to be at rest, and a restart may
-// write nothing.
+// run is one manager, which is restarted if a fault kills it, and many packages, which go
+// through their stages independently. They wait for each other before the last stage: then
+// the manager has to be at rest, and a restart must not cause writes.
 type run struct {
 	*suite
 	lives    []*life
 	director *director
 	crew     *gateway.Crew
-	// mark is where the run begins in the audit log, started where the present
-	// manager does.
+	// mark is the start of the run in the audit log, started the start of the current
+	// manager.
 	mark, started sandbox.Position
-	thereMark     sandbox.Position // where the run begins in that of the target
+	thereMark     sandbox.Position // start of the run in the target's audit log
 
 	mu   sync.Mutex // of started too
 	dead map[*life]bool
@@ -59,7 +58,7 @@ func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]faul
 			s.clearLease(t)
 		}
 		r.director.begin()
-		// The one before has ended by now, and what it sent is decided.
+		// The previous manager has exited by now, and all its requests have ended.
 		started, err := s.audit.Mark(context.WithoutCancel(t.Context()))
 		if err != nil {
 			t.Errorf("cannot mark a start: %v", err)
@@ -91,7 +90,7 @@ func (r *run) live(t *testing.T) {
 	r.judge(t)
 	r.slowest(t)
 	for _, last := range r.crew.Unasked() {
-		// A manager without discovery does not start: it says so, and the kubelet tries again.
+		// A manager exits with an error if discovery fails, and the kubelet restarts it.
 		if len(r.director.hits) == 0 || !strings.Contains("\n"+last, "\nlockstep-manager: ") {
 			t.Errorf("the manager ended without being killed; its log ends with:\n%s", last)
 		}
@@ -116,7 +115,7 @@ func (r *run) through(t *testing.T, stages []*stage) {
 	all.Wait()
 }
 
-// stage is one of one package, with the conditions at its end.
+// stage takes one package through one stage and checks the conditions at its end.
 func (r *run) stage(ctx context.Context, l *life, s *stage) error {
 	if err := l.live(ctx, s); err != nil {
 		return err
@@ -138,7 +137,7 @@ func (r *run) fell(l *life) bool {
 	return r.dead[l]
 }
 
-// fail reports a package that failed; it takes part in no further stage.
+// fail reports a failed package, which skips all further stages.
 func (r *run) fail(t *testing.T, l *life, s *stage, err error) {
 	r.mu.Lock()
 	r.dead[l] = true
@@ -186,8 +185,8 @@ func (r *run) rest(t *testing.T) {
 	complain(t, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
 
-// calm waits until the manager has ended what it does. Events come after all else; beside
-// them, nothing is written any more.
+// calm waits until the manager has no work left. Events come last: from then on, they are the
+// only writes.
 func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
 	mark, err := r.audit.Mark(t.Context())
 	require.NoError(t, err)
@@ -204,14 +203,14 @@ func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
 	}
 }
 
-// present is where the present manager begins in the audit log.
+// present returns the start of the current manager in the audit log.
 func (r *run) present() sandbox.Position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.started
 }
 
-// watches waits for a watch by the manager: one that has ended opens none any more.
+// watches waits for a watch by the manager, which proves that it is running.
 func (r *run) watches(t *testing.T, from sandbox.Position) {
 	t.Helper()
 	harness.Eventually(t, patience, "the manager to come back", func(ctx context.Context) error {
@@ -244,8 +243,8 @@ func (r *run) retrace(t *testing.T) {
 	}
 }
 
-// resent reports whether a request is an event that a fault had met: client-go sends
-// it again ten seconds later.
+// resent reports whether a request is an event that client-go sends again, ten seconds after
+// a fault.
 func (r *run) resent(e sandbox.Entry) bool {
 	l := r.director.lives[e.Object.Namespace]
 	return l != nil && e.Object.Resource == "events" && slices.ContainsFunc(l.hits, func(f fault) bool { return f.kind == "event" })

@@ -21,13 +21,13 @@ import (
 // stage is a part of the life of a package.
 type stage struct {
 	name string
-	// begin starts it in a namespace; the end is a state.
+	// start starts it in a namespace. It ends with a state.
 	begin func(ctx context.Context, s *scenario, namespace string) error
 	// from and to are the versions before and after it; nil for none.
 	from, to *version
 	// paused means that the package is paused at the end.
 	paused bool
-	// drift means that objects are changed by others, and put back.
+	// drift means that other clients change objects, and the engine reverts them.
 	drift bool
 	// sets is how many revisions the stage makes.
 	sets int
@@ -46,13 +46,12 @@ func (s *stage) changes(name string) bool {
 	return !had || from != to
 }
 
-// scenario is the life of a package: four phases, of which each is gated by an
-// object that an operator makes ready. The first two versions need slices; the
-// third one raises the version and needs none, while history still has some, and
-// drops an object that is to be kept.
+// scenario is the life of a package with four phases. An operator makes the gate of each
+// phase ready. The first two versions need slices. The third does not, while the history
+// still has some; it drops an object that has to be kept.
 type scenario struct {
 	env *harness.Env
-	// there is the cluster of the objects where it is another one, else nil.
+	// there is the cluster of the objects; nil if it is the manager's own.
 	there  *target
 	images [4]string
 	stages []*stage
@@ -61,8 +60,8 @@ type scenario struct {
 const (
 	phaseCount = 4
 	keptName   = "kept-01"
-	// secretPrefix begins the name of a Secret with a value that came from another
-	// one, so that it is stored in Secrets.
+	// secretPrefix is the prefix of Secrets that contain values of other Secrets. The
+	// engine stores such objects in Secrets.
 	secretPrefix = "secret-"
 )
 
@@ -118,7 +117,7 @@ func (v *version) names() []string {
 	return names
 }
 
-// contents returns what the version wants of each of its objects.
+// contents returns the desired content of each of the version's objects.
 func (v *version) contents() map[string]string {
 	contents := map[string]string{}
 	for _, name := range v.names() {
@@ -130,7 +129,7 @@ func (v *version) contents() map[string]string {
 	return contents
 }
 
-// content is that for the judges.
+// content returns the version's content for the judges.
 func (v *version) content(namespace string) invariants.Content {
 	if v == nil {
 		return nil
@@ -234,7 +233,7 @@ func (s *scenario) patch(ctx context.Context, ns, patch string) error {
 	return s.env.Client.Patch(ctx, harness.Package(ns, "shop", ""), client.RawPatch(types.MergePatchType, []byte(patch)))
 }
 
-// resume ends a pause in which objects drifted.
+// resume ends a pause after objects drifted.
 func resume(ctx context.Context, s *scenario, ns string) error {
 	if err := drift(ctx, s, ns); err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// target is another cluster, which has the objects of packages, behind the gateway. A nil
-// target is none.
+// target is another cluster behind the gateway, which has the objects of packages. It is nil
+// if the objects are in the manager's own cluster.
 type target struct {
 	*sandbox.Sandbox
 	client.Client
@@ -32,7 +32,7 @@ type target struct {
 }
 
 const (
-	// targetName is that of the account in the target, and of the Secrets with its kubeconfig.
+	// targetName is the name of the account in the target, and of the Secrets with its kubeconfig.
 	targetName = "target"
 	targetUser = "system:serviceaccount:default:" + targetName
 )
@@ -58,7 +58,7 @@ clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], us
 		server, base64.StdEncoding.EncodeToString(authority), token.Status.Token)}
 }
 
-// namespace makes one for the objects of a package.
+// namespace creates the namespace for the objects of a package.
 func (c *target) namespace(t *testing.T, name string) {
 	t.Helper()
 	if c != nil {
@@ -123,7 +123,7 @@ func (c *target) watches(t *testing.T, from sandbox.Position, packages int) {
 	})
 }
 
-// user is whom the writes of objects are made as.
+// user returns the user that writes the objects.
 func (s *suite) user() string {
 	if s.there != nil {
 		return targetUser

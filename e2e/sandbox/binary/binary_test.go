@@ -84,7 +84,7 @@ func TestEnsureWaitsForAnotherBuild(t *testing.T) {
 	}
 }
 
-// notice is a writer that says that something was written.
+// notice is a writer that sends on a channel for each write.
 type notice chan struct{}
 
 func (n notice) Write(p []byte) (int, error) {
@@ -112,8 +112,8 @@ func TestPruneKeepsTheLatest(t *testing.T) {
 	require.Equal(t, []string{".building-1", "0", "1", "2", "5"}, left, "the remaining folders")
 }
 
-// Packages that the project and the sandbox share are compiled once, as long as both take
-// them from the same versions of modules.
+// Packages that the project and the sandbox share are only compiled once if both use the same
+// versions of their modules.
 func TestModulesHaveOneVersion(t *testing.T) {
 	t.Parallel()
 	project, sandbox := moduleVersions(t, "../../../go.mod"), moduleVersions(t, "../../../sandbox/go.mod")

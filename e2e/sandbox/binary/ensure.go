@@ -18,9 +18,9 @@ import (
 // reportInterval is the time between two lines of progress.
 const reportInterval = 30 * time.Second
 
-// Ensure returns the folder that holds the binary for the checkout at repository, and builds
-// it first where it is missing, which takes about 10 minutes on 2 cores when nothing is in
-// Go's build cache. Progress is written to progress, unless the binary is there.
+// Ensure returns the folder with the binary for the checkout at repository. It builds the
+// binary if it is missing and writes the progress to progress. That takes about 10 minutes
+// on 2 cores with an empty build cache.
 func Ensure(ctx context.Context, repository string, progress io.Writer) (string, error) {
 	dir, err := Dir(ctx, repository)
 	if err != nil {

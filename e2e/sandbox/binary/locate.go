@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// module is the path of the main module, by which its folder is recognised.
+// module is the first line of the main module's go.mod, which identifies its folder.
 const module = "module lockstep.run/lockstep"
 
-// recipe changes when the way of building does.
+// recipe is part of the hash. Change it to invalidate all binaries if the build changes.
 const recipe = "1"
 
 // Name is the file name of the binary in its folder.
@@ -39,8 +39,8 @@ func Repository(dir string) (string, error) {
 	}
 }
 
-// Dir returns the folder in which the binary for the sources of the checkout at
-// repository belongs, whether or not it was built.
+// Dir returns the folder for the binary of the checkout at repository, even if the binary
+// does not exist yet.
 func Dir(ctx context.Context, repository string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -73,8 +73,7 @@ func cacheDir() (string, error) {
 	return filepath.Join(home, ".cache", "lockstep"), nil
 }
 
-// contentHash covers everything that the binary is made of: 16 hexadecimal
-// digits.
+// contentHash returns 16 hexadecimal digits that cover all inputs of the build.
 func contentHash(ctx context.Context, source string) (string, error) {
 	platform, err := goCommand(ctx, source, "env", "GOVERSION", "GOOS", "GOARCH")
 	if err != nil {
@@ -121,8 +120,8 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	return strings.TrimSpace(string(out)), nil
 }
 
-// buildEnv is the environment without what a caller's own build set, so that
-// everyone gets the same binary, and needs no C compiler.
+// buildEnv returns the environment without the caller's own settings for builds, so that all
+// builds produce the same binary and need no C compiler.
 func buildEnv() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// keepBuilds is how many binaries stay, so that switching between branches does
-// not build each time; one has about 140 MB.
+// keepBuilds is how many binaries are kept, so that switching between branches does
+// not rebuild them each time. A binary has about 140 MB.
 const keepBuilds = 4
 
 // touch notes that the binary in dir was used.
@@ -18,7 +18,7 @@ func touch(dir string) {
 }
 
 // prune removes the binaries in store that were not used for the longest time.
-// It is tidiness only: what cannot be removed stays.
+// It ignores binaries that it cannot remove.
 func prune(store, current string) {
 	entries, err := os.ReadDir(store)
 	if err != nil {
