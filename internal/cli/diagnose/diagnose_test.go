@@ -370,8 +370,8 @@ func TestRanBefore(t *testing.T) {
 	}
 }
 
-// Unavailable APIServices and load balancers without an address have their own remedies.
-func TestOwnRemedies(t *testing.T) {
+// An unavailable APIService has its own remedy.
+func TestRemedyOfAnAPIService(t *testing.T) {
 	t.Parallel()
 	api := objects.Key{Group: apiService.Group, Kind: apiService.Kind, Name: "v1.shop.example.com"}
 	u := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{"conditions": []any{
