@@ -51,10 +51,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	}
 	s.Fresh.Put(s.owner)
 	s.state.reported = s.now
-	for _, e := range transitionEvents(before, after) {
-		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
-		s.Events.Eventf(s.owner, nil, e.kind, e.reason, "Rollout", "%s", note)
-	}
+	statuswriter.Record(s.Events, s.owner, transitionEvents(before, after)...)
 	return nil
 }
 
@@ -68,11 +65,9 @@ func urgent(before, after *corev1alpha1.HostedClusterPackageStatus) bool {
 	return before.ObservedGeneration != after.ObservedGeneration || !conditions.SameStatuses(before.Conditions, after.Conditions)
 }
 
-type transitionEvent struct{ kind, reason, note string }
-
 // transitionEvents returns the events of a transition: all Packages are rolled out, or the rollout
 // does not continue without help.
-func transitionEvents(before, after *corev1alpha1.HostedClusterPackageStatus) []transitionEvent {
+func transitionEvents(before, after *corev1alpha1.HostedClusterPackageStatus) []statuswriter.Event {
 	became := func(typ string) *metav1.Condition {
 		c := meta.FindStatusCondition(after.Conditions, typ)
 		if c == nil || c.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Conditions, typ) {
@@ -81,10 +76,10 @@ func transitionEvents(before, after *corev1alpha1.HostedClusterPackageStatus) []
 		return c
 	}
 	if c := became(corev1alpha1.ConditionReady); c != nil {
-		return []transitionEvent{{corev1.EventTypeNormal, c.Reason, c.Message}}
+		return []statuswriter.Event{{Kind: corev1.EventTypeNormal, Reason: c.Reason, Action: "Rollout", Note: c.Message}}
 	}
 	if c := became(corev1alpha1.ConditionStalled); c != nil {
-		return []transitionEvent{{corev1.EventTypeWarning, c.Reason, c.Message}}
+		return []statuswriter.Event{{Kind: corev1.EventTypeWarning, Reason: c.Reason, Action: "Rollout", Note: c.Message}}
 	}
 	return nil
 }

@@ -156,10 +156,10 @@ func TestTransitionEvents(t *testing.T) {
 		want          string
 	}{
 		{&corev1alpha1.HostedClusterPackageStatus{}, working, "[]"},
-		{working, ready, "[{Normal Done }]"},
+		{working, ready, "[{Normal Done Rollout }]"},
 		{ready, ready, "[]"},
 		{ready, working, "[]"},
-		{working, stalled, "[{Warning Stuck conflict}]"},
+		{working, stalled, "[{Warning Stuck Rollout conflict}]"},
 		{stalled, stalled, "[]"},
 	} {
 		if got := fmt.Sprint(transitionEvents(tc.before, tc.after)); got != tc.want {

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectdeployments/statuses"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -129,7 +130,7 @@ func (s store) announceNotice(reason, message string) {
 		pkg.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(ref.Kind))
 		about = pkg
 	}
-	s.Events.Eventf(about, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", conditions.Cut(conditions.Message(message), limits.EventNote))
+	statuswriter.Record(s.Events, about, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: reason, Action: "Rollout", Note: message})
 }
 
 // RecordJobs writes the Jobs that have finished on the status of the deployment.

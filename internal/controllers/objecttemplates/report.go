@@ -54,9 +54,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	}
 	s.Fresh.Put(s.tmpl)
 	s.reported = s.Now()
-	for _, e := range transitionEvents(before.Conditions, after.Conditions) {
-		s.Events.Eventf(s.tmpl, nil, e.kind, e.reason, e.action, "%s", conditions.Cut(conditions.Message(e.note), limits.EventNote))
-	}
+	statuswriter.Record(s.Events, s.tmpl, transitionEvents(before.Conditions, after.Conditions)...)
 	return nil
 }
 
@@ -65,19 +63,17 @@ func urgent(before, after *corev1alpha1.ObjectTemplateStatus) bool {
 		!conditions.SameStatuses(before.Conditions, after.Conditions)
 }
 
-type transitionEvent struct{ kind, reason, action, note string }
-
 // transitionEvents returns the events of a transition: that it became invalid or stalled for another reason, or ready.
-func transitionEvents(before, after []metav1.Condition) []transitionEvent {
+func transitionEvents(before, after []metav1.Condition) []statuswriter.Event {
 	was, is := meta.FindStatusCondition(before, corev1alpha1.ConditionReady), meta.FindStatusCondition(after, corev1alpha1.ConditionReady)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
 		return nil
 	}
 	switch {
 	case is.Status == metav1.ConditionTrue:
-		return []transitionEvent{{corev1.EventTypeNormal, is.Reason, "Render", is.Message}}
+		return []statuswriter.Event{{Kind: corev1.EventTypeNormal, Reason: is.Reason, Action: "Render", Note: is.Message}}
 	case meta.IsStatusConditionTrue(after, corev1alpha1.ConditionObjectTemplateInvalid), meta.IsStatusConditionTrue(after, corev1alpha1.ConditionStalled):
-		return []transitionEvent{{corev1.EventTypeWarning, is.Reason, "Render", is.Message}}
+		return []statuswriter.Event{{Kind: corev1.EventTypeWarning, Reason: is.Reason, Action: "Render", Note: is.Message}}
 	}
 	return nil
 }

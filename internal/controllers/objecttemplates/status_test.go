@@ -169,7 +169,7 @@ func TestTransitionEvents(t *testing.T) {
 	} {
 		got := ""
 		for _, e := range transitionEvents(tc.before, tc.after) {
-			got += e.kind + " " + e.reason
+			got += e.Kind + " " + e.Reason
 		}
 		if got != tc.want {
 			t.Errorf("%s: %q", tc.reason, got)

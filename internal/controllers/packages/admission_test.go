@@ -73,9 +73,8 @@ func TestPanicInAResolution(t *testing.T) {
 	}
 }
 
-// A decision that is about to be recorded holds the packages that it uses, and does not use a
-// package that is about to be deleted. While the Packages cannot be listed, no decision is made: it
-// might delete a package under its dependents, or change it for only one of them.
+// While the Packages cannot be listed, no decision is made: it might delete a package under its
+// dependents, or change it for only one of them.
 func TestUnreadPackages(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -106,6 +105,8 @@ func TestUnreadPackages(t *testing.T) {
 	}
 }
 
+// A decision that is about to be recorded holds the packages that it uses, and does not use a
+// package that is about to be deleted.
 func TestDecisionsCount(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

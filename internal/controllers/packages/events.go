@@ -12,8 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/controllers/packages/load"
-	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
@@ -26,16 +25,12 @@ const (
 	eventDependents  = "DependentsAffected"
 )
 
-type transitionEvent struct {
-	kind, reason, action, note string
-}
-
 // transitionEvents returns the events of a transition. A package that is loaded and available by
 // the same status gets only one, because events are costly if many packages are installed.
-func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []transitionEvent {
-	var all []transitionEvent
+func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []statuswriter.Event {
+	var all []statuswriter.Event
 	add := func(kind, reason, action, note string) {
-		all = append(all, transitionEvent{kind, reason, action, note})
+		all = append(all, statuswriter.Event{Kind: kind, Reason: reason, Action: action, Note: note})
 	}
 	loaded := ""
 	if o.step == stepDeploy && o.content != nil && newlyUnpacked(before, after) {
@@ -112,10 +107,7 @@ func (s *reconciliation) recordEvents(before, after *corev1alpha1.PackageStatus)
 	if s.pkg.GetDeletionTimestamp() != nil {
 		return
 	}
-	for _, e := range transitionEvents(before, after, s.outcome) {
-		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
-		s.Events.Eventf(s.pkg, nil, e.kind, e.reason, e.action, "%s", note)
-	}
+	statuswriter.Record(s.Events, s.pkg, transitionEvents(before, after, s.outcome)...)
 }
 
 // warnUpgraded sends an event that names the dependents that do not accept the version that is
@@ -127,7 +119,7 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 	own := snapshot.InstanceOf(s.pkg)
 	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // only for an event
 	if names := dependencies.Refusing(dependents, own, after.Resolved.Version); len(names) > 0 {
-		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+dependencies.FirstOf(names)+". Change these.")
+		s.warn(eventDependents, "Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+dependencies.FirstOf(names)+". Change these.")
 	}
 }
 
@@ -136,10 +128,10 @@ func (s *reconciliation) warnDeleted(ctx context.Context) {
 	own := snapshot.InstanceOf(s.pkg)
 	dependents, _ := latest{s.Reconciler}.DependentsOf(ctx, own) // only for an event
 	if names := dependencies.Refusing(dependents, own, ""); len(names) > 0 {
-		s.warn("Delete", "It is deleted, and these depend on it: "+dependencies.FirstOf(names)+".")
+		s.warn(eventDependents, "Delete", "It is deleted, and these depend on it: "+dependencies.FirstOf(names)+".")
 	}
 }
 
-func (s *reconciliation) warn(action, note string) {
-	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventDependents, action, "%s", conditions.Cut(conditions.Message(note), limits.EventNote))
+func (s *reconciliation) warn(reason, action, note string) {
+	statuswriter.Record(s.Events, s.pkg, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: reason, Action: action, Note: note})
 }

@@ -158,7 +158,7 @@ func TestTransitionEvents(t *testing.T) {
 		}
 		var got []string
 		for _, h := range transitionEvents(was, is, o) {
-			got = append(got, h.kind+"/"+h.reason)
+			got = append(got, h.Kind+"/"+h.Reason)
 		}
 		if joined := strings.Join(got, " "); joined != tc.want {
 			t.Errorf("%s: got %q, want %q (%s)", name, joined, tc.want, tc.reason)

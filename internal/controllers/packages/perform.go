@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
@@ -84,7 +82,7 @@ func (s *reconciliation) mark(ctx context.Context, known corev1alpha1.GenericPac
 	if queueing.Raced(err) {
 		return err
 	}
-	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventUnmarked, "Depend", "%s", conditions.Cut(conditions.Message(err.Error()), limits.EventNote))
+	s.warn(eventUnmarked, "Depend", err.Error())
 	return nil
 }
 

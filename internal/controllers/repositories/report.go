@@ -13,7 +13,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -46,10 +45,7 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 	}
 	st.unreported = nil
 	s.Fresh.Put(v.repository)
-	for _, e := range transitionEvents(before, after) {
-		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
-		s.Events.Eventf(v.repository, nil, e.kind, e.reason, e.action, "%s", note)
-	}
+	statuswriter.Record(s.Events, v.repository, transitionEvents(before, after)...)
 	return nil
 }
 
@@ -64,25 +60,23 @@ func startDelay(v view) time.Duration {
 	return limits.RepositoryStatusDelay
 }
 
-type transitionEvent struct{ kind, reason, action, note string }
-
 // transitionEvents returns the events of a transition: a new content, a failure of another kind, a conflict.
-func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []transitionEvent {
-	var all []transitionEvent
+func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []statuswriter.Event {
+	var all []statuswriter.Event
 	is := meta.FindStatusCondition(after.Conditions, corev1alpha1.ConditionReady)
 	was := meta.FindStatusCondition(before.Conditions, corev1alpha1.ConditionReady)
 	if after.Artifact != nil && (before.Artifact == nil || before.Artifact.Digest != after.Artifact.Digest) && is != nil {
-		all = append(all, transitionEvent{corev1.EventTypeNormal, corev1alpha1.ReasonFetched, "Fetch", is.Message})
+		all = append(all, statuswriter.Event{Kind: corev1.EventTypeNormal, Reason: corev1alpha1.ReasonFetched, Action: "Fetch", Note: is.Message})
 	}
 	if is != nil && is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason) {
 		switch is.Reason {
 		case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonContentInvalid, corev1alpha1.ReasonApplyError, corev1alpha1.ReasonImageNotVerified:
-			all = append(all, transitionEvent{corev1.EventTypeWarning, is.Reason, "Fetch", is.Message})
+			all = append(all, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: is.Reason, Action: "Fetch", Note: is.Message})
 		}
 	}
 	c := meta.FindStatusCondition(after.Conditions, corev1alpha1.ConditionConflicting)
 	if c != nil && !meta.IsStatusConditionTrue(before.Conditions, corev1alpha1.ConditionConflicting) {
-		all = append(all, transitionEvent{corev1.EventTypeWarning, c.Reason, "Publish", c.Message})
+		all = append(all, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: c.Reason, Action: "Publish", Note: c.Message})
 	}
 	return all
 }

@@ -159,7 +159,7 @@ func TestTransitionEvents(t *testing.T) {
 	} {
 		var got []string
 		for _, e := range transitionEvents(tc.before, tc.after) {
-			got = append(got, e.reason)
+			got = append(got, e.Reason)
 		}
 		if strings.Join(got, " ") != tc.want {
 			t.Errorf("%s: events %v, want %q", name, got, tc.want)

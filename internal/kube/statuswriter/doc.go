@@ -1,4 +1,5 @@
-// Package statuswriter writes the status of one object of the API group.
+// Package statuswriter writes the status of one object of the API group, and records events
+// about it.
 //
 // A status is sent alone, by PUT: the API server keeps everything else as it is. A merge
 // patch costs it a sixth more, because it encodes, merges and decodes the whole object
