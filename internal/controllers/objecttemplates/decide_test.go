@@ -84,10 +84,10 @@ func TestPlan(t *testing.T) {
 		{"from the cluster", cluster, source("v1", "ConfigMap", "other", "x"), "ConfigMap other/x", ""},
 		{"from the cluster, without a namespace", cluster, source("v1", "ConfigMap", "", "x"), "", "namespace: it is required"},
 		{"a cluster-scoped kind with a namespace", cluster, source("v1", "Node", "other", "x"), "Node x", ""},
-		{"a path as name", owner, source("v1", "ConfigMap", "", "a/b"), "", "no name"},
-		{"a path as namespace", cluster, source("v1", "ConfigMap", "../a", "b"), "", "no namespace"},
+		{"a path as name", owner, source("v1", "ConfigMap", "", "a/b"), "", "not a valid name"},
+		{"a path as namespace", cluster, source("v1", "ConfigMap", "../a", "b"), "", "not a valid namespace"},
 		{"no version", owner, source("a/b/c", "ConfigMap", "", "b"), "", "apiVersion"},
-		{"no kind", owner, source("v1", "", "", "b"), "", "no kind"},
+		{"no kind", owner, source("v1", "", "", "b"), "", "not a valid kind"},
 	} {
 		p := planOf(&corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{tc.source}}, tc.owner)
 		refs, err := p.scopes(tc.owner, served)
@@ -148,7 +148,7 @@ func TestParse(t *testing.T) {
 		{"metadata of another type", "apiVersion: v1\nkind: ConfigMap\nmetadata: hunter2\n", "are required"},
 		{"no kind", "apiVersion: v1\nmetadata: {name: x}\n", "are required"},
 		{"no version", "kind: ConfigMap\nmetadata: {name: x}\n", "are required"},
-		{"a path as name", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hunter2/x}\n", "no name"},
+		{"a path as name", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hunter2/x}\n", "not a valid name"},
 	} {
 		content, p := parse([]byte(tc.text), false)
 		switch {
