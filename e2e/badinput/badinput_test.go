@@ -28,7 +28,8 @@ import (
 const (
 	// patience is how long a row waits for a verdict.
 	patience = harness.Patience
-	// meanwhile is how long a good package takes at most beside a bad one: less than a registry may take to answer.
+	// meanwhile is the maximum time for a good package while there is a bad one. It is shorter than
+	// the timeout for a registry's answer.
 	meanwhile = 25 * time.Second
 	// memoryLimit bounds the manager's resident memory over all rows: four images
 	// of limits.PackageBytes with what Go's collector adds, and its own 60 MiB.
@@ -43,20 +44,20 @@ type row struct {
 	image func(t *testing.T, env *harness.Env) string
 	// setup prepares the namespace.
 	setup func(t *testing.T, env *harness.Env, namespace string)
-	// beside does more between the bad package and the good one.
+	// between runs after the bad package and before the good one.
 	beside func(t *testing.T, env *harness.Env, namespace string)
-	// condition, status and reason are what the Package reports, and says are
-	// parts of the message.
+	// condition, status and reason are the Package's condition, and the texts in the
+	// following field are parts of its message.
 	condition, status, reason string
 	says                      []string
 	// blocking is an object that the status names, if any.
 	blocking string
-	// validate are parts of what `validate` prints about the folder; nil where the folder
+	// validate are parts of the output of `validate` for the folder; nil if the folder
 	// alone does not decide.
 	validate []string
 	// valid means that validate only warns.
 	valid bool
-	// after goes on from the verdict.
+	// after runs after the verdict.
 	after func(t *testing.T, env *harness.Env, namespace string)
 }
 
@@ -76,7 +77,7 @@ func TestBadInput(t *testing.T) {
 	b := newBed(t, hosts)
 	idle := memoryOf(t, b.manager)
 	t.Run("rows", func(t *testing.T) {
-		// Those that wait for a timeout come first, so that the others run beside.
+		// Rows that wait for a timeout come first, so that the others run meanwhile.
 		for _, r := range append(hostile, rows...) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
@@ -109,7 +110,7 @@ func newBed(t *testing.T, insecure []string) *bed {
 	require.NoError(t, err)
 	b.manager = b.env.StartManager(t, args...)
 	b.good = b.env.Push(t, "good:1", harness.Phased("good", 2, 2))
-	// From here on the manager leads, so that times are those of the rows.
+	// Wait until the manager leads, so that times do not include its start.
 	b.env.Namespace(t, "before")
 	b.env.Create(t, harness.Package("before", "good", b.good))
 	b.env.WaitAvailable(t, "before", "good")
@@ -162,7 +163,7 @@ func (b *bed) judge(t *testing.T, r row) {
 	b.env.WaitGone(t, patience, bad)
 }
 
-// verdict waits for the condition that the row asks for.
+// verdict waits for the row's condition.
 func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
@@ -267,9 +268,9 @@ func outcome(err error) string {
 	return err.Error()
 }
 
-// judgeNothingWritten checks by the audit log that no object of the bad package
-// was written. Those of the good one begin with good, and those of phases that
-// may be rolled out with first.
+// judgeNothingWritten checks in the audit log that no object of the bad package was
+// written. It ignores names that start with "good", which are the good package's, and with
+// "first", which are in phases that can be rolled out.
 func (b *bed) judgeNothingWritten(t *testing.T, since sandbox.Position, ns string) {
 	t.Helper()
 	entries, err := b.audit.Since(t.Context(), since, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool {

@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// packageOf returns a package of one phase with files beside a sound manifest.
+// packageOf returns a package with a valid manifest, one phase, and the given files.
 func packageOf(files harness.Files) harness.Files {
 	all := harness.Files{"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "")}
 	for name, content := range files {

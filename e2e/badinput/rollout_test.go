@@ -130,7 +130,7 @@ func winner(t *testing.T, env *harness.Env, ns string) {
 	env.WaitAvailable(t, ns, "winner")
 }
 
-// removeWinner checks that the loser goes on when the winner is gone.
+// removeWinner checks that the loser continues after the winner was deleted.
 func removeWinner(t *testing.T, env *harness.Env, ns string) {
 	t.Helper()
 	both := &corev1.ConfigMap{}

@@ -17,28 +17,28 @@ import (
 const (
 	// quiet is longer than the interval to which statuses are coalesced.
 	quiet = 1300 * time.Millisecond
-	// rest is how long nothing may be asked for.
+	// rest is how long there must be no requests.
 	rest = 3 * time.Second
 )
 
-// expectation is what the manager asks for in a scenario. About the objects of
-// the workload it is exact: so many of them are applied or created, deleted, tried in a dry
-// run, once each. Everything else has limits, beside those of the budget.
+// expectation is the expected number of the manager's requests in a scenario. It is exact for
+// the objects of the workload: the number of objects that are applied or created, deleted, or
+// applied in a dry run, once each. All other requests have limits, in addition to the budget.
 type expectation struct {
 	scenario                  string
 	applies, deletes, dryRuns int
-	// times is how often one object may be written at most: the first change of
-	// what a POST created is preceded by a patch of its managedFields.
+	// times is the maximum number of writes per object. There can be two, because a patch of
+	// managedFields precedes the first change of an object that was created by a POST.
 	times int
-	// all limits all requests, writes those that are neither dry nor a status nor
-	// an event; 0 is no limit.
+	// all limits all requests, writes the writes other than dry runs, statuses and events;
+	// 0 means no limit.
 	all, writes int
-	// reads limits GETs and lists, refused the requests that are answered with an error.
+	// reads limits GETs and lists, refused the requests that fail.
 	reads, refused int
 }
 
-// expectations of a workload, in the order in which scenarios run. slices is how
-// many there are when a scenario is over, or were when it began.
+// expectations returns the expectations for a workload, in the order of the scenarios. slices
+// is the maximum number of slices before and after a scenario.
 func expectations(w measure.Workload, slices int) []expectation {
 	n, packages := w.Total(), w.Packages
 	schemas := 10 // documents of the API, for all packages that ask for them at once
@@ -52,8 +52,8 @@ func expectations(w measure.Workload, slices int) []expectation {
 		{scenario: measure.Rest},
 		{scenario: measure.Drift, applies: 1, times: 2},
 		{scenario: measure.Recreate, applies: 1},
-		// One status before the changed object and one after it, however many phases
-		// there are; a few more where a slow machine takes longer than a second.
+		// One status before the changed object and one after it, regardless of the number of
+		// phases; a few more if a slow machine takes longer than a second.
 		{scenario: measure.Upgrade, applies: packages, times: 2, dryRuns: packages, all: packages*15 + 4, writes: packages * 7, reads: min(slices, packages) + packages}, // one of each object that a POST created
 		{scenario: measure.Raise, applies: n, dryRuns: packages, all: n + packages*13 + 5, writes: n + packages*5, reads: min(slices, packages)},
 		// Discovery, the version, the policy, a few slices or pages of them: nothing per
@@ -93,7 +93,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// judge compares what a scenario cost with what it may.
+// judge compares the requests of a scenario with the expectation.
 func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measurement) {
 	t.Helper()
 	t.Logf("%-8s %+v in %v", want.scenario, m.Count, m.Span.Round(time.Millisecond))

@@ -28,12 +28,12 @@ const (
 
 // bug is one patch.
 type bug struct {
-	// Number and Name are those of the file.
+	// Number and Name are parts of the file's name.
 	Number, Name string
 	Path         string
-	// What the bug does.
+	// What describes the bug.
 	What string
-	// Invariant that it breaks.
+	// Invariant is the number of the broken invariant.
 	Invariant int
 	// Checks are the tests that notice it.
 	Checks []check
@@ -41,7 +41,7 @@ type bug struct {
 
 // check is a test that notices a bug.
 type check struct {
-	// Args are those of go test, Env is its environment, as NAME=value.
+	// Args are the arguments of go test, Env is its environment, as NAME=value.
 	Args, Env []string
 	// Says matches a line of the failed test's output.
 	Says *regexp.Regexp

@@ -24,8 +24,8 @@ func repository(t *testing.T) (string, []bug) {
 	return root, bugs
 }
 
-// Every invariant has a bug, under a number that begins with its own, which is noticed on
-// a real API server. Those of the engine's rules are noticed by the simulation, too.
+// Every invariant has a bug that a test on a real API server notices. The bug's number starts
+// with the invariant's. The simulation also has to notice bugs in the engine's rules.
 func TestEveryInvariantHasABug(t *testing.T) {
 	t.Parallel()
 	_, bugs := repository(t)

@@ -162,7 +162,7 @@ func (t *trial) passWithout(ctx context.Context, bugs []bug) error {
 	return ctx.Err()
 }
 
-// show prints one row and, where it is not as expected, what the test said.
+// show prints one row, and the output of the test if the verdict is unexpected.
 func show(invariant int, name string, c check, out outcome) bool {
 	fmt.Printf(row, fmt.Sprint(invariant), name, out.Verdict, c, fmt.Sprintf("%.1f", out.Took.Round(100*time.Millisecond).Seconds()))
 	if out.Verdict.good() {

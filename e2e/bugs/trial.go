@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// patience is how long one test may take.
+// patience is the maximum time of one test.
 const patience = 8 * time.Minute
 
-// verdict is what became of a test.
+// verdict is the result of a test.
 type verdict string
 
 const (
 	caught   verdict = "caught"
 	unseen   verdict = "NOT CAUGHT"    // the test passed with the bug
-	other    verdict = "FAILED OTHERS" // it failed, and did not say what it should
+	other    verdict = "FAILED OTHERS" // it failed without the expected line
 	passed   verdict = "passed"
 	failed   verdict = "FAILED"
 	withheld verdict = "NO TEST" // no test of that name ran
@@ -29,7 +29,7 @@ const (
 
 func (v verdict) good() bool { return v == caught || v == passed }
 
-// outcome is that of one test.
+// outcome is the outcome of one test.
 type outcome struct {
 	Verdict verdict
 	Output  string

@@ -133,7 +133,7 @@ func TestBundle(t *testing.T) {
 	manager := env.StartManager(t, "--pace=0.1", "--allow-local-sources", "--image-prefix-overrides="+overrides)
 	installsFrom(t, env, env.TestNamespace(t), origin, mirror)
 	manager.Stop()
-	// Of flags of the manager the command line does not know.
+	// Requests of the command line are expected, because it does not know the manager's flags.
 	if slices.ContainsFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "kubectl-package/") }) {
 		t.Errorf("the manager asked the registry that is off: %v", requests)
 	}

@@ -39,7 +39,7 @@ func shop(version string) harness.Files {
 	}
 }
 
-// console runs commands and keeps what they print.
+// console runs commands and keeps their output.
 type console struct {
 	env  *harness.Env
 	text strings.Builder
@@ -85,7 +85,8 @@ func has(t *testing.T, text string, wanted ...string) {
 	}
 }
 
-// A consumer adds a repository, looks at what it offers, installs with values, upgrades by a constraint, pauses and deletes.
+// A consumer adds a repository, lists its packages, installs with values, upgrades by a
+// constraint, pauses and deletes.
 func TestCatalogue(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -151,7 +152,7 @@ func TestCatalogue(t *testing.T) {
 		if v := frontOf(t, env)["version"]; v != "1.2.0" {
 			return fmt.Errorf("it is %s", v)
 		}
-		// What was chosen is reported beside the rollout.
+		// The status also reports the resolved version.
 		if r := env.Package(t, "catalogue", "shop").PackageStatus().Resolved; r == nil || r.Version != "1.2.0" {
 			return fmt.Errorf("reported is %+v", r)
 		}

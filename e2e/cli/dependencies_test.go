@@ -34,7 +34,8 @@ func depending(name string, needs ...string) harness.Files {
 	}
 }
 
-// A package is installed with what it depends on, which the commands show, keep and take down again.
+// A package is installed with its dependencies. The commands show them, keep them if another
+// package needs them, and uninstall them.
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -29,7 +29,7 @@ func legacy(t *testing.T, env *harness.Env, ns, name, manager string) types.UID 
 	return cm.UID
 }
 
-// state is what an adoption and a release change of a ConfigMap, and what they must not.
+// state is the part of a ConfigMap that an adoption and a release change, or must not change.
 type state struct {
 	UID                           types.UID
 	Controller, Value, Extra      string

@@ -90,8 +90,8 @@ func plain(t *testing.T, obj map[string]any) (out map[string]any) {
 	return out
 }
 
-// differs returns the path of a value that is another one in the cluster, where
-// more may stand beside it.
+// differs returns the path of a wanted value that differs in the cluster. It ignores
+// additional fields.
 func differs(want, live any, path string) string {
 	switch want := want.(type) {
 	case map[string]any:

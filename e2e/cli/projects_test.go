@@ -26,14 +26,14 @@ import (
 // project is an input of kickstart with its next release.
 type project struct {
 	name string
-	// release are replacements in the input: old, new, …
+	// release contains replacements in the input: old, new, …
 	release []string
-	// edit is a file of the package, and a replacement in it by its author.
+	// edit is a file of the package, followed by a replacement that its author makes.
 	edit []string
-	// broken is a file, and container a part of it whose container is made to fit on no
-	// node; empty where nothing runs.
+	// broken is a file, and container a text in one of its containers. The test makes that
+	// container too large for any node. Both are empty if the project has no workload.
 	broken, container string
-	// quick ones are part of every run.
+	// quick projects are part of every run.
 	quick bool
 }
 

@@ -20,8 +20,8 @@ func configMapIn(namespace, name string) string {
 	return strings.Replace(harness.ConfigMap(name, "all", "new"), "metadata:\n", "metadata:\n  namespace: "+namespace+"\n", 1)
 }
 
-// A release of Helm in two namespaces becomes that of a ClusterPackage in one step: no object is recreated, what the package
-// lacks stays, and Helm has nothing left to uninstall.
+// A ClusterPackage adopts a Helm release in two namespaces in one step: no object is
+// recreated, objects that the package lacks stay, and Helm has nothing left to uninstall.
 func TestAdoptAHelmRelease(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

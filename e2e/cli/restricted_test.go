@@ -28,15 +28,16 @@ func restrict(t *testing.T, env *harness.Env) {
 	for _, u := range objects {
 		require.NoError(t, env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("config"), client.ForceOwnership))
 		t.Cleanup(func() {
-			if u.GetName() != config.ServiceAccount { // it is what every test begins with
+			if u.GetName() != config.ServiceAccount { // every test has it from the start
 				_ = env.Client.Delete(context.Background(), u)
 			}
 		})
 	}
 }
 
-// A manager that may write its own kinds alone installs, upgrades, corrects and deletes packages of both scopes as their accounts, which
-// have what rbac prints; and makes no other write itself.
+// A manager with the right to write only its own kinds installs, upgrades, corrects and deletes
+// packages of both scopes as their accounts, which have the rights that rbac prints. The manager
+// makes no other writes itself.
 func TestRestrictedManager(t *testing.T) {
 	t.Parallel()
 	const most, group = "restricted-most", "restricted.example.com"
@@ -151,7 +152,7 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 	}
 }
 
-// says waits until a condition or a blocking object of a Package has a text.
+// awaitText waits until a condition or a blocking object of a Package contains a text.
 func says(t *testing.T, env *harness.Env, ns, name, text string) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, name+" to say "+text, func(context.Context) error {
@@ -163,7 +164,8 @@ func says(t *testing.T, env *harness.Env, ns, name, text string) {
 	})
 }
 
-// ownWrites are the writes that the manager made as itself and that were admitted, but those of its own kinds, Leases, events and reviews.
+// ownWrites returns the successful writes that the manager made without impersonation, except
+// writes of its own kinds, Leases, events and reviews.
 func ownWrites(t *testing.T, journal *harness.Journal) (lines []string) {
 	t.Helper()
 	entries, err := journal.Since(t.Context(), journal.From)

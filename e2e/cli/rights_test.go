@@ -21,8 +21,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// lacking takes one right after the other off what rbac prints for a package, some of them in a quick run, and installs it with
-// what is left.
+// lacking removes one right after the other from the output of rbac for a package, and
+// installs the package with the remaining ones. A quick run only tries some rights.
 func (p project) lacking(t *testing.T, env *harness.Env, image string) {
 	t.Helper()
 	const namespace = corev1alpha1.DefaultNamespace
@@ -75,15 +75,17 @@ func (p project) lacking(t *testing.T, env *harness.Env, image string) {
 	env.WaitGone(t, harness.Patience, pkg)
 }
 
-// singleRight is a verb on a resource in a role, which is from and, where it lacks the right, without; text is how it is named,
-// behind the namespace, which for the objects of a namespace that the package brings is not that of the role.
+// singleRight is a verb on a resource in the role from. The role without lacks it. text names
+// the right in messages. A namespace precedes it there, which differs from the role's if the
+// package contains the namespace.
 type singleRight struct {
 	permissions.Right
 	namespace, text string
 	from, without   *unstructured.Unstructured
 }
 
-// singleRights are those of the engine's verbs in roles, but for the ones that other rules cover: it proves no others.
+// singleRights returns the rights for the engine's verbs in roles. It omits rights that other
+// rules grant as well, because removing them has no effect.
 func singleRights(t *testing.T, objects []*unstructured.Unstructured) (all []singleRight) {
 	t.Helper()
 	for _, u := range objects {
@@ -119,7 +121,7 @@ func singleRights(t *testing.T, objects []*unstructured.Unstructured) (all []sin
 	return all
 }
 
-// reduced are rules of which one lacks a verb on a resource.
+// reduced returns rules without a verb on a resource in the rule at an index.
 func reduced(rules []rbacv1.PolicyRule, at int, resource, verb string) []rbacv1.PolicyRule {
 	rule := rules[at]
 	others, same := *rule.DeepCopy(), *rule.DeepCopy()

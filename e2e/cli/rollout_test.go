@@ -131,7 +131,7 @@ func TestPauseWhileUnavailable(t *testing.T) {
 	ok(t, env, "delete", "notes", "-n", "pausing")
 }
 
-// A deployment that no package made is gone back with as well.
+// A rollback also works for a deployment without a package.
 func TestRolloutOfADeployment(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

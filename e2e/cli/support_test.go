@@ -26,8 +26,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The archive says why a package is not available, and has none of the secrets that users have put into objects, in whatever form,
-// and that messages quote.
+// The archive explains why a package is not available. It must not contain secrets that users
+// have put into objects in any form, even if messages quote them.
 func TestSupport(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

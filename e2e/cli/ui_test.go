@@ -56,7 +56,7 @@ func TestPage(t *testing.T) {
 		"":                  {"Package source image changed.", "ConfigMap notes"},
 		"/diff?from=1&to=2": {"data.value", "&#34;two&#34;"},
 	} {
-		// The page has what its watches have brought.
+		// The page can lag, because it shows the cache of its watches.
 		harness.Eventually(t, harness.Patience, "the page"+path, func(context.Context) error {
 			got := get(base + "packages/page/notes" + path)
 			for _, text := range texts {

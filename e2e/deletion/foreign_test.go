@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A deployment whose foreign owner is deleted in the foreground is torn down by the
-// engine, in reverse: the garbage collector's own foreground delete is refused, and the
-// owner is deleted once the deployment is gone.
+// If the foreign owner of a deployment is deleted in the foreground, the engine tears the
+// deployment down in reverse: the garbage collector's own foreground delete is refused, and
+// the owner is deleted after the deployment.
 func TestForeignOwnerDeletedInTheForeground(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

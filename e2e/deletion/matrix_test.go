@@ -27,12 +27,12 @@ type ctxType = context.Context
 type outcome int
 
 const (
-	// tornDown: nothing of it is left.
+	// tornDown: no object is left.
 	tornDown outcome = iota
 	// refused: the API server refuses the request with a remedy; all stays.
 	refused
-	// orphaned: the object and those between it and the managed objects are gone, the
-	// managed objects stay, nothing controls them, and they have no label of the engine.
+	// orphaned: the object is deleted, with all objects between it and the managed ones. The
+	// managed objects stay, without a controller and without labels of the engine.
 	orphaned
 	// keptRunning: a deleted Package leaves its deployment running.
 	keptRunning
@@ -90,7 +90,7 @@ func TestDeletionMatrixWithTheManagerStopped(t *testing.T) {
 	for _, c := range cases {
 		c.remove(t)
 	}
-	env.WaitCollector(t) // what it finds now, it has found after the deletions
+	env.WaitCollector(t) // it restarts, so that it starts with the deleted objects
 	pause(t, 5*time.Second)
 	env.ClearLease(t)
 	env.StartManager(t)
@@ -240,7 +240,7 @@ func (c *deletion) judge(t *testing.T, want outcome) {
 	}
 }
 
-// waitReplaced waits until the very object that was deleted is gone.
+// waitReplaced waits until the deleted object no longer exists. A new one can have its name.
 func (c *deletion) waitReplaced(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, c.target.GetName()+" to be gone", func(ctx context.Context) error {

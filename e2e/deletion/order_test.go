@@ -18,8 +18,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Deleting a package with 10 phases leaves nothing, and proceeds in reverse (invariant 6): no object of phase k is deleted
-// before the last one of phase k+1 is gone. LOCKSTEP_DEEP has 1,000 objects.
+// Deleting a package with 10 phases leaves no objects, and proceeds in reverse (invariant 6):
+// no object of phase k is deleted before the last one of phase k+1 was removed. With
+// LOCKSTEP_DEEP there are 1,000 objects.
 func TestDeletePhasesInReverse(t *testing.T) {
 	t.Parallel()
 	objects := 20

@@ -24,8 +24,9 @@ import (
 // orphans are packages that are deleted at a time.
 const orphans = 20
 
-// An orphaning deletion deletes nothing: the manager is stopped at random between the steps of the garbage collector, and
-// killed, while Packages and deployments are deleted with what they own kept. LOCKSTEP_DEEP has 1,000 packages.
+// An orphaning deletion of Packages and deployments does not delete their objects, even if the
+// manager is stopped at random between the steps of the garbage collector, or killed. With
+// LOCKSTEP_DEEP there are 1,000 packages.
 func TestOrphaningDeletionsDeleteNothing(t *testing.T) {
 	t.Parallel()
 	env := harness.New(t, sandbox.WithoutNodes())
@@ -47,7 +48,7 @@ func TestOrphaningDeletionsDeleteNothing(t *testing.T) {
 	t.Logf("%d packages, the manager was stopped %d times, and killed %d times", rounds*orphans, u.stops, u.kills)
 }
 
-// twoObjects is a package of two ConfigMaps, whose names begin with that of its Package.
+// twoObjects returns a package with two ConfigMaps. Their names start with the Package's.
 func twoObjects() harness.Files {
 	files := harness.Files{"manifest.yaml": harness.Manifest("orphan", []string{"one", "two"}, "")}
 	for _, phase := range []string{"one", "two"} {
@@ -162,7 +163,7 @@ func (u *unrest) during(t *testing.T, deletion func(context.Context) error) {
 	}
 }
 
-// remove deletes an object and waits until it is gone.
+// remove deletes an object and waits until it no longer exists.
 func (u *unrest) remove(ctx context.Context, obj client.Object, policy metav1.DeletionPropagation) error {
 	if err := u.env.Client.Delete(ctx, obj, client.PropagationPolicy(policy)); err != nil {
 		return err

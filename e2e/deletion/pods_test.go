@@ -55,7 +55,7 @@ func holdPods(t *testing.T, env *harness.Env, namespace string) (release func())
 	}
 }
 
-// awaitPods waits until the package says that the Deployment waits for its pods.
+// awaitPods waits until the package reports that the Deployment waits for its pods.
 func awaitPods(t *testing.T, env *harness.Env, namespace string) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, "the status to say what is waited for", func(context.Context) error {
@@ -97,7 +97,7 @@ func TestPodsEndBeforeTheEarlierPhase(t *testing.T) {
 	}
 }
 
-// A Deployment that is recreated does not run beside its former pods.
+// A recreated Deployment does not start pods while former ones still run.
 func TestRecreatedDeploymentWaitsForPods(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

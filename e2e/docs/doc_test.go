@@ -1,12 +1,12 @@
-// Package docs_test runs the documentation: every block of code in docs/start,
-// docs/administrate and docs/packages, and of the guides for moving in, is executed,
-// or read by the program that it is for.
+// Package docs_test runs the documentation: it executes every block of code in docs/start,
+// docs/administrate, docs/packages and the migration guides, or passes it to the program
+// that it is for.
 //
-// A block's language says what happens with it:
+// A block's language decides how it is tested:
 //
 //	sh        commands; each of them has to succeed
 //	console   commands after "$ ", with the output that the page shows
-//	yaml …    any other language: what the comment above the block says
+//	yaml …    any other language: see the comment above the block
 //
 // The comment is an HTML comment on the line above the block:
 //
@@ -18,14 +18,14 @@
 //	<!-- probe: KIND -->        an entry of availabilityProbes, tried on testdata/objects/KIND.yaml
 //	<!-- exit: 1 -->            the last command of the block has to fail
 //	<!-- skip: REASON -->       not run; the test prints the reason
-//	<!-- before: COMMAND -->    no block follows: what a reader has already, such as a package that is installed
+//	<!-- before: COMMAND -->    no block follows; prepares state, such as an installed package
 //
-// Text without a language is no code. Nothing else is left out.
+// Only blocks without a language are skipped.
 //
-// The blocks of a page run in their order in one folder. registry.example stands
-// for the sandbox's registry. Outputs are compared without what differs from run
-// to run: digests, times, hashes in names, the width of columns. "…" in an
-// expected line stands for any text, and on a line of its own for any lines.
+// The blocks of a page run in order in one folder. registry.example is the sandbox's
+// registry. The comparison of outputs ignores values that differ from run to run: digests,
+// times, hashes in names, the width of columns. "…" in an expected line matches any text,
+// and on its own line any number of lines.
 //
 // LOCKSTEP_UPDATE=1 writes the outputs of blocks that differ into the pages.
 package docs_test

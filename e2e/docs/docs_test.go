@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every block of every page does what the page says.
+// Every block of every page works as the page describes.
 func TestPages(t *testing.T) {
 	shared := harness.Shared(t)
 	for _, page := range pages(t) {

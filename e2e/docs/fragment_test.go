@@ -83,7 +83,7 @@ func parse(t *testing.T, b block, text string) map[string]any {
 	return out
 }
 
-// merge puts the maps of from over those of into.
+// merge copies the values of from into a map, recursively. Values of from win.
 func merge(into, from map[string]any) {
 	for key, value := range from {
 		child, isMap := value.(map[string]any)
@@ -138,8 +138,8 @@ type recorded struct {
 	Unready []map[string]any `json:"unready"`
 }
 
-// probe evaluates a recipe on recorded objects. Those of workloads equal what init and
-// kickstart write.
+// probe evaluates a recipe on recorded objects. Recipes for workloads have to equal the
+// probes that init and kickstart write.
 func probe(t *testing.T, b block) {
 	t.Helper()
 	if workloads[b.argument] {

@@ -50,7 +50,7 @@ func TestHelmGuide(t *testing.T) {
 	helm := helmProgram(t)
 	for i, chart := range charts {
 		if i >= 2 && !harness.Deep() {
-			break // its commands are those of the second
+			break // it repeats the commands of the second
 		}
 		t.Run(chart.release, func(t *testing.T) {
 			t.Parallel()

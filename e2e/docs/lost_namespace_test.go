@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// db is a package with a Secret of which the value comes from a Secret of the engine's namespace.
+// db is a package with a Secret. Its value comes from a Secret in the engine's namespace.
 var db = harness.Files{
 	"manifest.yaml": harness.Manifest("db", []string{"deploy"}, `  version: 1.0.0
   config:
@@ -74,7 +74,7 @@ func TestLostNamespace(t *testing.T) {
 		r.block(t, b)
 		if strings.Contains(b.text, "kubectl apply --server-side -k config\n") {
 			env.RenewToken(t)
-			env.StartManager(t) // no node runs that of config
+			env.StartManager(t) // the sandbox has no node for config's Deployment
 		}
 	}
 	r.save(t)

@@ -28,10 +28,9 @@ type block struct {
 	page     string
 	language string
 	text     string
-	// verb and argument are what the comment above it says.
+	// verb and argument come from the comment above it.
 	verb, argument string
-	// first and last are the lines of its text, counted from 0; first > last where
-	// it is empty.
+	// first and last are the lines of its text, counted from 0; first > last if it is empty.
 	first, last int
 }
 
@@ -97,7 +96,7 @@ func blocks(t *testing.T, page string) []block {
 	return out
 }
 
-// step is one command and the output that a page shows; nil where it shows none.
+// step is one command and the output on the page; nil if the page shows none.
 type step struct {
 	command string
 	want    []string
@@ -135,7 +134,7 @@ func (b block) steps() []step {
 	return out
 }
 
-// Every block says what happens with it, and those that are left out say why.
+// Every block has a known language or comment, and every skipped block has a reason.
 func TestBlocksAreNotLeftOut(t *testing.T) {
 	verbs := []string{"file", "manifest", "object", "package", "apply", "probe", "skip"}
 	count := map[string]int{}

@@ -29,7 +29,7 @@ spec:
         image: registry.example/shop-server:v1
 `
 
-// readmeSteps are the commands of the README's table in its order, and what they print.
+// readmeSteps are the commands of the README's table in order, and their output.
 var readmeSteps = []struct {
 	command string
 	// before runs first, and has to succeed.
@@ -97,8 +97,8 @@ func readmeTable(t *testing.T) (commands []string) {
 	return commands
 }
 
-// Every command of the README's table works as it is written, in the order of the table, and
-// for a package in a namespace as the sentence below the table says.
+// Every command of the README's table works as written and in order. It also works for a
+// package in a namespace, as the sentence below the table describes.
 func TestReadme(t *testing.T) {
 	var known []string
 	for _, s := range readmeSteps {
@@ -125,8 +125,8 @@ func inNamespace(command string) string {
 	return namespaced
 }
 
-// followReadme runs the steps, each as command makes it of the README's, and compares what they
-// print with what output makes of want.
+// followReadme runs the steps and compares their outputs. command and output convert the
+// README's commands and the expected outputs.
 func followReadme(t *testing.T, env *harness.Env, command, output func(string) string) {
 	t.Helper()
 	s := newShell(t, env)

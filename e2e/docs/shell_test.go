@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// registryName stands for the sandbox's registry in the pages.
+// registryName is the name of the sandbox's registry in the pages.
 const registryName = "registry.example"
 
 // shell runs the commands of one page, one after the other, in one folder with
@@ -41,7 +41,7 @@ func newShell(t *testing.T, env *harness.Env) *shell {
 	s.write(t, filepath.Join(bin, "jq"), fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", jqVariable, self), 0o755)
 	assets := filepath.Dir(os.Getenv("LOCKSTEP_SANDBOX"))
 	require.NoError(t, os.Symlink(filepath.Join(assets, "kubectl"), filepath.Join(bin, "kubectl")))
-	// The commands that pages run on these are those of the repository's root.
+	// Pages run commands on these folders from the repository's root.
 	for _, name := range []string{"examples", "config"} {
 		at, err := filepath.Abs("../../" + name)
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func (s *shell) file(t *testing.T, name, text string) {
 	s.write(t, filepath.Join(s.dir, filepath.FromSlash(name)), strings.ReplaceAll(text, registryName, s.env.Registry()), 0o644)
 }
 
-// run runs a command and returns what it printed and its exit code.
+// run runs a command and returns its output and exit code.
 func (s *shell) run(t *testing.T, command string) (output []string, code int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -154,7 +154,7 @@ func (h *standIn) render() (string, error) {
 	return out.String(), nil
 }
 
-// objects returns those of a manifest in the order in which Helm installs them.
+// objects returns the objects of a manifest in Helm's install order.
 func (h *standIn) objects(manifest string) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	decoder := utilyaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096)

@@ -261,7 +261,8 @@ func (i *installation) stays(t *testing.T) {
 	}
 }
 
-// waitForLease starts a manager beside one that leads, and returns it once that one is gone.
+// waitForLease starts a second manager, which has to wait for the Lease, and returns it after
+// the first one ended.
 func waitForLease(t *testing.T) *harness.Manager {
 	t.Helper()
 	hold(t, "package-operator-manager-0_2", 137)

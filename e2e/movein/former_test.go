@@ -122,7 +122,7 @@ type installation struct {
 	objects    []*unstructured.Unstructured
 }
 
-// labels are those of a deployment and of its objects.
+// labels returns the labels of a deployment and of its objects.
 func (i *installation) labels() map[string]string {
 	return map[string]string{corev1alpha1.PackageLabel: manifestName, corev1alpha1.PackageInstanceLabel: i.name}
 }

@@ -88,7 +88,7 @@ func TestMoveIn(t *testing.T) {
 	}
 }
 
-// resourceVersions are those of the objects of installations.
+// resourceVersions returns the resource versions of the objects of installations.
 func resourceVersions(t *testing.T, all []*installation) map[string]string {
 	t.Helper()
 	versions := map[string]string{}
@@ -111,7 +111,7 @@ func liveOf(t *testing.T, all []*installation) map[string]map[string]*unstructur
 	return live
 }
 
-// isSame checks that the objects are those of before, whatever their metadata.
+// isSame checks that the objects are the same as before, apart from their metadata.
 func (i *installation) isSame(t *testing.T, before map[string]*unstructured.Unstructured) {
 	t.Helper()
 	for name, live := range i.live(t) {
@@ -149,7 +149,7 @@ func (i *installation) tookOver(t *testing.T, journal *harness.Journal) {
 	}
 	prefix := strings.ToLower(strings.TrimSuffix(i.scope.Kind("Package"), "Package"))
 	made := harness.Tally(written(requests))
-	// A deployment reports its progress where that takes longer than a second, and its package reports that, too.
+	// If a rollout takes longer than a second, the deployment and its package report progress.
 	allowed := map[string]int{
 		"patch " + prefix + "objectdeployments": 1, "update " + prefix + "objectdeployments/status": 2, "update " + prefix + "objectsets/status": 2,
 		"update " + prefix + "packages/status": 1 + made["update "+prefix+"objectdeployments/status"],

@@ -59,7 +59,7 @@ func (f former) judge(obj metav1.Object) verdict {
 	return adopts
 }
 
-// The rules are those of the reference, row by row.
+// The rules match the table of the reference, row by row.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	object := func(controller types.UID, revision string) metav1.Object {
@@ -93,8 +93,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// takesBack checks that Package Operator takes the installation back: its rules have the present revision go on with
-// its objects, and the one that it makes next, of which it finds the earlier ones by their labels, adopt them.
+// takesBack checks that Package Operator can take the installation back. By its rules, the
+// current revision keeps its objects, and the next one adopts them, because it finds the
+// earlier revisions by their labels.
 func (i *installation) takesBack(t *testing.T) {
 	t.Helper()
 	dep := i.scope.NewObjectDeployment()

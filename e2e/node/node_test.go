@@ -60,7 +60,8 @@ func play(t *testing.T, name, image string, p testscript.Params) {
 	})
 }
 
-// setup makes the namespace of a script, in which its kubectl works, and puts values into its files.
+// setup creates the namespace of a script, makes it kubectl's default, and replaces
+// placeholders in the script's files.
 func setup(tb testing.TB, env *testscript.Env, image string) {
 	registry, ns := os.Getenv("LOCKSTEP_REGISTRY"), "lockstep-"+strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
 	host, _, _ := strings.Cut(registry, "/")

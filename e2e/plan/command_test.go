@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// closedRegistry is one that asks for a password; it returns its address.
+// closedRegistry starts a registry that requires a password, and returns its address.
 func closedRegistry(t *testing.T, user, password string) string {
 	t.Helper()
 	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -83,7 +83,7 @@ func TestPlanWithPullSecrets(t *testing.T) {
 	}
 }
 
-// awaitRight waits until the API server grants what a role says.
+// awaitRight waits until the API server grants a right to a user.
 func awaitRight(t *testing.T, env *harness.Env, user, namespace, verb, group, resource string) {
 	t.Helper()
 	env.AwaitRight(t, user, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource})

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// changes are those of the plan that the engine gets to, refusals included.
+// changes returns all changes of the plan, refusals included.
 func (u *upgrade) changes() []dryrun.Change {
 	all := u.plan.Cleanup
 	for _, ph := range u.plan.Phases {
@@ -28,7 +28,7 @@ func (u *upgrade) changes() []dryrun.Change {
 	return all
 }
 
-// expected is what the plan says about each object.
+// expected returns the planned change of each object that the engine reaches.
 func (u *upgrade) expected() map[objects.Key]dryrun.Change {
 	expected := map[objects.Key]dryrun.Change{}
 	for _, c := range u.changes() {

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// disturb does what others do before an upgrade, and draws what the upgrade cannot
-// do.
+// disturb simulates other clients before an upgrade, and plans changes that the upgrade cannot
+// make. It returns a description.
 func (c *chain) disturb(tb testing.TB, next *draft) string {
 	r := c.random
 	at := pick(r, c.draft.objects)
@@ -84,7 +84,7 @@ func (c *chain) obstruct(tb testing.TB, next *draft) string {
 	return fmt.Sprintf("ConfigMap %s of someone else, controlled %t, mode %s", p.name, controlled, mode)
 }
 
-// uid is that of the chain's namespace, which stands for a foreign controller.
+// uid returns the UID of the chain's namespace, which serves as a foreign controller.
 func (c *chain) uid(tb testing.TB) types.UID {
 	ns := &unstructured.Unstructured{}
 	ns.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "Namespace"})

@@ -307,7 +307,7 @@ func (c *chain) ended(ctx context.Context, p *dryrun.Plan) error {
 	return nil
 }
 
-// until is when the next upgrade's disturbances may begin.
+// until returns the earliest time of the next upgrade's disturbances.
 func (c *chain) until(i int) time.Time {
 	if i+1 < len(c.upgrades) {
 		return c.upgrades[i+1].begun

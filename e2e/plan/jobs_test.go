@@ -39,8 +39,8 @@ data: {value: "%s"}
 	}
 }
 
-// A Job that completed earlier and is gone is not among what a plan creates, as it
-// is not created by the upgrade; with another content it is.
+// A plan does not create a Job that completed earlier and was deleted, because the upgrade does
+// not either. It does if the content changed.
 func TestPlanOfAJobThatHasRun(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

@@ -93,7 +93,7 @@ func TestLintAgreesWithPlan(t *testing.T) {
 	}
 }
 
-// pairObject writes an object; RECREATE and KEEP in fields stand for annotations.
+// pairObject writes an object. RECREATE and KEEP in fields become annotations.
 func pairObject(name, head, fields string) string {
 	apiVersion, kind, _ := strings.Cut(head, " ")
 	annotations := "package-operator.run/phase: deploy"

@@ -24,8 +24,8 @@ metadata: {name: dropped, annotations: {package-operator.run/phase: all}}
 ---
 `
 
-// With archivalPolicy ReleaseData a version that drops a claim and a ConfigMap keeps the claim, without a controller, and deletes
-// the ConfigMap. The plan says both.
+// If a version with archivalPolicy ReleaseData drops a claim and a ConfigMap, the engine keeps
+// the claim without a controller and deletes the ConfigMap. The plan shows both.
 func TestPlanOfReleasedData(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// definition is a CustomResourceDefinition of Dials whose spec has the given
-// properties, in the given versions, the last of which is stored.
+// definition returns a CustomResourceDefinition of Dials with the given properties in their
+// spec and the given versions. The last version is the stored one.
 func definition(group, properties string, versions ...string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `apiVersion: apiextensions.k8s.io/v1
@@ -146,8 +146,8 @@ func TestRefusedSecretIsNotQuoted(t *testing.T) {
 	}
 }
 
-// Of a revision in slices one object changes, and all others are unchanged; an object
-// that was dropped together with its definition is deleted, and reported.
+// If one object of a revision in slices changes, the plan shows all others as unchanged. It
+// also shows the deletion of an object that was dropped together with its definition.
 func TestPlanOfASlicedPackage(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

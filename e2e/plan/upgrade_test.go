@@ -149,8 +149,8 @@ func upgraded(files harness.Files) harness.Files {
 	return files
 }
 
-// The plan of an upgrade shows what it changes, by phase, and where the engine
-// stops; the upgrade then stops there, having done what the plan said.
+// The plan of an upgrade shows the changes by phase, and where the engine stops. The upgrade
+// then makes these changes and stops there.
 func TestPlanOfAnUpgrade(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -190,8 +190,8 @@ func TestPlanOfAnUpgrade(t *testing.T) {
 	follows(t, env, stopped)
 }
 
-// follows checks that the upgrade did what the plan says of the phases that it
-// reaches, and nothing else.
+// follows checks that the upgrade made exactly the planned changes of the phases that it
+// reaches.
 func follows(t *testing.T, env *harness.Env, p dryrun.Plan) {
 	t.Helper()
 	get := func(name string) *appsv1.Deployment {
@@ -220,7 +220,7 @@ func follows(t *testing.T, env *harness.Env, p dryrun.Plan) {
 
 var digests = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// golden compares with a file, in which what differs from run to run has a name.
+// golden compares with a file after it replaced values that differ from run to run.
 func golden(t *testing.T, env *harness.Env, name, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(got, env.Registry(), "REGISTRY")

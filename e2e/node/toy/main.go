@@ -1,5 +1,5 @@
-// Command toy is every workload of the tests in the folder above: its arguments decide when it is ready, how it ends, and what it
-// needs for that.
+// Command toy is the only workload of the tests in the folder above. Its arguments decide when
+// it becomes ready, how it ends, and its dependencies.
 package main
 
 import (
