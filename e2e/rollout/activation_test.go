@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// valued is a package of objects in phases whose ConfigMaps have a value. Their probes want what
-// the value says, so that a value with a question mark never gets ready.
+// valued returns a package of ConfigMaps with a value. A ConfigMap whose value ends with a
+// question mark never becomes ready.
 func valued(name, value string, phases, n int) harness.Files {
 	files := harness.Phased(name, phases, n)
 	for path, content := range files {
@@ -138,7 +138,7 @@ func TestActivation(t *testing.T) {
 	asked, err := audit.Settled(t.Context(), mark, 2*time.Second, byManager...)
 	require.NoError(t, err)
 	t.Logf("a waiting upgrade: %d requests\n%s", len(asked), harness.Lines(asked))
-	// Where it takes longer than the interval of its statuses, the Package says in between that the upgrade has begun.
+	// If this took longer than the interval of its statuses, the Package also reported progress.
 	if most := 6 + int(asked[len(asked)-1].Done.Sub(asked[0].Received)/limits.PackageStatusInterval); len(asked) > most {
 		t.Errorf("a waiting upgrade took %d requests", len(asked))
 	}
@@ -186,7 +186,7 @@ func TestActivation(t *testing.T) {
 	harness.Edit(t, env, p, func(p *corev1alpha1.Package) { p.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual })
 	const times = 40
 	var after []time.Duration
-	for n := int64(3); n < 3+times; n++ { // by turns what was archived, and what the template has
+	for n := int64(3); n < 3+times; n++ { // alternates between an archived revision and the template's
 		waitArchived(t, env, namespace, n)
 		if mark, err = audit.Mark(t.Context()); err != nil {
 			t.Fatal(err)

@@ -27,8 +27,8 @@ import (
 // workload is one object of the package that is upgraded.
 type workload struct {
 	kind, name, spec string
-	// stuck are the final counters of the status in an upgrade to pods that cannot start;
-	// nil where that completes.
+	// stuck has the final counters of the status in an upgrade to pods that cannot start;
+	// nil if the upgrade completes.
 	stuck map[string]int64
 }
 
@@ -67,13 +67,13 @@ var variants = map[string][]string{
 	},
 }
 
-// held is a finalizer that simulates graceful termination of pods: until they are gone, a
+// held is a finalizer that simulates graceful termination of pods: while they terminate, a
 // DaemonSet's controller reports them with the new generation.
 const held = "example.com/held"
 
-// release returns the package with the probes of checks, or the recipes where it is nil.
-// Pods of a broken one are never scheduled, which its controllers cannot distinguish from
-// an image that cannot start.
+// release returns the package with the probes of checks, or with the recipes if checks is nil.
+// Pods of a broken release are never scheduled. Controllers cannot distinguish that from an
+// image that cannot start.
 func release(version string, broken bool, checks func(workload) string) harness.Files {
 	files := harness.Files{}
 	var entries strings.Builder
@@ -284,7 +284,8 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 				continue
 			}
 			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j) })
-			// A Deployment adds up what its ReplicaSets report; where one is behind, it has more replicas than it may have.
+			// A Deployment sums up its ReplicaSets' statuses. If one of them is outdated, the sum exceeds
+			// the limit.
 			states := slices.DeleteFunc(slices.Clone(broken[w.kind+"/"+w.name]), func(obj map[string]any) bool {
 				replicas, _, _ := unstructured.NestedInt64(obj, "status", "replicas")
 				return replicas > w.stuck["replicas"]

@@ -43,9 +43,10 @@ func apply(t *testing.T, env *harness.Env, crd *unstructured.Unstructured) error
 	return env.Client.Patch(t.Context(), crd.DeepCopy(), client.Apply, client.FieldOwner("config"), client.ForceOwnership)
 }
 
-// Definitions are upgraded half-way, and rolled back half-way: with either version of the manager and every second definition of the
-// other version packages are installed, are at rest, without a request, and drift is corrected; a status of which a field is dropped is
-// not written again and again.
+// An upgrade or a rollback of the definitions can stop half-way. With either version of the
+// manager, and every second definition in the other version, packages are installed, stay at
+// rest without requests, and drift is corrected. The manager does not rewrite a status again
+// and again if the API server drops a field of it.
 func TestHalfUpgradedDefinitions(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")

@@ -31,17 +31,17 @@ import (
 const (
 	rested = 200 // packages at rest
 	kills  = 10
-	// corrects is how long drift may last after there is a leader.
+	// corrects is the maximum time until a new leader has corrected drift.
 	corrects = 10 * time.Second
 )
 
-// process is a manager with a token of its own, by which the audit log knows its requests.
+// process is a manager with its own token, which identifies its requests in the audit log.
 type process struct {
 	*harness.Process
 	program string
 }
 
-// switches is a cluster in which two versions of the manager take turns.
+// switches is a cluster with two versions of the manager, which take turns.
 type switches struct {
 	*testing.T
 	env    *harness.Env
@@ -53,16 +53,17 @@ type switches struct {
 	without        []time.Duration
 }
 
-// launch starts a manager of a program, and waits for nothing.
+// launch starts a manager without waiting until it is ready.
 func (s *switches) launch(program string) *process {
 	s.Helper()
 	return &process{s.env.LaunchProcess(s.T, program, reach...), program}
 }
 
-// reach are flags by which managers reach registries and clusters on this machine.
+// reach contains flags that allow managers to use registries and clusters on this machine.
 var reach = []string{"--allow-local-targets", "--allow-private-sources=127.0.0.0/8"}
 
-// since returns the requests of all managers since a mark, but for the Lease and reviews of rights, watches apart.
+// since returns the requests of all managers since a mark, except watches, requests for the
+// Lease, and reviews of rights.
 func (s *switches) since(mark sandbox.Position, filters ...sandbox.Filter) []sandbox.Entry {
 	s.Helper()
 	entries, err := s.audit.Since(s.Context(), mark, append(engine(), filters...)...)
@@ -86,7 +87,7 @@ func (s *switches) leases(mark sandbox.Position) []sandbox.Entry {
 	return entries
 }
 
-// began waits until a process holds the Lease, and returns since when.
+// leads waits until a process holds the Lease, and returns when it acquired it.
 func (s *switches) began(mark sandbox.Position, p *process) (at time.Time) {
 	s.Helper()
 	harness.Eventually(s.T, harness.Patience, "the other version to lead", func(context.Context) error {
@@ -101,7 +102,7 @@ func (s *switches) began(mark sandbox.Position, p *process) (at time.Time) {
 	return at
 }
 
-// oneWriter checks that each write was made by a process that held the Lease, and none after another one had it.
+// oneWriter checks that a process only writes while it holds the Lease.
 func (s *switches) oneWriter(when string, writes, leases []sandbox.Entry, before string) {
 	s.Helper()
 	for i := range writes {

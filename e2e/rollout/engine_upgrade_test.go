@@ -107,7 +107,7 @@ func TestUpgradeAndBack(t *testing.T) {
 		holder := holderOf(t, env)
 		mark, err := audit.Mark(t.Context())
 		require.NoError(t, err)
-		standby := env.StartManagerOf(t, next.program) // ready beside the leader, as in a rolling update
+		standby := env.StartManagerOf(t, next.program) // becomes ready while the other one leads, as in a rolling update
 		stopped := time.Now()
 		manager.Stop()
 		manager = standby
@@ -133,7 +133,8 @@ func TestUpgradeAndBack(t *testing.T) {
 	}
 }
 
-// A manager that is newer than the CRDs is not ready, says why, and leaves the lead to the former one; once they are there, it is.
+// A manager that is newer than the CRDs is not ready, logs the reason, and leaves the lead to the
+// former one. It becomes ready when the CRDs exist.
 func TestOlderCRDs(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep, which LOCKSTEP_DEEP=1 runs; internal/manager has the cases")

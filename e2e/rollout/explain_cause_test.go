@@ -63,7 +63,7 @@ func awaitCause(t *testing.T, namespace string, texts ...string) {
 	explain(t, namespace, "-o", "json")
 }
 
-// What differs from run to run, and what stands for it.
+// names are replacements for texts that differ from run to run.
 var names = []struct {
 	pattern *regexp.Regexp
 	name    string
@@ -80,7 +80,7 @@ func golden(t *testing.T, name, got string) {
 	for _, n := range names {
 		got = n.pattern.ReplaceAllString(got, n.name)
 	}
-	// The chain grows by what controllers report later; how it begins does not.
+	// Controllers can extend the chain later; only its start is stable.
 	harness.Golden(t, name, got, func(text string) string {
 		head, _, _ := strings.Cut(text, "\n\n")
 		return head

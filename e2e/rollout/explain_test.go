@@ -70,7 +70,7 @@ func TestQuotaOfPods(t *testing.T) {
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
 	}
 	env.Create(t, quota)
-	// Admission enforces what the status says.
+	// Admission enforces the status, not the spec.
 	harness.Eventually(t, harness.Patience, "the quota to be in force", func(ctx context.Context) error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err

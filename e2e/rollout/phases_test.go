@@ -50,8 +50,8 @@ const gateProbes = `  availabilityProbes:
     - cel: {rule: 'has(self.data.ready) && self.data.ready == "true"', message: "not ready"}
 `
 
-// gated is a package of 10 phases with 20 objects each, of which five are
-// probed: three Gates by a condition, two ConfigMaps by CEL.
+// gated returns a package of 10 phases with 20 objects each. Five objects have probes: three
+// Gates by a condition, two ConfigMaps by CEL.
 func gated() harness.Files {
 	files := harness.Files{}
 	var names []string

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// archived are the kinds that the command archive knows, in the order in which
-// backup tools restore them: custom resources last.
+// archived are the kinds that the command archive supports, in the order of a restore by
+// backup tools: custom resources last.
 var archived = []string{
 	"configmap", "objectslice.package-operator.run", "objectset.package-operator.run",
 	"objectdeployment.package-operator.run", "package.package-operator.run",

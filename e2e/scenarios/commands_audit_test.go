@@ -25,15 +25,14 @@ var auditCommands = commands{
 	//	0 write configmap/web
 	//	1 delete secret/password
 	//
-	// with the position of the object's phase, from 0. Within a phase order means
-	// nothing, so that those of one phase that follow each other are sorted. JSON
-	// patches, which migrate managed fields before an apply or remove finalizers of an
-	// object, are left out.
+	// with the position of the object's phase, from 0. The order within a phase has no
+	// meaning, so consecutive writes of one phase are sorted. JSON patches are omitted: they
+	// migrate managed fields before an apply, or remove finalizers of an object.
 	"writes": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 0, "writes")
 		writes, err := s.writesSince(s.Context(), s.mark)
 		s.check(err)
-		s.print("") // also where there is none: else stdout is that of a command before
+		s.print("") // without it, stdout would be a previous command's if there are no writes
 		for _, w := range sortedWithinPhases(writes) {
 			s.print(w.String() + "\n")
 		}

@@ -36,7 +36,7 @@ var checkCommands = commands{
 	//   - each step of the script is judged as package invariants does it: the order
 	//     of phases and gates (1), deletions (2), and the reverse order (6).
 	//
-	// With "!": it is not as asked for at this moment; why is in stderr.
+	// With "!": it is not in the desired state at this moment; stderr has the reason.
 	"check": func(s *scenario, neg bool, args []string) {
 		limit, args := s.within(args)
 		s.usage(len(args) == 0, "check [--within=DURATION]")
@@ -51,8 +51,9 @@ var checkCommands = commands{
 	},
 }
 
-// asAsked is nil where the cluster is as the last steps want it, else it names all that
-// is not: what the manager says of an object may come before or after a look at it.
+// asAsked returns nil if the cluster is in the state of the last steps. Otherwise the error
+// lists all differences, because the manager can report an object before or after the check
+// reads it.
 func (s *scenario) asAsked(ctx context.Context) error {
 	var all []error
 	wanted := map[string]bool{}
@@ -75,7 +76,7 @@ func (s *scenario) asAsked(ctx context.Context) error {
 	return errors.Join(append(all, seen.nothingElse(ctx, wanted))...)
 }
 
-// look reads each kind once for all objects of a check, of which there may be hundreds.
+// look reads each kind once per check, because there can be hundreds of objects.
 type look struct {
 	*scenario
 	lists map[listed]listing
@@ -207,8 +208,7 @@ func (s *scenario) oneActiveSet(ctx context.Context, pkg string) error {
 	return nil
 }
 
-// nothingElse is nil where no object carries the engine's label but those that
-// are wanted.
+// nothingElse returns nil if only the wanted objects have the engine's label.
 func (l *look) nothingElse(ctx context.Context, wanted map[string]bool) error {
 	kinds := map[schema.GroupVersionKind]bool{}
 	for _, r := range l.releases {
@@ -267,8 +267,8 @@ func (s *scenario) judgeStep(i int) {
 	}
 }
 
-// made returns those of the objects that the manager wrote up to a moment: of a
-// version that did not come to its end, some may never have been.
+// made returns the objects that the manager had written by a time. If a version was replaced
+// before it was complete, some of its objects might never have existed.
 func (s *scenario) made(objects []object, until time.Time) []object {
 	entries, err := s.audit.Since(s.Context(), s.start, byManager[0], sandbox.Writes(), func(e sandbox.Entry) bool {
 		return e.Code < 300 && e.Received.Before(until)
@@ -281,9 +281,9 @@ func (s *scenario) made(objects []object, until time.Time) []object {
 	return slices.DeleteFunc(slices.Clone(objects), func(o object) bool { return !written[s.audited(o)] })
 }
 
-// taken returns when the engine took over what a step asks for: when it made a
-// revision of it, or deleted the deployment. Until then, and a new leader goes on
-// with that, the revision before is the one to roll out.
+// taken returns when the engine took over a step: when it created the revision, or deleted
+// the deployment. Until then, the engine and a new leader continue to roll out the previous
+// revision.
 func (s *scenario) taken(at step) time.Time {
 	if at.restored {
 		return at.at

@@ -41,16 +41,15 @@ func (s *scenario) awaitAPI() {
 	})
 }
 
-// etcdCommands save and restore the state of etcd, as backups do. etcdctl and
-// etcdutl are those of tools/etcd.
+// etcdCommands save and restore the state of etcd, as backups do. tools/etcd provides etcdctl
+// and etcdutl.
 var etcdCommands = commands{
 	// etcd save FILE: a snapshot of the present state.
 	//
-	// etcd restore FILE [--bump]: stops the control plane, gives etcd the state of
-	// the snapshot, and starts it again. With --bump, revisions go on far above all
-	// that were handed out since the snapshot and watches are told that they are
-	// outdated, as Kubernetes' documentation asks for; without it, revisions go
-	// back, and are handed out again for other states.
+	// etcd restore FILE [--bump]: stops the control plane, restores the snapshot, and
+	// starts it again. With --bump, revisions continue far above the ones used since the
+	// snapshot, and watches get an error because they are outdated, as Kubernetes'
+	// documentation requires. Without it, revisions go back, and are reused for other states.
 	"etcd": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) >= 2, "etcd save|restore FILE [--bump]")
 		file := s.ts.MkAbs(args[1])
@@ -67,7 +66,7 @@ var etcdCommands = commands{
 	},
 }
 
-// restore replaces etcd's data by those of a snapshot.
+// restore replaces etcd's data with a snapshot.
 func (s *scenario) restore(snapshot string, bump bool) {
 	var members struct {
 		Members []struct {
@@ -97,7 +96,7 @@ func (s *scenario) restore(snapshot string, bump bool) {
 	s.awaitAPI()
 }
 
-// tool runs a tool of etcd and returns what it prints.
+// tool runs a tool of etcd and returns its output.
 func (s *scenario) tool(name string, args ...string) string {
 	cmd := exec.CommandContext(s.Context(), "go", append([]string{"tool", "-modfile=tools/etcd/go.mod", name}, args...)...)
 	cmd.Dir = filepath.Join("..", "..")

@@ -17,8 +17,7 @@ const operator = "operator"
 // kubectlCommands run kubectl in the script's namespace.
 var kubectlCommands = commands{
 	// kubectl ARGUMENTS: as the administrator. --FLAG=@FILE names a file of the
-	// script. A command that has to be refused follows "!"; what it said is in
-	// stderr.
+	// script. With "!" before it, the command has to be refused; stderr has the message.
 	"kubectl": func(s *scenario, neg bool, args []string) { s.kubectl(neg, args) },
 	// as USER kubectl ARGUMENTS: as a user of that name without groups; manager is
 	// the manager's service account.
@@ -55,8 +54,7 @@ func (s *scenario) kubectl(neg bool, args []string) {
 	s.outcome(neg, err)
 }
 
-// outcome ends the script where a command succeeded or failed against what the
-// script says.
+// outcome ends the script if a command succeeded or failed unexpectedly.
 func (s *scenario) outcome(neg bool, err error) {
 	switch {
 	case err == nil && neg:

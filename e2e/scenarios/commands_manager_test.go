@@ -21,9 +21,9 @@ var managerCommands = commands{
 	// manager start [NAME] [--FLAG…]: a new process, and waits until it answers.
 	// manager stop|kill [NAME]: by SIGTERM, by SIGKILL.
 	// manager pause|resume [NAME]: by SIGSTOP, SIGCONT.
-	// manager await leads|exited [NAME]: holds the Lease; has ended by itself.
-	// manager await says TEXT [NAME]: has logged that.
-	// manager log [NAME]: prints what it logged.
+	// manager await leads|exited [NAME]: until it holds the Lease, or has ended by itself.
+	// manager await logs TEXT [NAME]: until its log contains the text.
+	// manager log [NAME]: prints its log.
 	"manager": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) >= 1, "manager start|stop|kill|pause|resume|await|log …")
 		action, args := args[0], args[1:]
@@ -111,8 +111,7 @@ var managerCommands = commands{
 			s.usage(false, "lease clear|await renewed|await read")
 		}
 	},
-	// elapse DURATION: time passes, where that is what the scenario is about, as
-	// for a Lease that expires.
+	// elapse DURATION: waits. It is only for scenarios about time, such as an expiring Lease.
 	"elapse": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1, "elapse DURATION")
 		d, err := time.ParseDuration(args[0])

@@ -22,13 +22,13 @@ import (
 
 // objectCommands are for faults of single objects.
 var objectCommands = commands{
-	// apply FILE…, unapply FILE…: creates or changes, or deletes, the objects in the
-	// files as the administrator. ${NS} stands for the script's namespace.
+	// apply FILE…, unapply FILE…: applies, or deletes, the objects in the files as the
+	// administrator. ${NS} is replaced with the script's namespace.
 	"apply": func(s *scenario, _ bool, args []string) {
 		s.manifests(args, "apply", "--server-side", "--field-manager=user")
 	},
 	"unapply": func(s *scenario, _ bool, args []string) { s.manifests(args, "delete") },
-	// until [--says=TEXT] [!] kubectl ARGUMENTS: repeats the command until it succeeds
+	// until [--contains=TEXT] [!] kubectl ARGUMENTS: repeats the command until it succeeds
 	// and its output contains the text; with "!" until it is refused with the text.
 	"until": func(s *scenario, _ bool, args []string) {
 		text, neg := "", false
@@ -43,8 +43,8 @@ var objectCommands = commands{
 		s.usage(len(args) > 1 && args[0] == "kubectl", "until [--says=TEXT] [!] kubectl …")
 		s.until(neg, text, args[1:])
 	},
-	// says NAME TEXT: waits until a condition of the package, of its deployment or of
-	// a set of it contains the text, or what the set says of an object that blocks it.
+	// reports NAME TEXT: waits until a condition of the package, of its deployment or of
+	// one of its sets contains the text, or a set's message about a blocking object.
 	"says": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 2, "says NAME TEXT")
 		s.eventually(patience, args[0]+" to say "+args[1], func(ctx context.Context) error { return s.says(ctx, args[0], args[1]) })
@@ -127,8 +127,8 @@ var objectCommands = commands{
 	// collector: waits until the garbage collector knows the engine's kinds.
 	"collector": func(s *scenario, _ bool, _ []string) { s.cluster().WaitCollector(s) },
 	// clusterpackage create|upgrade NAME VERSION, clusterpackage delete NAME: as
-	// package, for a ClusterPackage. check does not judge it. Its name begins with
-	// the script's.
+	// package, for a ClusterPackage. check ignores it. Its name has to start with the
+	// script's.
 	"clusterpackage": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) >= 2 && strings.HasPrefix(args[1], s.namespace), "clusterpackage create|upgrade|delete NAME [VERSION]")
 		s.clusterPackage(args[0], args[1], args[2:])
@@ -166,7 +166,7 @@ func (s *scenario) until(neg bool, text string, args []string) {
 	})
 }
 
-// says is nil where a condition of a package or below it contains the text.
+// reports returns nil if a condition of a package or below it contains the text.
 func (s *scenario) says(ctx context.Context, name, text string) error {
 	var all []string
 	for _, namespace := range []string{s.namespace, ""} {

@@ -80,11 +80,11 @@ type step struct {
 	name, version string
 	// ended means that a check found it complete.
 	ended bool
-	// restored means that the state that it asked for came back with a snapshot.
+	// restored means that its state came back with a snapshot.
 	restored bool
 }
 
-// begin notes a step just before it is asked for.
+// note records a step just before it is requested.
 func (s *scenario) begin(name, version string) {
 	s.steps = append(s.steps, step{at: time.Now(), name: name, version: version})
 }

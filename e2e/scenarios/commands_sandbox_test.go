@@ -9,18 +9,18 @@ import (
 
 // sandboxCommands choose the cluster.
 var sandboxCommands = commands{
-	// sandbox shared: the cluster of all such scripts, in which a manager runs.
-	// Nothing outside of the script's namespace may be changed there, nor anything
-	// whose name does not begin with the script's.
+	// sandbox shared: a cluster that all such scripts share, with a running manager. A
+	// script must only change its own namespace, and cluster-scoped objects whose names
+	// start with the script's.
 	//
 	// sandbox lent: a cluster without manager and nodes that no other script uses
-	// meanwhile, for whatever disturbs managers, components or rights. Other scripts
-	// had it before, and get it afterwards.
+	// meanwhile. It is for scripts that disturb managers, components or rights. Other
+	// scripts use it before and afterwards.
 	//
-	// sandbox own [nodes]: a cluster of the script's own, for what could not be undone;
-	// without manager, and without nodes unless it says so.
+	// sandbox own [nodes]: a cluster for this script only, for changes that cannot be
+	// undone. It has no manager, and no nodes unless the script requests them.
 	//
-	// All make a namespace for the script, named after it: $NS.
+	// All create a namespace for the script, named after it: $NS.
 	"sandbox": func(s *scenario, _ bool, args []string) {
 		s.usage(s.env == nil && len(args) > 0, "sandbox shared | lent | own [nodes]")
 		switch args[0] {

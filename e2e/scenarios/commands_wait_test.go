@@ -16,16 +16,15 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// patience is how long a condition is waited for at most, unless a command says
-// otherwise: more than a change takes on a slow machine.
+// patience is the default limit for waiting, which is enough for a change on a slow machine.
 var patience = harness.Patience
 
-// waitCommands wait for a state, for harness.Patience at most or as long as
-// --within=DURATION says. (The word wait is testscript's own.)
+// waitCommands wait for a state. The limit is --within=DURATION, or harness.Patience. (The word
+// "wait" is one of testscript's own commands.)
 var waitCommands = commands{
-	// await available NAME: the package's present spec is rolled out.
-	// await condition NAME TYPE=STATUS: the package has the condition, for its
-	// present generation; the message is printed.
+	// await available NAME: the package's current spec is rolled out.
+	// await condition NAME TYPE=STATUS: the package has the condition for its current
+	// generation; prints the message.
 	// await exists KIND/NAME, await gone KIND/NAME: of the script's namespace.
 	// await writes N: the manager wrote N objects of packages since the mark.
 	"await": func(s *scenario, _ bool, args []string) {

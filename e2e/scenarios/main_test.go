@@ -1,16 +1,14 @@
-// Package scenarios_test plays faults of a whole cluster from text files: the manager is
-// killed, stopped, or deposed; etcd and the API server stop, or come back with the state
-// of an earlier day; rights and credentials are withdrawn.
+// Package scenarios_test simulates faults of a whole cluster from text files: the manager is
+// killed, stopped, or deposed; etcd and the API server stop, or come back with an older
+// state; rights and credentials are withdrawn.
 //
-// Each file in testdata is one scenario: a comment in plain words of what
-// happens and which invariant is at stake, the commands, and
-// the packages that it installs. The language is that of testscript
-// (https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript) with the
-// commands of the files commands_*_test.go, each described where it is
-// defined.
+// Each file in testdata is one scenario. It consists of a comment that explains the fault
+// and the invariant in plain words, the commands, and the packages that it installs. The
+// language is testscript (https://pkg.go.dev/github.com/rogpeppe/go-internal/testscript) with
+// additional commands, which the files commands_*_test.go define and describe.
 //
-// Scenarios that take long are in testdata/extended and run with
-// LOCKSTEP_DEEP=1. LOCKSTEP_UPDATE=1 rewrites what a "cmp" expects.
+// Scenarios that take long are in testdata/extended and run with LOCKSTEP_DEEP=1.
+// LOCKSTEP_UPDATE=1 rewrites the expected outputs of "cmp".
 package scenarios_test
 
 import (

@@ -10,10 +10,10 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// commands are the words of a script beside those of testscript.
+// commands are the additional commands of a script, on top of testscript's.
 type commands map[string]func(s *scenario, neg bool, args []string)
 
-// vocabulary is all commands. Those of one topic are in one file.
+// vocabulary contains all commands. Each file defines the commands of one topic.
 var vocabulary = []commands{
 	sandboxCommands, packageCommands, waitCommands, managerCommands, componentCommands,
 	etcdCommands, archiveCommands, rightsCommands, kubectlCommands, auditCommands, checkCommands,

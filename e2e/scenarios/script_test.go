@@ -24,7 +24,7 @@ type scenario struct {
 	audit *sandbox.Audit
 	// namespace of the script.
 	namespace string
-	// start is the place in the audit log where the script began, and mark the one that the command mark set.
+	// start is the script's start in the audit log, and mark the position that the command mark set.
 	start, mark sandbox.Position
 	managers    map[string]*harness.Manager
 	// releases are the packages' contents, by name and version.
@@ -68,7 +68,7 @@ func (s *scenario) Fatal(args ...any) {
 // Fatalf ends the script.
 func (s *scenario) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }
 
-// check ends the script where there is an error.
+// check ends the script if there is an error.
 func (s *scenario) check(err error) {
 	if err != nil {
 		s.Fatal(err)

@@ -47,7 +47,7 @@ func newNeedle(value string) needle {
 	return n
 }
 
-// in returns the forms in which the value stands in a text.
+// in returns the encodings of the value that a text contains.
 func (n needle) in(text []byte) []string {
 	var found []string
 	for _, form := range slices.Sorted(maps.Keys(n.forms)) {
@@ -151,8 +151,8 @@ func (l *lives) all(t *testing.T) map[string]map[string][]byte {
 	return all
 }
 
-// audit returns the audit log. What a webhook says of a Secret stays with the
-// answer to the request, where it is between the two of them and the API server.
+// audit returns the audit log without the statuses in answers to requests for Secrets. A
+// webhook's message can quote the Secret there, which the engine cannot prevent.
 func (l *lives) audit(t *testing.T) []byte {
 	t.Helper()
 	log, err := os.ReadFile(l.env.AuditLog())

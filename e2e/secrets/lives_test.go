@@ -24,8 +24,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// auditPolicy has the bodies of all that the manager asks for and gets, but for
-// Secrets: as a careful administrator has it.
+// auditPolicy logs the bodies of all requests and answers of the manager except Secrets, as a
+// careful administrator would.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -42,12 +42,12 @@ type life struct {
 	// namespace of the Package, empty for a ClusterPackage; objects are in the other
 	// one.
 	namespace, objects string
-	// input is where its values are.
+	// input names the source of its values.
 	input string
 	large bool
 }
 
-// lives are all packages, and what they live in.
+// lives are all packages and their environment.
 type lives struct {
 	env      *harness.Env
 	tb       testing.TB
@@ -79,7 +79,7 @@ func (l *lives) with(t *testing.T, packages ...*life) *lives {
 	return l
 }
 
-// start starts a manager, whose log is kept with those of the others.
+// start starts a manager. Its log is searched at the end, too.
 func (l *lives) start() {
 	l.managers = append(l.managers, l.env.StartManager(l.tb, "--cache-dir", l.cache, "--metrics-bind-address", l.metrics))
 }
@@ -149,7 +149,7 @@ func (l *lives) image(one *life, version string) string {
 	return l.env.Registry() + "/" + name + ":" + version
 }
 
-// says waits until the status of every package has the text somewhere.
+// report waits until the status of every package contains the texts.
 func (l *lives) says(t *testing.T, texts ...string) {
 	t.Helper()
 	l.each(func(one *life) {
@@ -216,7 +216,7 @@ func (l *lives) stored(ctx context.Context) (objects, keys []corev1.Secret, err 
 	return objects, keys, nil
 }
 
-// commands runs what the command line says of packages.
+// commands runs the commands that print packages, and returns their outputs.
 func (l *lives) commands(t *testing.T) map[string][]byte {
 	t.Helper()
 	outputs := map[string][]byte{}
@@ -236,7 +236,7 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 			what := strings.Join(args, " ")
 			args = append(args, "--namespace", one.objects, "--kubeconfig", l.env.Kubeconfig())
 			command := exec.CommandContext(t.Context(), harness.Binary(t, "kubectl-package"), args...)
-			// A package that does not exist any more is an error, which is looked at, too.
+			// If the package no longer exists, the command fails. The error must not contain secrets either.
 			output, _ := command.CombinedOutput()
 			if strings.Contains(string(output), "unknown command") {
 				t.Errorf("%s: %s", what, output)

@@ -24,8 +24,8 @@ func manifest(probes string) string {
 `+probes)
 }
 
-// failing are probes of versions that fail on Secrets, and what they would quote:
-// values that differ, and values that cannot be read in another way.
+// failing are probes of versions that fail on Secrets. Their messages could quote values: values
+// that differ, and values that cannot be converted.
 var failing = map[string]string{
 	"v3": `    - fieldsEqual: {fieldA: .data.password, fieldB: .data.url}
     - cel: {rule: 'self.data.password == self.data.url', message: "password and url differ"}
@@ -76,7 +76,8 @@ func (l *lives) push(t *testing.T) {
 	}
 }
 
-// leak pushes a package whose ConfigMap has the value; exposed says that it may.
+// leak pushes a package whose ConfigMap contains the value; exposed means that the object permits
+// that.
 func (l *lives) leak(t *testing.T, exposed bool) string {
 	t.Helper()
 	doc, tag := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: leak\n  annotations:\n    package-operator.run/phase: deploy\n", "refused"

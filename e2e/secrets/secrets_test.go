@@ -21,9 +21,9 @@ import (
 // patience is how long a test waits for a condition.
 var patience = harness.Patience
 
-// TestRefusedOutsideSecrets: a value in anything but a Secret is refused, with file
-// and field and without the value, before anything is written; an object that says
-// that it may have it gets it, and nothing else does.
+// TestRefusedOutsideSecrets: the engine refuses a value outside of a Secret before it writes
+// any object. The message names file and field, but not the value. Only an object that permits
+// the value explicitly gets it.
 func TestRefusedOutsideSecrets(t *testing.T) {
 	one := &life{namespace: "leaky", objects: "leaky", input: "leaky"}
 	l := shared.with(t, one)

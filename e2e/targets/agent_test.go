@@ -25,7 +25,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// class is that of the agent.
+// class is the class of the agent.
 const class = "edge"
 
 var agentUser = "system:serviceaccount:" + corev1alpha1.DefaultNamespace + ":lockstep-agent"

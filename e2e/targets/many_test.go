@@ -16,9 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestManyTargets installs 500 objects in each of 20 targets, beside one that hangs. The
-// targets are connections to one API server, so that each of them watches the objects of
-// all.
+// TestManyTargets installs 500 objects in each of 20 targets while another target hangs. All
+// targets are connections to one API server, so that each connection watches all objects.
 func TestManyTargets(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep, which LOCKSTEP_DEEP=1 runs")

@@ -58,7 +58,7 @@ func (f *fixture) planOf(t *testing.T, name, image string) (plan dryrun.Plan, ac
 	return plan, actions
 }
 
-// paused creates a Package in the target of which nothing is rolled out.
+// paused creates a paused Package in the target, so that no object is rolled out.
 func (f *fixture) paused(t *testing.T, name, image string) {
 	t.Helper()
 	pkg := harness.Package(home, name, image)

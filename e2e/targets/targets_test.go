@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
 const (
 	home  = "shop"   // the namespace of the Packages
-	there = "stores" // that of their objects in the target
+	there = "stores" // the namespace of their objects in the target
 	long  = harness.Patience
 )
 
@@ -215,7 +215,7 @@ func TestTarget(t *testing.T) {
 		}
 		return err
 	})
-	if len(writes) != 3 { // one turns the fields of the creation into those of an apply
+	if len(writes) != 3 { // one of them migrates managed fields from the creation to an apply
 		t.Errorf("after two drifts and a restart:%s", harness.Lines(writes))
 	}
 

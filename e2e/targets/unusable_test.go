@@ -18,8 +18,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// unusable installs and deletes packages whose target is away, refuses the credentials or a right, or is another cluster: every
-// command says so, and what to do. What wrote nothing there is deleted at once.
+// unusable installs and deletes packages whose target is away, refuses the credentials or a
+// right, or is another cluster. Every command reports that, with a remedy. A package without
+// objects in the target is deleted at once.
 func (f *fixture) unusable(t *testing.T) {
 	t.Helper()
 	image := f.Push(t, "targets/unusable:v1", harness.Phased("unusable", 1, 1))
@@ -69,7 +70,7 @@ func (f *fixture) unusable(t *testing.T) {
 	f.abandon(t, "unusable")
 }
 
-// says runs a command, and expects it to print something of a target in a state.
+// prints runs a command until it prints texts about a target in a state.
 func (f *fixture) says(t *testing.T, state string, want []string, args ...string) {
 	t.Helper()
 	harness.Eventually(t, long, strings.Join(args, " ")+" to report the fault", func(context.Context) error {
@@ -85,7 +86,8 @@ func (f *fixture) says(t *testing.T, state string, want []string, args ...string
 	})
 }
 
-// installs installs another package, which fails with something that is printed, and deletes it: it wrote nothing.
+// installs installs another package, which fails and prints the reason, and deletes it. That works
+// because it has not written any object.
 func (f *fixture) installs(t *testing.T, state, image string, want []string) {
 	t.Helper()
 	f.says(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "1s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)

@@ -20,8 +20,8 @@ import (
 // soon is less than the 30 s after which a request to a target ends.
 const soon = 28 * time.Second
 
-// Whatever a target does from some time on, a package is released from it as soon as its
-// user says so, and at once where nothing was written there.
+// A package is released from a target as soon as its user requests it, regardless of how the
+// target behaves. It is released at once if it has not written any object there.
 func TestAbandonTarget(t *testing.T) {
 	t.Parallel()
 	empty := func(w http.ResponseWriter, r *http.Request) { emptyCluster(w, r, "abandon") }
@@ -104,7 +104,7 @@ func withoutRights(w http.ResponseWriter, r *http.Request) {
 	emptyCluster(w, r, "abandon")
 }
 
-// hangs returns a target that says nothing more as soon as objects are asked for.
+// hangs returns a target that stops answering after the first request for objects.
 func hangs() http.HandlerFunc {
 	var hanging atomic.Bool
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -117,7 +117,7 @@ func hangs() http.HandlerFunc {
 	}
 }
 
-// floods returns a target in which objects change as often as it can say so.
+// floods returns a target that sends changes of objects as fast as it can.
 func floods(uid string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !strings.HasSuffix(r.URL.Path, "/configmaps") || r.URL.Query().Get("watch") == "" {

@@ -95,7 +95,7 @@ func refusedWith(t *testing.T, message string, parts ...string) {
 	}
 }
 
-// privateAddress returns a private address of this machine, or one without a host where it has none.
+// privateAddress returns a private address of this machine, or an unused one if it has none.
 func privateAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

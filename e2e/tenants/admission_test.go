@@ -76,8 +76,9 @@ func TestAdmissionBypass(t *testing.T) {
 	require.NoError(t, u.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":">=1"}}}`))))
 }
 
-// No user but the manager makes a package that says it was installed for others: not by hand, nor by the objects of a package,
-// a deployment or a template, which the manager writes.
+// Only the manager can create a package that claims to be a dependency of others. A user cannot
+// create one by hand, nor through a package, a deployment or a template, whose objects the
+// manager writes.
 func TestGeneratedForge(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "", "lockstep-author")

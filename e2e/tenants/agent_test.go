@@ -100,7 +100,7 @@ func handed(ns, name string) *corev1alpha1.ObjectSetPhase {
 	return p
 }
 
-// bindings returns those of the names that a target has.
+// bindings returns the names of the bindings that exist in a target.
 func (a *agentTarget) bindings(t *testing.T, names ...string) (found []string) {
 	t.Helper()
 	for _, name := range names {
@@ -113,8 +113,9 @@ func (a *agentTarget) bindings(t *testing.T, names ...string) (found []string) {
 	return found
 }
 
-// An agent as config/agent has it serves the ObjectSetPhases of its own namespace: a tenant of another one reaches nothing of its
-// target, and of two agents of one class each writes into its own target, also while the other is away.
+// An agent from config/agent only serves the ObjectSetPhases of its own namespace: a tenant of
+// another namespace cannot reach its target. Two agents of one class each write into their own
+// target, even if the other one is away.
 func TestAgents(t *testing.T) {
 	t.Parallel()
 	a, b := newAgentTarget(t), newAgentTarget(t)

@@ -76,7 +76,8 @@ func serve(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 	return server
 }
 
-// account returns the token of a new account with a ClusterRole in a namespace, or in all where it is empty.
+// account returns the token of a new account with a ClusterRole in a namespace; an empty
+// namespace means all.
 func account(t *testing.T, namespace, name, role, in string) string {
 	t.Helper()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

@@ -99,8 +99,8 @@ func awaitEvent(t *testing.T, about client.Object, reason, text string) {
 	})
 }
 
-// untouched fails the test where the manager has sent anything about a package but its status since the beginning of the
-// journal, or the package is gone.
+// untouched fails the test if a package does not exist, or if the manager has written more than
+// its status since the start of the journal.
 func untouched(t *testing.T, j *harness.Journal, namespace, name string) {
 	t.Helper()
 	env.Package(t, namespace, name)
@@ -122,11 +122,11 @@ func released[T client.Object](pkg T) error {
 	return nil
 }
 
-// A dependency of a Package is deleted with it only where it was installed for it, in its
+// A dependency of a Package is only deleted with it if it was installed for it, in its
 // namespace.
 func TestDepDelete(t *testing.T) {
 	t.Parallel()
-	// left returns the name of a ClusterPackage that was installed for one that does not need it any more.
+	// left returns the name of a ClusterPackage whose dependent no longer needs it.
 	left := func(t *testing.T, name string, db harness.Release) string {
 		env.Offer(t, "", name+"-db", db)
 		env.Offer(t, "", name+"-platform", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", name+"-db", "")}}, harness.Release{Version: "2.0.0"})
@@ -211,7 +211,8 @@ func TestDepDelete(t *testing.T) {
 	})
 }
 
-// The range of a Package changes no version outside of its namespace, but of a ClusterPackage that says so.
+// The version range of a Package only changes versions in its namespace, and of ClusterPackages
+// that allow it.
 func TestDepRaise(t *testing.T) {
 	t.Parallel()
 	three := []harness.Release{{Version: "1.0.0"}, {Version: "2.0.0"}, {Version: "3.0.0"}}

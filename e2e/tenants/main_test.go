@@ -1,8 +1,10 @@
-// Package tenants_test attacks the engine as a user of one namespace does, with nothing but the roles that config/rbac ships for
-// them, and looks at the effects on others: objects of other namespaces and of the cluster, the time in which packages of
-// others are installed, and the manager itself. Registries, sources and targets that an attack needs are servers of the test.
+// Package tenants_test attacks the engine as a user of one namespace, who only has the roles in
+// config/rbac for such users. It checks the effects on objects of other namespaces and of the
+// cluster, on the install time of other tenants' packages, and on the manager itself. The tests
+// run the registries, sources and targets that an attack needs.
 //
-// A test is named after its attack. What takes much memory or time runs in ./task test:deep alone.
+// A test is named after its attack. Tests that take much memory or time only run in
+// ./task test:deep.
 package tenants_test
 
 import (

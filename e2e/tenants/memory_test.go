@@ -28,7 +28,8 @@ func bombOf(number, size int, text string) harness.Files {
 	return files
 }
 
-// A package may be large; one that is too large for the manager's memory is refused, and says what to do.
+// A package can be large. If it is too large for the manager's memory, it is refused with a
+// remedy.
 func TestPackageMemory(t *testing.T) {
 	t.Parallel()
 	u, other := newTenant(t, env, ""), newTenant(t, env, "-other")

@@ -20,7 +20,7 @@ import (
 // permissionCeiling is the ClusterRole that the manager of these tests has as its ceiling.
 const permissionCeiling = "permissions-above-the-ceiling"
 
-// asking pushes a package of a ConfigMap whose workload, the account web, asks for rules.
+// asking pushes a package of a ConfigMap. It requests rules for its workload, the account web.
 func asking(t *testing.T, name, rules string) string {
 	t.Helper()
 	return env.Push(t, "permissions-"+name+":v1", harness.Files{
@@ -31,8 +31,9 @@ func asking(t *testing.T, name, rules string) string {
 
 const getPods = "{verbs: [get], apiGroups: [''], resources: [pods]}"
 
-// A package of a tenant is granted what the ceiling has, in its own namespace, and nothing of it is written where it asks for more,
-// however that is written; no account of its choice, patch or role of its name leads to more.
+// A tenant's package gets rights within the ceiling, in its own namespace. If it requests more
+// in any notation, none of its objects are written. A chosen account, a patch, or an existing
+// role with its name does not lead to more rights either.
 func TestPermissionsAboveTheCeiling(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
@@ -173,7 +174,8 @@ func (u *tenant) throughAccounts(t *testing.T, refuses func(name, typ, reason st
 	}
 }
 
-// acrossVersions upgrades an installed package to a version that asks for more: what is installed stays until the ceiling has that.
+// acrossVersions upgrades an installed package to a version that requires more rights: the
+// installed objects stay until the ceiling contains the rights.
 func (u *tenant) acrossVersions(t *testing.T, most *rbacv1.ClusterRole, may func(namespace string, want bool, resource, verb, name string)) {
 	t.Helper()
 	const secrets = "{verbs: [get], apiGroups: [''], resources: [secrets]}"

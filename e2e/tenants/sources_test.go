@@ -15,10 +15,11 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// However many sources the templates of a namespace name, so many watches and one more show them, and only while they are named.
+// The number of watches for sources is limited, regardless of how many sources the templates of a
+// namespace name. A source is only watched while it is named.
 func TestTemplateSources(t *testing.T) {
 	t.Parallel()
-	const kind, resource, of = "Service", "services", 40 // of which nothing else watches single ones
+	const kind, resource, of = "Service", "services", 40 // there are no other watches of single Services
 	u := newTenant(t, env, "", "lockstep-author")
 	service := func(i int, host string) *corev1.Service {
 		return &corev1.Service{

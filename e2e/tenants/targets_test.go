@@ -21,15 +21,15 @@ import (
 // memory is the limit of config/manager.
 const memory = 512 << 20
 
-// attack is a target, and what becomes of a package in it.
+// attack is a target, and the expected status of a package in it.
 type attack struct {
 	attack hostile.Attack
-	// reason and message are those of TargetConnected.
+	// reason and message are expected in TargetConnected.
 	reason, message string
 	// manifest is further YAML of the package's manifest.
 	manifest string
 	packages int
-	// writes means that objects come to the target.
+	// writes means that objects are written to the target.
 	writes bool
 	deep   bool
 }
@@ -121,7 +121,7 @@ func targetAttacks(t *testing.T, e *harness.Env, name string, a attack) {
 	}
 }
 
-// awaitTarget waits until a Package says what its target does.
+// awaitTarget waits until a Package reports the attack of its target.
 func awaitTarget(t *testing.T, u *tenant, name string, a attack) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, "the package to say what its target does", func(ctx context.Context) error {

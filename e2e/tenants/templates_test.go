@@ -47,8 +47,9 @@ func (u *tenant) awaitTemplate(t *testing.T, name string, status metav1.Conditio
 // slow is text of a template that takes long.
 const slow = "{{- $l := until 900 }}{{ range $l }}{{ range $l }}{{ end }}{{ end -}}\n"
 
-// Templates that take their whole time, over and over, leave workers for those of other namespaces: one of these is ready
-// before templates that were created earlier have had their turn, however fast the machine is.
+// Templates that use up their time again and again do not occupy all workers. A template of
+// another namespace becomes ready before templates that were created earlier had their turn,
+// regardless of the speed of the machine.
 func TestTemplateWorkers(t *testing.T) {
 	t.Parallel()
 	u, other := newTenant(t, env, "", "lockstep-author"), newTenant(t, env, "-other", "lockstep-author")
@@ -91,7 +92,8 @@ func (u *tenant) removeTemplates(t *testing.T) {
 	})
 }
 
-// The content of sources of templates is bounded for a namespace: beyond that a template says so, and others go on.
+// The size of the templates' sources is limited per namespace. A template that exceeds it reports
+// that, and other templates continue.
 func TestTemplateMemory(t *testing.T) {
 	t.Parallel()
 	u, other := newTenant(t, env, "", "lockstep-author"), newTenant(t, env, "-other", "lockstep-author")

@@ -59,9 +59,10 @@ func (u *tenant) create(t *testing.T, objs ...client.Object) {
 	}
 }
 
-// changesOutside returns the manager's requests since the beginning of the journal that changed, or tried to change, cluster-scoped
-// objects or objects in kube-system. Cluster-scoped kinds of the engine and definitions are left out, which are packages of an
-// administrator in other tests, and so are reviews of tokens and rights, which are created and change nothing.
+// changesOutside returns the manager's requests since the start of the journal that changed, or
+// tried to change, cluster-scoped objects or objects in kube-system. It omits the engine's
+// cluster-scoped kinds and definitions, because other tests install packages as administrators.
+// It also omits reviews of tokens and rights, which are created without changing the cluster.
 func (u *tenant) changesOutside(t *testing.T, j *harness.Journal) []sandbox.Entry {
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool {

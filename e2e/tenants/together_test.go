@@ -25,10 +25,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The attacks that take memory or time, each by five tenants at once, and a flood by one,
-// on a manager with the memory of config/manager. The test says how long packages of
-// another namespace take meanwhile: a figure of the machine, which fails nothing. The
-// manager continues, and changes no objects but the tenants'.
+// Five tenants at a time make each attack that takes memory or time, and one tenant makes a
+// flood. The manager has the memory limit of config/manager. It has to survive, and must only
+// change the tenants' objects. The test logs the install time of packages in another namespace,
+// but does not fail because of it, since it depends on the machine.
 func TestTogether(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("takes ten minutes and all processors: a sweep of ./task test:deep")
@@ -64,21 +64,23 @@ func TestTogether(t *testing.T) {
 	t.Logf("%d requests changed something, %d of them elsewhere; the manager had %d MiB at most", len(changes), len(elsewhere), m.Peak(t)>>20)
 }
 
-// changing selects requests that change, or try to change, what others have: no leases of the manager, events or reviews.
+// changing selects requests that change, or try to change, objects, except the manager's Leases,
+// events and reviews.
 func changing(e sandbox.Entry) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
 		!slices.Contains([]string{"leases", "events", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, e.Object.Resource)
 }
 
-// victim is a namespace in which packages are installed while others attack.
+// victim installs packages in its own namespaces while tenants attack.
 type victim struct {
 	env     *harness.Env
 	watcher client.WithWatch
 	image   string
 }
 
-// installs installs a package of 10 objects in 2 phases, one after the other, and returns the times from create to Available, beside
-// those in which a plain client creates 10 objects.
+// installs installs a number of packages one after the other, each with 10 objects in 2 phases. It
+// returns the times from create to Available, and for comparison the times that a plain client
+// takes to create 10 objects.
 func (v *victim) installs(t *testing.T, name string, number int) (took, raw []time.Duration) {
 	t.Helper()
 	namespace := "together-victim-" + name
@@ -102,7 +104,7 @@ func (v *victim) installs(t *testing.T, name string, number int) (took, raw []ti
 	return took, raw
 }
 
-// awaitAvailable waits for the event by which a package is available.
+// awaitAvailable waits for the event that makes a package available.
 func awaitAvailable(t *testing.T, packages watch.Interface, name string) {
 	t.Helper()
 	end := time.After(harness.Patience)
@@ -122,7 +124,7 @@ func awaitAvailable(t *testing.T, packages watch.Interface, name string) {
 	}
 }
 
-// attacked compares a quiet time with one in which tenants attack.
+// attacked compares install times without and with attacks by tenants.
 func (v *victim) attacked(t *testing.T, m *harness.Manager, tenants int, begin func(*testing.T, *tenant)) {
 	t.Helper()
 	name := strings.ToLower(filepath.Base(t.Name()))
@@ -192,7 +194,8 @@ func (u *tenant) leave(t *testing.T) {
 	}
 }
 
-// confine gives a process the memory of config/manager, where this machine lets a test do so, and else says so.
+// confine limits a process to the memory of config/manager. If this machine does not let a test
+// do so, it logs that.
 func confine(t *testing.T, m *harness.Manager) {
 	t.Helper()
 	group, limit := filepath.Join("/sys/fs/cgroup/memory", fmt.Sprintf("lockstep-%d", m.PID())), "memory.limit_in_bytes"
@@ -299,8 +302,9 @@ func flood(t *testing.T, e *harness.Env) func(*testing.T, *tenant) {
 	}
 }
 
-// graphs creates packages with dependencies that are hard to resolve: versions that need much, in a namespace where something
-// may be changed, beside dependencies of which each has to be explained.
+// graphs creates packages with dependencies that are hard to resolve. Their versions have many
+// dependencies, the namespace has a package that the resolver can change, and further
+// dependencies each need an explanation.
 func (u *tenant) graphs(t *testing.T, number int) {
 	t.Helper()
 	var needs, all []corev1alpha1.Dependency

@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Objects of a tenant do not keep a ClusterPackage from installing objects of the same names, where it takes those over. The tenant's
-// Package is told, and writes nothing more.
+// If a ClusterPackage adopts objects, a tenant's objects with the same names cannot block it. The
+// tenant's Package reports the loss and stops writing them.
 func TestClusterPackageVeto(t *testing.T) {
 	t.Parallel()
 	for _, of := range []string{"plain", "package"} {
