@@ -62,8 +62,8 @@ func watches(ctx context.Context, resource string) (int, error) {
 	return total, nil
 }
 
-// The number of watched owners is limited, regardless of how many owners a deployment names and
-// how often they change. An owner is only watched while it is named.
+// All owners of a kind share one watch, regardless of how many owners a deployment names and how
+// often they change. The watch ends when no owner is named.
 func TestOwnerBomb(t *testing.T) {
 	t.Parallel()
 	const kind, resource = "PodTemplate", "podtemplates" // which nothing else watches by name
@@ -71,7 +71,8 @@ func TestOwnerBomb(t *testing.T) {
 	existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "owner"}}
 	u.create(t, existing)
 	refs := func(round int) []metav1.OwnerReference {
-		all := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: existing.Name, UID: existing.UID}} // keeps the garbage collector from deleting it
+		// An existing owner keeps the garbage collector from deleting the deployment.
+		all := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: existing.Name, UID: existing.UID}}
 		for i := range 500 {
 			name := fmt.Sprintf("p%d-%d", round, i)
 			all = append(all, metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: name, UID: types.UID(u.namespace + name)})

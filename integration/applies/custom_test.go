@@ -1,6 +1,6 @@
 package applies_test
 
-// group is that of the custom kinds.
+// group is the group of the custom kinds.
 const group = "applies.example.com"
 
 func customKinds() []*kind {
@@ -78,7 +78,7 @@ func free() *kind {
 	}
 }
 
-// recreatedKinds are kinds of which objects may be recreated.
+// recreatedKinds returns kinds with the annotation that allows to recreate objects.
 func recreatedKinds() []*kind {
 	const note = ", annotations: {package-operator.run/on-immutable: Recreate}}"
 	return []*kind{{

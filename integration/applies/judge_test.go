@@ -12,7 +12,7 @@ import (
 // written is a value that another writer has given a path.
 type written struct {
 	value any // absent if the writer removed it
-	// optional means that it may also be gone: a template stated the path since.
+	// optional means that it can also be absent, because a template has stated the path since.
 	optional bool
 	// must means that it has to stay even if kubectl apply removes it.
 	must bool
@@ -38,10 +38,10 @@ type absentValue struct{}
 
 var absent any = absentValue{}
 
-// outcome is what came of one version of a template, or of an edit after it.
+// outcome is the result of one version of a template, or of an edit after it.
 type outcome struct {
 	live leaves
-	// fresh are the leaves of an object that the version creates, and stated those that it
+	// fresh are the leaves of a fresh object of the version, and stated the ones that the version
 	// states itself.
 	fresh, stated leaves
 	// others are the values that other writers gave the live object.
@@ -50,11 +50,11 @@ type outcome struct {
 	twins []leaves
 	// said is what the revision reports about the object.
 	said string
-	// former are the values that versions have stated, and defaults those that the API server chose for
-	// them. A default that kubectl apply leaves as well counts only if strict.
+	// former are the values that versions have stated, and defaults the API server's defaults for
+	// them. A default that kubectl apply also leaves only counts as a difference if strict.
 	former, defaults values
 	strict           bool
-	// free are paths that a controller writes, whatever the version states.
+	// free are paths that a controller writes, regardless of the version.
 	free []string
 }
 
@@ -76,9 +76,10 @@ func shown(value any) string {
 	return describe(value)
 }
 
-// judge returns how an object differs from what it has to be: each value is that of a fresh create of
-// the version, or one that another writer gave a path which the version does not state. Such a value
-// has to stay if it does under both kinds of kubectl apply. A null states that a field is absent.
+// judge returns the differences between an object and its expected state. Each value has to equal
+// the value of a freshly created object, or come from another writer if the version does not
+// state the path. Such a value has to stay if it stays under both kinds of kubectl apply. A null
+// states that a field is absent.
 func judge(o *outcome) []difference {
 	var wrong []difference
 	for _, path := range paths(o.live, o.fresh, otherPaths(o.others)) {
@@ -175,8 +176,8 @@ func (o *outcome) isFree(path string) bool {
 	return false
 }
 
-// kept reports whether a path has a value under every kind of kubectl apply that carried out the steps: one
-// that has accepted the version, and made something else of what it states, has not.
+// kept reports whether a path has a value under every kind of kubectl apply that completed the
+// steps. A kind that accepted the version, but did not write all stated values, does not count.
 func (o *outcome) kept(path string, of any) bool {
 	some := false
 	for _, twin := range o.twins {
@@ -190,7 +191,7 @@ func (o *outcome) kept(path string, of any) bool {
 	return some
 }
 
-// complete reports whether an object is what the version states.
+// complete reports whether an object has all values that the version states.
 func (o *outcome) complete(twin leaves) bool {
 	for path := range o.stated {
 		if !reflect.DeepEqual(value(twin, path), value(o.fresh, path)) && !o.isFree(path) {
@@ -205,8 +206,8 @@ func (o *outcome) filled(path string) bool {
 	return !o.states(path) && isEmpty(value(o.fresh, path)) && value(o.live, path) == absent && o.live.has(path)
 }
 
-// stale reports whether a value is a default that kubectl apply leaves as well: of a former version, or of
-// what others wrote.
+// stale reports whether a value is a default that kubectl apply also leaves, from a former
+// version or another writer's fields.
 func (o *outcome) stale(path string, got any) bool {
 	if o.strict || o.states(path) || o.former.has(path, got) {
 		return false
@@ -219,8 +220,8 @@ func (o *outcome) stale(path string, got any) bool {
 	return len(o.twins) == 0 && o.defaults.has(path, got)
 }
 
-// beside reports whether a path that no version has stated is on the object because a map is that a fresh
-// create does not have, and in which another writer has written: it may have defaults.
+// neighbour reports whether a path that no version has stated can be a default next to another
+// writer's fields: both are in a map that a freshly created object does not have.
 func (o *outcome) beside(path string) bool {
 	if o.states(path) || o.former[path] != nil {
 		return false
@@ -241,7 +242,8 @@ var (
 	fields   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]+)*`)
 )
 
-// saidOf reports whether the revision says that a field, or one that it is part of, stays as it is.
+// saidOf reports whether the revision's message names a field that stays as it is, or one of its
+// parents.
 func (o *outcome) saidOf(path string) bool {
 	field := strings.ReplaceAll(strings.TrimPrefix(elements.ReplaceAllString(path, ""), "/"), "/", ".")
 	for _, said := range fields.FindAllString(elements.ReplaceAllString(o.said, ""), -1) {

@@ -6,21 +6,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kind is a kind of objects with what may differ between two of its templates.
+// kind is a kind of objects with the possible differences between two of its templates.
 type kind struct {
-	// name is that of the kind, or of one of its forms.
+	// name is the name of the kind, or of one of its variants.
 	name string
 	// base is the template as YAML. NAME in it is the name of the object.
 	base       string
 	dimensions []dimension
 }
 
-// dimension is one thing of a template that has alternatives, such as the handler of a probe.
+// dimension is a part of a template that has alternatives, such as the handler of a probe.
 type dimension struct {
 	name string
-	// alternatives are assignments; an empty one leaves the thing out.
+	// alternatives are assignments; an empty one omits the dimension.
 	alternatives []string
-	// byHand means that only edits choose another alternative than the first one.
+	// byHand means that only edits choose alternatives other than the first one.
 	byHand bool
 	// union means that the API server accepts at most one of the alternatives.
 	union bool
@@ -110,7 +110,7 @@ func allKinds() []*kind {
 			dim("annotations", "", "metadata/annotations/example.com~1note = first"),
 			hand("foreign labels", "metadata/labels/team = blue", "metadata/labels/app = other"),
 		)
-		if k.name != "Pod" && !strings.HasSuffix(k.name, "/recreated") { // which would never be gone
+		if k.name != "Pod" && !strings.HasSuffix(k.name, "/recreated") { // the finalizer would block their deletion
 			k.dimensions = append(k.dimensions, hand("foreign finalizer", "metadata/finalizers = [example.com/hold]"))
 		}
 	}

@@ -23,8 +23,8 @@ import (
 // and lists that are one value. Elements of other lists are named by their keys.
 type leaves map[string]any
 
-// shapes know which lists and maps of a kind are one value, and by which keys elements of the
-// others are told apart: as the API server does, by its schemas.
+// shapes know which lists and maps of a kind are atomic, and the keys of the elements of the
+// others. They take that from the schemas, as the API server does.
 type shapes struct {
 	schemas    openapi3.Root
 	mu         sync.Mutex
@@ -46,7 +46,7 @@ func newShapes(client openapi.Client) *shapes {
 	}
 }
 
-// learn takes over the shapes of what an object has.
+// learn adds the shapes of an object's lists and maps.
 func (s *shapes) learn(object map[string]any) error {
 	gvk := gvkOf(object)
 	s.mu.Lock()
@@ -236,8 +236,8 @@ func state(object map[string]any) map[string]any {
 
 var generatedVolume = regexp.MustCompile(`kube-api-access-[a-z0-9]{5}`)
 
-// normalise returns an object without what differs between two objects of the same content:
-// names, metadata that the API server or the engine writes, and what is allocated.
+// normalise returns an object without the values that differ between two objects of the same
+// content: names, metadata that the API server or the engine writes, and allocated values.
 func normalise(object map[string]any, name string) map[string]any {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	uid := string(u.GetUID())

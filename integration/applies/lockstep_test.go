@@ -69,7 +69,7 @@ func newProcess(tb testing.TB, l *lab) *process {
 	return p
 }
 
-// start begins to watch, and waits until it is known what the API server serves.
+// start starts the watches, and waits until discovery has completed.
 func (p *process) start(tb testing.TB) {
 	tb.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -116,7 +116,7 @@ type subject struct {
 	noted   string    // about the object
 }
 
-// record is a set with what its status would record.
+// record is a set with the state that its status would record.
 type record struct {
 	set corev1alpha1.GenericObjectSet
 	phases.Recorded
@@ -135,7 +135,7 @@ func newSubject(l *lab, name string, namespaced bool, gvk schema.GroupVersionKin
 	return s
 }
 
-// begin makes the subject one of a process: of its first one, or after a restart.
+// attach adds the subject to a process: to its first one, or to another one after a restart.
 func (s *subject) begin(p *process) {
 	s.process, s.rollout = p, engine.New(s.owner)
 	s.rollout.Claims = p.claims
@@ -156,7 +156,7 @@ func (s *subject) load(r *record) *engine.Revision {
 	return rev
 }
 
-// want makes a template that of the next revision.
+// want adds a revision with a template.
 func (s *subject) want(template map[string]any) error {
 	raw, err := json.Marshal(template)
 	if err != nil {

@@ -1,19 +1,19 @@
-// Package applies_test compares Lockstep with kubectl apply. Histories of an object are played
+// Package applies_test compares Lockstep with kubectl apply. It plays the history of an object
 // three times on one API server: with the engine, with client-side and with server-side apply.
 //
 //	history: origin ─► apply v1 ─► edit ─► restart ─► apply v2 ─► …
 //	                       │
 //	          engine, kubectl apply, kubectl apply --server-side
 //	                       │
-//	          judge: accepted where either accepts it, equal to a fresh create
-//	                 of the version, plus what others wrote and may stay
+//	          judge: accepted if either accepts it, equal to a fresh create
+//	                 of the version, plus permitted values of other writers
 //
-// A kind has dimensions, and each of these alternatives: a version of a template is a choice
-// among them, and an edit by hand changes one on the live object. A fixed table has each defect
-// that was found; a random sample and, with LOCKSTEP_DEEP, a sweep go beyond it. A failure
-// prints its history as a short script and the seed that repeats it.
+// A kind has dimensions, and each dimension has alternatives. A version of a template is a
+// choice of alternatives, and an edit by hand changes one on the live object. A fixed table
+// contains each known defect. A random sample adds more, and a sweep does with LOCKSTEP_DEEP. A
+// failure prints its history as a short script, and the seed that repeats it.
 //
-// There are no controllers here: what these do to an object is an edit like any other.
+// No controllers run here: the tests simulate their writes with edits.
 package applies_test
 
 import (

@@ -49,7 +49,7 @@ func segments(path string) []string {
 	return append(all, unescaped(path[begin:]))
 }
 
-// unescaped returns a segment in which ~1 stands for a slash, as in a JSON pointer.
+// unescaped replaces ~1 in a segment with a slash, as in a JSON pointer.
 func unescaped(segment string) string { return strings.ReplaceAll(segment, "~1", "/") }
 
 func parse(text string) any {
@@ -100,7 +100,7 @@ func hasFields(element any, fields map[string]any) bool {
 	return ok
 }
 
-// assign returns a value with another one at a path, and what is missing on the way there.
+// assign sets a value at a path of another one, and creates missing parents.
 func assign(of any, path []string, value any) any {
 	fields := fieldsOf(path[0])
 	if fields == nil {

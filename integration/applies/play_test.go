@@ -65,7 +65,7 @@ func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts
 			p.stop()
 		}
 	}()
-	// restart begins a process for some trials.
+	// restart starts a process for some trials.
 	restart := func(some []*trial) {
 		if len(some) == 0 {
 			return

@@ -21,18 +21,18 @@ func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
 	return accepted
 }
 
-// done returns the kinds of kubectl apply, of those that accepted a version, that brought it about: one that
-// left what had to leave, or what it states, has not.
+// done returns the kinds of kubectl apply that accepted a version and completed it. A kind is
+// incomplete if it kept a value that had to be removed, or did not write a stated one.
 func (t *trial) done(ctx context.Context, c choice, accepted []*twin) []*twin {
 	return slices.DeleteFunc(slices.Clone(accepted), func(twin *twin) bool {
 		o := t.outcome(ctx, c, t.leavesOf(ctx, twin.name))
-		o.twins = []leaves{o.live} // what it leaves may stay
+		o.twins = []leaves{o.live} // values that it leaves can stay
 		return len(judge(o)) > 0
 	})
 }
 
-// lose leaves out the kinds of kubectl apply that did not carry out what Lockstep did: from here on they
-// are in another state.
+// lose excludes the kinds of kubectl apply that did not make the same change as Lockstep, because
+// their objects are in another state from then on.
 func (t *trial) lose(accepted []*twin) {
 	for _, twin := range t.twins {
 		twin.lost = twin.lost || !slices.Contains(accepted, twin)
@@ -43,8 +43,9 @@ func (t *trial) replaceable(ctx context.Context, c choice) bool {
 	return t.read(ctx, t.name) != nil && t.lab.replaceable(ctx, t.kind.template(c, t.name)) == nil
 }
 
-// refusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace, may be able to carry it out.
-// Where one is, it is tried again first: it may have been a matter of time.
+// refusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace,
+// must be able to complete it. If one is, refusal first tries the version again, because that
+// might only have been a matter of time.
 func (t *trial) refusal(ctx context.Context, step int, c choice, accepted []*twin, found result) result {
 	possible := ""
 	if done := t.done(ctx, c, accepted); len(done) > 0 {
@@ -79,8 +80,8 @@ func (t *trial) afterRefusal(ctx context.Context, step int, before leaves, accep
 	}
 }
 
-// recreates reports whether the object of a step may be recreated: by a version that follows another one. What
-// is adopted or edited is never deleted.
+// recreates reports whether a step can recreate the object. Only a version that follows another
+// one can: the engine never deletes an object because of an adoption or an edit.
 func (t *trial) recreates(step int, c choice) bool {
 	metadata, _ := t.kind.template(c, t.name)["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)

@@ -32,7 +32,7 @@ func shrunk(tb testing.TB, l *lab, f *failure) *failure {
 	return f
 }
 
-// used returns the dimensions of which a history uses alternatives, sorted.
+// used returns the dimensions that a history uses, sorted.
 func used(h *history) []string {
 	names := map[string]bool{}
 	note := func(c choice) {

@@ -2,14 +2,14 @@ package applies_test
 
 import "fmt"
 
-// row is a history that has once ended in another way than under kubectl apply, or that has to end
-// better than there.
+// row is a history that once ended differently than under kubectl apply, or that has to end
+// better.
 type row struct {
 	name, kind string
-	// origin and version are those of the object that Lockstep adopts.
+	// origin and version describe the object that Lockstep adopts.
 	origin  string
 	version choice
-	// strict is that of the history.
+	// strict is passed to the history.
 	strict bool
 	events []event
 }

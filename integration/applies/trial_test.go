@@ -22,14 +22,14 @@ type trial struct {
 	twins   []*twin
 	// others are the values that other writers gave Lockstep's object.
 	others map[string]written
-	// version is the one that the object shows; nil before the first was accepted. former are the
-	// values that any version, or what was there before, has stated, defaults the others that it had.
+	// version is the object's current one; nil before the first was accepted. former are the
+	// values that any version or the original object has stated, and defaults their defaults.
 	version          choice
 	former, defaults values
-	// refused means that the last version was refused, by all; edited that the object was edited
-	// and the engine has not run since.
+	// refused means that Lockstep and kubectl refused the last version; edited that the object was
+	// edited and the engine has not run since.
 	refused, edited bool
-	// said is everything that revisions have reported about the object.
+	// said contains all messages of revisions about the object.
 	said string
 	// rest is the object at rest; nil while it is not.
 	rest    map[string]any
@@ -163,8 +163,8 @@ func (t *trial) apply(ctx context.Context, step int, c choice) {
 	t.judge(ctx, step, found)
 }
 
-// handOver makes values those of other writers that are no longer Lockstep's: replicas that left the
-// template stay, and rules that were aggregated leave with the aggregation.
+// handOver moves values from Lockstep to other writers, and back: replicas stay after they left
+// the template, and aggregated rules are removed with the aggregation.
 func (t *trial) handOver(before leaves, c choice) {
 	const replicas = "/spec/replicas"
 	stated := t.stated(c)
@@ -233,7 +233,7 @@ func (l *lab) edited(ctx context.Context, k *kind, e *edit, template map[string]
 	return l.edit(ctx, e.how, template, func(object map[string]any) { k.edited(object, e.dimension, e.to, name) })
 }
 
-// correct lets the engine correct what was edited, and kubectl apply the same version again.
+// correct lets the engine correct an edit, and kubectl apply the same version again.
 func (t *trial) correct(ctx context.Context, step int) {
 	live := t.read(ctx, t.name)
 	found, err := t.subject.settle(ctx, resourceVersionOf(live), false)
@@ -291,7 +291,7 @@ func (t *trial) judge(ctx context.Context, step int, found result) {
 	t.rest = live
 }
 
-// outcome returns what is known of an object that shows a version.
+// outcome collects the facts about an object that has a version.
 func (t *trial) outcome(ctx context.Context, c choice, live leaves) *outcome {
 	object, err := t.lab.freshly(ctx, t.kind, c)
 	if err != nil {
@@ -318,8 +318,8 @@ func (t *trial) atRest(ctx context.Context, step int, otherwise string) {
 	}
 }
 
-// afterRestart judges what the engine does once it has started again: nothing, or it corrects what was
-// edited meanwhile.
+// afterRestart judges the engine after a restart: it must not write, or only correct edits that
+// were made meanwhile.
 func (t *trial) afterRestart(ctx context.Context, step int) {
 	switch {
 	case t.version == nil || t.refused:

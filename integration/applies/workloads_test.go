@@ -2,7 +2,8 @@ package applies_test
 
 import "strings"
 
-// podDimensions are those of a pod template. $P is the path of its spec, $C that of its container.
+// podDimensions returns the dimensions of a pod template. $P is the path of its spec, $C the path
+// of its container.
 func podDimensions(pod string) []dimension {
 	all := []dimension{
 		union("env", "",

@@ -45,8 +45,8 @@ func (w *world) step(t *testing.T) {
 	w.lapse()
 }
 
-// lapse lets time pass, so that changes meet the manager at any point of what it
-// does about those before: nothing is waited for.
+// lapse sleeps for a random time, so that changes reach the manager at any point of its work on
+// previous changes.
 func (w *world) lapse() {
 	switch n := w.random.IntN(20); {
 	case n < 10:
@@ -117,7 +117,7 @@ func (w *world) draw(s *subject) string {
 	return fmt.Sprintf("config %s", s.spec.Config.Raw)
 }
 
-// bounce asks for something else and then for the same as before.
+// bounce changes the desired state and then restores it.
 func (w *world) bounce(t *testing.T, s *subject) {
 	t.Helper()
 	before := *s.spec.DeepCopy()
@@ -136,9 +136,9 @@ func (w *world) bounce(t *testing.T, s *subject) {
 	require.NoError(t, tolerable(s.apply(t.Context())))
 }
 
-// rebound makes Packages that are at rest change their image and go back before the
-// status, which is held back, has said anything of it. Of one that takes values from
-// a Secret that alone is changed, so that nothing else wakes it.
+// rebound changes the image of Packages at rest and reverts the change before the delayed status
+// reports it. For one Package with values from a Secret, it only changes that Secret, so that
+// no other event wakes it.
 func (w *world) rebound(t *testing.T) {
 	t.Helper()
 	fed := false
@@ -170,7 +170,7 @@ func (w *world) rebound(t *testing.T) {
 	}
 }
 
-// feed changes what a Package takes values from.
+// feed changes a source of a Package's values.
 func (w *world) feed(t *testing.T, s *subject) {
 	t.Helper()
 	kind, text := "ConfigMap", fmt.Sprintf("size: %d\nnote: from the source\n", 4+w.random.IntN(3))

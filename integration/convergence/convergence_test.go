@@ -29,10 +29,9 @@ const (
 	quiet = 2500 * time.Millisecond
 )
 
-// TestConvergence plays rounds: LOCKSTEP_CONVERGENCE is for how long, and
-// LOCKSTEP_SEED the number that the first one is drawn from; the next one has the
-// next number. Without either the same rounds are played each time, so that a change
-// is judged by what it changes.
+// TestConvergence plays random rounds. LOCKSTEP_CONVERGENCE is the duration, and LOCKSTEP_SEED
+// the seed of the first round; each following round increments it. Without both, the rounds are
+// the same each time, so that a failure is due to the change under test.
 func TestConvergence(t *testing.T) {
 	seed := uint64(1)
 	if os.Getenv("LOCKSTEP_CONVERGENCE") != "" {
@@ -72,8 +71,9 @@ func serverVersion(t *testing.T) string {
 	return info.GitVersion
 }
 
-// round changes everything, and judges what comes of it; then it asks for something
-// else and back, and judges that; then it removes everything and judges that.
+// round makes random changes and judges the result. Then it changes the desired state and
+// reverts that at once, and judges the result. At the end it removes all objects and judges
+// that, too.
 func (w *world) round(t *testing.T) {
 	for i := range steps {
 		if i == steps-healthy {

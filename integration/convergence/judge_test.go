@@ -188,7 +188,7 @@ func setsOf(ctx context.Context, s *subject) ([]corev1alpha1.GenericObjectSet, e
 	}), nil
 }
 
-// sameContent compares templates, with what their slices hold.
+// sameContent compares templates, including the content of their slices.
 func sameContent(ctx context.Context, s *subject, what string, want, got *corev1alpha1.ObjectSetTemplateSpec) error {
 	expected, err := expanded(ctx, s, want)
 	if err != nil {

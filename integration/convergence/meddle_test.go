@@ -40,8 +40,8 @@ func merge(ctx context.Context, obj client.Object, patch string) error {
 	return env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone"))
 }
 
-// pick returns one of a list by chance, whatever order the list has; ok is false
-// where it is empty.
+// pick returns a random element of a list, independently of the list's order; ok is false if it
+// is empty.
 func pick[T client.Object](w *world, all []T) (one T, ok bool) {
 	n := w.random.IntN(1 << 20)
 	if len(all) == 0 {
@@ -59,12 +59,12 @@ func pointers[T any](all []T) []*T {
 	return out
 }
 
-// ownerless takes an object away from its owner.
+// ownerless removes an object's owner references.
 const ownerless = `{"metadata":{"ownerReferences":null}}`
 
-// tookOwner says that an object of s has no owner until the manager looks at it. Where
-// the Package is deleted before that, because no manager runs or it is paused, the
-// object stays without an owner: the next Package may take it only where it is told to.
+// tookOwner notes that an object of s has no owner until the manager corrects it. If the Package
+// is deleted before that, because no manager runs or it is paused, the object stays without an
+// owner. The next Package must only adopt it if its collision protection allows that.
 func (w *world) tookOwner(ctx context.Context, s *subject, name string) error {
 	s.ownerless[name] = true
 	if !w.healed {
@@ -83,7 +83,7 @@ func (w *world) meddleWithObject(ctx context.Context, s *subject) error {
 		return !strings.HasPrefix(cm.Name, s.name+"-") || cm.Name == s.name+"-values"
 	})
 	cm, ok := pick(w, of)
-	// A field that a template lacks is no drift, so only a common one is changed.
+	// The engine ignores fields that a template lacks, so change one that all templates have.
 	key := "value"
 	if ok && cm.Data[key] == "" {
 		key = "size"

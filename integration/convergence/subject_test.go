@@ -18,18 +18,18 @@ import (
 // subject is a Package or a ClusterPackage, and its last desired state.
 type subject struct {
 	scope corev1alpha1.Scope
-	// namespace is that of the Package, and objects that of its objects.
+	// namespace is the namespace of the Package, and objects the namespace of its objects.
 	namespace, name, objects string
-	// spec is what it is to be; wanted reports whether it is to be at all.
+	// spec is the desired spec; wanted means that the Package should exist.
 	spec   corev1alpha1.PackageSpec
 	wanted bool
-	// pending means that it is to be created, as soon as the former one is gone.
+	// pending means that it has to be created as soon as the former one no longer exists.
 	pending bool
-	// orphaned means that objects may have been left without a controller, as a deletion
-	// said; ownerless are the names of those whose owner was taken away.
+	// orphaned means that a deletion might have left objects without a controller; ownerless
+	// contains the names of objects that lost their owner.
 	orphaned  bool
 	ownerless map[string]bool
-	// config is what spec.config says.
+	// config contains the values of spec.config.
 	config map[string]string
 }
 
@@ -42,7 +42,7 @@ func newSubject(scope corev1alpha1.Scope, namespace, name, objects string, image
 	return s
 }
 
-// sources is where the values of the subject are.
+// sources returns the namespace of the subject's values.
 func (s *subject) sources() string {
 	if s.scope == corev1alpha1.ScopeCluster {
 		return corev1alpha1.DefaultNamespace
@@ -52,7 +52,7 @@ func (s *subject) sources() string {
 
 func (s *subject) String() string { return s.scope.Kind("Package") + " " + s.name }
 
-// object returns the Package as it is to be.
+// object returns the Package in its desired state.
 func (s *subject) object() corev1alpha1.GenericPackage {
 	pkg := s.scope.NewPackage()
 	pkg.SetNamespace(s.namespace)
@@ -76,7 +76,7 @@ func (s *subject) configure(key, value string) {
 	s.spec.Config = &runtime.RawExtension{Raw: []byte(raw + "}")}
 }
 
-// apply writes the desired spec, where there is a Package.
+// apply writes the desired spec, or creates a pending Package.
 func (s *subject) apply(ctx context.Context) error {
 	if s.pending || !s.wanted {
 		return s.create(ctx)
@@ -90,7 +90,7 @@ func (s *subject) apply(ctx context.Context) error {
 	return env.Client.Patch(ctx, live, client.MergeFrom(before))
 }
 
-// create creates a Package that is due, where the former one is gone.
+// create creates a pending Package if the former one no longer exists.
 func (s *subject) create(ctx context.Context) error {
 	if !s.pending {
 		return nil
@@ -105,7 +105,7 @@ func (s *subject) create(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the Package, and creates it again where it is wanted.
+// remove deletes the Package. If again is true, it has to be recreated.
 func (s *subject) remove(ctx context.Context, again bool, propagation metav1.DeletionPropagation) error {
 	s.wanted = again
 	if s.pending {
@@ -117,7 +117,7 @@ func (s *subject) remove(ctx context.Context, again bool, propagation metav1.Del
 	return client.IgnoreNotFound(env.Client.Delete(ctx, s.object(), client.PropagationPolicy(propagation)))
 }
 
-// valueSources are what spec.configFrom may name.
+// valueSources returns the possible elements of spec.configFrom.
 func (s *subject) valueSources() []corev1alpha1.ValueSource {
 	return []corev1alpha1.ValueSource{
 		{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: s.name + "-values", Key: "values", Optional: true}},
@@ -151,11 +151,11 @@ func (s *subject) forget(ctx context.Context, kind string) error {
 	return client.IgnoreNotFound(env.Client.Delete(ctx, obj))
 }
 
-// leaves reports whether an object without an owner may have been left behind.
+// leaves reports whether an object without an owner might have been left behind.
 func (s *subject) leaves(name string) bool { return s.orphaned || s.ownerless[name] }
 
-// heal undoes what keeps a package from getting where it is asked to go: others
-// may go on changing everything else.
+// heal reverts changes that keep a package from its desired state. Other clients can continue to
+// change everything else.
 func (s *subject) heal() {
 	s.spec.Paused, s.spec.DriftPolicy = false, ""
 	if s.config["gate"] != "" {
@@ -170,7 +170,7 @@ func (s *subject) heal() {
 	}
 }
 
-// patches that a spec may have.
+// patchesOf returns random patches for a spec.
 func patchesOf(random *rand.Rand) []corev1alpha1.PackagePatch {
 	target := &corev1alpha1.PatchTarget{Kind: "ConfigMap", Name: ".*-shown"}
 	switch random.IntN(3) {

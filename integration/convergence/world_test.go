@@ -34,15 +34,15 @@ type world struct {
 	version  string // of the API server
 	manager  *harness.Manager
 	subjects []*subject
-	// namespace is that of the Packages, and of the hosted cluster's control plane.
+	// namespace is the namespace of the Packages, and of the hosted cluster's control plane.
 	namespace string
-	// hosting means that the kind of hosted clusters exists, and hosted that ours
-	// does.
+	// hosting means that the kind of hosted clusters exists, and hosted that the test's hosted
+	// cluster exists.
 	hosting, hosted bool
 	// orphaning means that Packages are deleted with Orphan, too: in longer runs, since
 	// the garbage collector does not know our kinds at first.
 	orphaning bool
-	// healed means that no desired state is drawn any more that a package cannot reach.
+	// healed means that packages can reach all desired states from now on.
 	healed bool
 	// history lists the changes made, for a failure.
 	history []string
@@ -75,8 +75,8 @@ func newWorld(t *testing.T, seed uint64, images []image, version string, orphani
 	return w
 }
 
-// start starts a manager, where none runs. It leads at once: two never run at a
-// time.
+// start starts a manager unless one is running. It leads at once, because there are never two at
+// a time.
 func (w *world) start() {
 	if w.manager == nil {
 		w.manager = env.LaunchManager(suite, "--leader-elect=false")

@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// created returns the names of ConfigMaps of packages, and of Packages, in the order in which the manager wrote them first.
+// created returns the names of the objects of a resource, in the order of the manager's first
+// writes.
 func created(entries []sandbox.Entry, resource string) []string {
 	var names []string
 	for _, e := range entries {
@@ -25,8 +26,9 @@ func created(entries []sandbox.Entry, resource string) []string {
 	return names
 }
 
-// A chain is installed in one pass, and rolled out from its end: nothing of a package is written before what it depends on is
-// available. At rest and after a restart there are no requests.
+// A chain is installed in one pass, and rolled out from its end: the objects of a package are
+// written after its dependencies are available. At rest and after a restart there are no
+// requests.
 func TestChain(t *testing.T) {
 	ns := env.TestNamespace(t)
 	for i := 1; i < 5; i++ {

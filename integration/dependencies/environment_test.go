@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// shown is a package whose ConfigMap shows what it is rendered for.
+// shown returns a package whose ConfigMap contains the environment that it was rendered for.
 func shown(constraints string) harness.Files {
 	return harness.Files{
 		"manifest.yaml": harness.Manifest("shown", []string{"deploy"}, constraints),
@@ -64,8 +64,8 @@ func setStatus(t *testing.T, u *unstructured.Unstructured, text string) {
 	require.NoError(t, env.Client.Status().Update(t.Context(), u))
 }
 
-// shows waits until the package in a namespace was rendered with all of the texts
-// and none that begins with an exclamation mark.
+// shows waits until the package in a namespace was rendered with all of the texts. A text that
+// starts with an exclamation mark must be absent.
 func shows(t *testing.T, ns string, texts ...string) {
 	t.Helper()
 	harness.Eventually(t, patience, fmt.Sprintf("namespace %s to show %v", ns, texts), func(ctx context.Context) error {

@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// definitions are those of HyperShift's kinds.
+// definitions returns definitions of HyperShift's kinds.
 func definitions(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var all []*unstructured.Unstructured
@@ -71,12 +71,13 @@ type fleet struct {
 	name string
 	// size is the number of its first hosted clusters.
 	size int
-	// ill are the namespaces of control planes in which nothing becomes available.
+	// ill are the namespaces of control planes whose packages never become available.
 	mu  sync.Mutex
 	ill map[string]bool
 }
 
-// newFleet makes available hosted clusters of these names, each with its value of the label risk behind a slash.
+// newFleet creates available hosted clusters. Each argument is a name, followed by a slash and the
+// value of the label risk.
 func newFleet(t *testing.T, clusters ...string) *fleet {
 	t.Helper()
 	serve(t)
@@ -146,7 +147,7 @@ func (f *fleet) namespace(cluster string) string {
 // attendant is the field manager that makes ConfigMaps available.
 const attendant = "attendant"
 
-// attend makes ConfigMaps available as they are rolled out, except for those of ill control planes.
+// attend makes ConfigMaps available as they are rolled out, except in ill control planes.
 func (f *fleet) attend(t *testing.T) {
 	t.Helper()
 	events := env.Watch(t, &corev1.ConfigMapList{})
@@ -159,8 +160,8 @@ func (f *fleet) attend(t *testing.T) {
 	}()
 }
 
-// examine sets the annotation of a ConfigMap as it should be. An error is a conflict, of which another event follows, or
-// the end of the test.
+// examine sets the annotation of a ConfigMap to its expected value. It ignores errors: after a
+// conflict another event follows, and all other errors mean the end of the test.
 func (f *fleet) examine(ctx context.Context, cm *corev1.ConfigMap) {
 	f.mu.Lock()
 	ready, by := cm.Data["version"], attendant
@@ -238,7 +239,8 @@ func (f *fleet) pkg(cluster string) *corev1alpha1.Package {
 	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace(cluster), Name: f.name}}
 }
 
-// says waits until conditions of the HostedClusterPackage are "Type=Status/Reason: part of the message".
+// reports waits until the HostedClusterPackage has conditions, each in the form
+// "Type=Status/Reason: part of the message".
 func (f *fleet) says(t *testing.T, wants ...string) *corev1alpha1.HostedClusterPackage {
 	t.Helper()
 	return await(t, f.object(), "to say "+strings.Join(wants, ", "), func(h *corev1alpha1.HostedClusterPackage) error {

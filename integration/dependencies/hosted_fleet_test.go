@@ -15,9 +15,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Over many hosted clusters in groups, some of which fail on the way, and with the manager killed, never more updates are
-// under way than Packages may be unavailable, groups are updated in their order, and in the end all are. It is not
-// parallel.
+// In a fleet of many hosted clusters in groups, some of them fail on the way, and the manager is
+// killed. Never more Packages are being updated than the limit for unavailable ones. Groups are
+// updated in order, and in the end all Packages are. The test is not parallel.
 func TestFleet(t *testing.T) {
 	clusters, groups, most, kills := 10, 2, 2, 1
 	if harness.Deep() {

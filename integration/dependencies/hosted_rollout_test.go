@@ -44,7 +44,8 @@ func TestKindAppearsLate(t *testing.T) {
 	require.Equal(t, []string{"my-cluster=v1", "other=v1"}, f.versions(t), "a hosted cluster that is not available any more")
 }
 
-// All Packages are updated at once. What others set beside the template stays, and nothing is requested at rest.
+// All Packages are updated at once. Fields that other clients set in addition to the template
+// stay, and there are no requests at rest.
 func TestInstant(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "a", "b/low", "c")

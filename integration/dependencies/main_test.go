@@ -1,9 +1,16 @@
-// Package dependencies_test checks on an API server the packages that are installed for others: for the dependencies of packages,
-// which are installed and in which order, which are shared, which requirements cannot be satisfied, and in which order packages
-// are deleted; and for hosted clusters, with a simulated HostedCluster kind, how HostedClusterPackages are rolled out. Packages with
-// dependencies are the manifests of AvailablePackages: no registry takes part. Whether a Package of a hosted cluster is available is
-// decided by the tests, by an annotation of its ConfigMap. Packages are rendered for the cluster, and again when it becomes
-// OpenShift, or one that hosts: tests of that are not parallel.
+// Package dependencies_test checks on an API server the packages that the manager installs
+// automatically: dependencies of packages, and packages of hosted clusters.
+//
+// For dependencies, it checks which ones are installed and shared, the order of installation and
+// deletion, and requirements that cannot be satisfied. The packages are manifests in
+// AvailablePackages, so there is no registry.
+//
+// For hosted clusters, it checks the rollout of HostedClusterPackages with a simulated
+// HostedCluster kind. The tests decide whether a Package of a hosted cluster is available, with an
+// annotation of its ConfigMap.
+//
+// The manager re-renders all packages when the cluster becomes OpenShift, or starts to host
+// clusters. Tests of that are not parallel.
 package dependencies_test
 
 import (

@@ -104,8 +104,8 @@ func kill(t *testing.T, ns string, random *rand.Rand) {
 	manager = env.StartManager(suite, "--pace=0.1")
 }
 
-// Packages that are deleted in any order, with the manager killed in between, are removed
-// after those that depend on them: no package is ever without what it needs.
+// Packages are removed after their dependents, even if users delete them in any order and the
+// manager is killed in between: no package ever lacks a dependency.
 func TestKilledDuringDeletion(t *testing.T) {
 	base := env.TestNamespace(t)
 	for round := range rounds(1, 12) {
@@ -157,8 +157,8 @@ func needsIn(t *testing.T, ns string) map[string][]string {
 	return needs
 }
 
-// checkOrder fails the test where the object of a package was deleted before those of its dependents. A request that the
-// end of the manager cut off may have been performed.
+// checkOrder fails the test if the object of a package was deleted before its dependents'. It
+// counts requests without an answer, because they can take effect after the manager was killed.
 func checkOrder(t *testing.T, from *harness.Journal, ns string, needs map[string][]string) {
 	t.Helper()
 	entries, err := from.Since(t.Context(), from.From, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))

@@ -51,7 +51,8 @@ func TestDiamond(t *testing.T) {
 	env.Journal(t).Silent(t, ns)
 }
 
-// Two namespaces have one each of what they need, also of a package that states that it is unique in the cluster.
+// Two namespaces do not share dependencies: each has its own, even of a package that claims to
+// be unique in the cluster.
 func TestNamespacesShareNothing(t *testing.T) {
 	t.Parallel()
 	one := env.TestNamespace(t)

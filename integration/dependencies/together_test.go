@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A generated package that was never available is chosen again, lower too, for a Package
-// that comes later; then all get what they need.
+// If a generated package was never available, a later Package can change its version, even to a
+// lower one, so that all requirements are satisfied.
 func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

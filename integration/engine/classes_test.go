@@ -298,8 +298,8 @@ func endOrphaning(t *testing.T, owner *corev1alpha1.ObjectSet) {
 	})
 }
 
-// ObjectSetPhases are the manager's to write, and their objects are written as the account
-// of the set, also when that is gone: an account gets no rights by orphaning.
+// The manager writes ObjectSetPhases itself, and their objects as the set's account, even after
+// the set was deleted. So an account does not gain rights by orphaning.
 func TestOrphanedClassPhaseKeepsItsAccount(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// foreign is an object that exists before the package, controlled or not. What its label and annotation say of the package
-// of the engine and of a later revision decides nothing.
+// foreign creates an object that exists before the package, with or without a controller. Its
+// label names the engine's package and its annotation a later revision, which must not matter.
 func foreign(t *testing.T, ns, name string, controlled bool) *corev1.ConfigMap {
 	t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-owner"}}
@@ -194,8 +194,8 @@ func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 	awaitValue(t, ns, "ours", "v2")
 }
 
-// Of two deployments that bring the same object one gets everything, whatever
-// the mode; when it is gone the other goes on (invariant 10).
+// If two deployments contain the same object, one of them gets it in any mode. The other one
+// continues when the winner no longer exists (invariant 10).
 func TestClaimDecidesInEveryMode(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []corev1alpha1.CollisionProtection{corev1alpha1.CollisionProtectionPrevent, corev1alpha1.CollisionProtectionNone} {

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// awaitSame waits until the object says again what it said before.
+// awaitSame waits until the object has its previous content again.
 func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: before.Namespace, Name: before.Name}}
@@ -34,7 +34,7 @@ func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 	})
 }
 
-// What others add to an object is theirs: no drift, no request.
+// Fields that other clients add to an object are not drift, and cause no requests.
 func TestForeignFieldsAreNoDrift(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -57,8 +57,8 @@ func TestForeignFieldsAreNoDrift(t *testing.T) {
 	edit(t, ns, "object", `{"metadata":{"finalizers":null}}`)
 }
 
-// Drift of an object in an opened phase is corrected whatever the probes of an
-// earlier phase say by then (invariant 1).
+// Drift of an object in an opened phase is corrected even if an earlier phase is no longer ready
+// (invariant 1).
 func TestDriftIsCorrectedBehindAnUnreadyPhase(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -78,8 +78,9 @@ func TestDriftIsCorrectedBehindAnUnreadyPhase(t *testing.T) {
 	awaitValue(t, ns, "behind", "v1")
 }
 
-// The watch shows an object in another version than its template's, here an autoscaler of autoscaling/v1. That is no drift; drift
-// is corrected, and fields that the template does not name stay.
+// The watch can show an object in another version than its template's, here an autoscaler of
+// autoscaling/v1. The other version is not drift. Real drift is corrected, and fields that the
+// template does not contain stay.
 func TestDriftInAnotherVersion(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -96,7 +97,7 @@ func TestDriftInAnotherVersion(t *testing.T) {
 		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentReplicas":%d}}`, replicas))
 		require.NoError(t, env.Client.Status().Patch(t.Context(), hpa, patch))
 	}
-	observe(1) // by its first event it is known what it looks like
+	observe(1) // the engine learns the watched form from the first event
 	env.Settle(t, ns)
 
 	j := env.Journal(t)

@@ -12,8 +12,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A template without phases is one that is not written yet, unless a package says that it has no objects: that is
-// available at once, takes the place of a revision with objects, and gives way to one.
+// A template without phases counts as incomplete, unless a package states that it has no objects.
+// Such a revision is available at once. It can replace a revision with objects, and be replaced
+// by one.
 func TestTemplateWithoutPhases(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

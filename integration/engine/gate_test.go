@@ -73,9 +73,8 @@ func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
 	awaitValue(t, ns, "three", "v1")
 }
 
-// An upgrade passes over phases that are ready and of which nothing is to be written:
-// one status records all of them before the first write behind them, and none of them
-// is passed over whose probes are not true (invariant 1).
+// An upgrade skips phases that are ready and need no writes. One status records all of them
+// before the first write in a later phase. A phase whose probes fail is not skipped (invariant 1).
 func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -130,8 +129,7 @@ func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 	awaitValue(t, ns, "four", "v3")
 }
 
-// gatedByTwoKinds returns a deployment of which objects of two kinds are probed in the
-// first phase.
+// gatedByTwoKinds returns a deployment with probes for objects of two kinds in the first phase.
 func gatedByTwoKinds(ns string) *corev1alpha1.ObjectDeployment {
 	var account corev1alpha1.ObjectSetObject
 	account.Object.Raw = []byte(`{"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"account"}}`)
@@ -143,9 +141,8 @@ func gatedByTwoKinds(ns string) *corev1alpha1.ObjectDeployment {
 	return dep
 }
 
-// Objects of two kinds come by two watches, each of which shows another moment.
-// Before a gate opens that both have to do with, the API server is asked for all
-// of them as they are then (invariant 1).
+// Two watches deliver objects of two kinds, and can show different points in time. Before a gate
+// on both kinds opens, the engine lists all of its objects again (invariant 1).
 func TestGateIsConfirmed(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -203,8 +200,8 @@ func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 	}
 }
 
-// Phases of which nothing is probed open together with the claim, and are written in
-// their order all the same: each when the one before it is complete (invariant 1).
+// Phases without probes open together with the claim. They are still written in order: each phase
+// waits until the previous one is complete (invariant 1).
 func TestOrderWithoutProbes(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -171,7 +171,7 @@ func TestMissingAccount(t *testing.T) {
 	awaitRollout(t, dep)
 }
 
-// An account cannot grant what it does not have, though the manager could.
+// An account cannot grant rights that it does not have, although the manager could.
 func TestAccountCannotEscalate(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -187,7 +187,7 @@ func TestAccountCannotEscalate(t *testing.T) {
 	await(t, currentSetOf(t, dep), "to be refused", func(s *corev1alpha1.ObjectSet) error {
 		err := harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, "may not grant rights that it does not have itself")
 		if err != nil {
-			retry(t, dep, fmt.Sprint(len(err.Error()))) // the role may not hold yet
+			retry(t, dep, fmt.Sprint(len(err.Error()))) // the role might not be in effect yet
 		}
 		return err
 	})
@@ -196,8 +196,8 @@ func TestAccountCannotEscalate(t *testing.T) {
 	}
 }
 
-// The account is gone, with its rights, when the deployment is deleted: to release the
-// objects takes none.
+// A deployment can be deleted after its account and the account's rights: releasing the objects
+// requires no rights.
 func TestOrphanWithoutRights(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

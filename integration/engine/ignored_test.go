@@ -24,8 +24,8 @@ func more(key, value string) func(*corev1alpha1.ObjectSetObject) {
 	}
 }
 
-// A field that others own is written once, and stays as they leave it: it is no drift, and upgrades, undoing them and
-// a restart do not change it. All other fields are the package's as ever.
+// An ignored field is written once. Later changes by other clients are not drift, and upgrades,
+// rollbacks and a restart do not revert them. All other fields still belong to the package.
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -75,7 +75,7 @@ func TestIgnoredFields(t *testing.T) {
 	awaitValue(t, ns, "object", "v3")
 }
 
-// An object that is adopted keeps what others own, and no name of a field is passed over.
+// An adopted object keeps its ignored fields, and the engine ignores no other field.
 func TestIgnoredFieldsOfAdopted(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -59,14 +59,14 @@ func finish(t *testing.T, j *batchv1.Job, end batchv1.JobConditionType) {
 	require.NoError(t, env.Client.Status().Update(t.Context(), j))
 }
 
-// remove takes a Job away as its TTL does.
+// remove deletes a Job as its TTL does.
 func remove(t *testing.T, j *batchv1.Job) {
 	t.Helper()
 	require.NoError(t, env.Client.Delete(t.Context(), j, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
-// A Job that finishes while its deployment is paused is recorded all the same: a
-// status is no write of an object.
+// The status of a paused deployment still records finished Jobs, because pausing only stops writes
+// of objects.
 func TestPausedDeploymentRecordsJobs(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -13,9 +13,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What drifted while the manager was away is put back when it comes, as if it had
-// been there (invariant 4); where nothing drifted, nothing is written
-// (invariant 5). This test runs alone, since it stops the manager of all.
+// The manager corrects drift that happened while it was away, as if it had been running
+// (invariant 4). Without drift, it does not write (invariant 5). The test is not parallel, because
+// it stops the shared manager.
 func TestDriftWhileTheManagerWasAway(t *testing.T) {
 	rows := []struct {
 		name  string

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A revision that is not available in time says so and names what it waits for;
-// it goes on when that becomes true.
+// A revision that is not available in time reports that, with the object that it waits for. It
+// continues when the object becomes ready.
 func TestProgressDeadline(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -44,14 +44,14 @@ func TestProgressDeadline(t *testing.T) {
 	}
 }
 
-// A revision counts as succeeded when it has been available for its delay, by
-// itself: nothing else has to happen in the meantime.
+// A revision counts as succeeded when it has been available for its delay, without any other
+// event in the meantime.
 func TestSuccessDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 3
 	ns := env.TestNamespace(t)
 	waits := deployment(ns, phase("one", configMap("waits", "v1")))
-	waits.Name, waits.Spec.Template.Spec.SuccessDelaySeconds = "waits", 3600 // it says so for as long
+	waits.Name, waits.Spec.Template.Spec.SuccessDelaySeconds = "waits", 3600 // long enough to see the condition
 	env.Create(t, waits)
 	await(t, waits, "to wait for the delay", func(d *corev1alpha1.ObjectDeployment) error {
 		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "success delay")

@@ -63,7 +63,7 @@ func upgrade(t *testing.T, dep *corev1alpha1.ClusterObjectDeployment, phases ...
 	require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
 }
 
-// says checks that the condition ObjectsKept has a text.
+// keeps checks that the message of the condition ObjectsKept contains a text.
 func says(text string) func(*corev1alpha1.ClusterObjectDeployment) error {
 	return func(d *corev1alpha1.ClusterObjectDeployment) error {
 		if c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionObjectsKept); c == nil || !strings.Contains(c.Message, text) {

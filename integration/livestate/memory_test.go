@@ -59,12 +59,12 @@ func (s memoryServer) edit(m *meta.RESTMapping, namespace, name, manager string,
 	return err
 }
 
-// write is one request. It is made of each server's own states of the object.
+// write is one request, with each server's own states of the object.
 type write struct {
 	verb string
 	// fields are created or applied, or set by an edit or a patch.
 	fields obj
-	// guard is none, absent, current, stale or foreign.
+	// guard is one of none, absent, current, stale and foreign.
 	guard         string
 	force, dryRun bool
 }

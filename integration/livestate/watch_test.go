@@ -33,12 +33,12 @@ var (
 	namespaceKind = schema.GroupKind{Kind: "Namespace"}
 )
 
-// follower is a Cache with what its callbacks said.
+// follower is a Cache that records the calls of its callbacks.
 type follower struct {
 	*livestate.Cache
 
 	mu sync.Mutex
-	// changes are the resource versions that Changed told, "" for nil.
+	// changes are the resource versions in calls of Changed, "" for nil.
 	changes map[objects.Key][]string
 	// observed counts the calls of Observe.
 	observed map[objects.Key]int
@@ -106,8 +106,7 @@ func (f *follower) synced(t *testing.T, kinds ...schema.GroupKind) {
 	}
 }
 
-// watched waits until the record of the object is that of the watch and has the
-// resource version.
+// watched waits until the record of the object comes from the watch and has the resource version.
 func (f *follower) watched(t *testing.T, key objects.Key, resourceVersion string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%s is watched at %s", key, resourceVersion), func() bool {

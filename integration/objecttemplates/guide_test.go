@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The example of docs/object-templates.md does what the page says.
+// The example of docs/object-templates.md works as the page describes.
 func TestGuide(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

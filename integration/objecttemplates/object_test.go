@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Drift is put back, fields that left the template leave the object, and what others set stays.
+// Drift is corrected, fields that left the template are removed from the object, and other
+// clients' fields stay.
 func TestDrift(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -49,12 +50,12 @@ func TestCollision(t *testing.T) {
 		t.Errorf("the object was changed: %+v", theirs)
 	}
 
-	// The deletion of the object is noticed.
+	// A deleted object is created again.
 	require.NoError(t, env.Client.Delete(t.Context(), theirs))
 	awaitValue(t, ns, "out", "ours")
 	awaitReady(t, tmpl)
 
-	// Of two templates, the first one has the object, until it no longer exists.
+	// If two templates write the same object, the first one has it until it is deleted.
 	first := template(t, ns, "first", rendering("both", `"first"`))
 	awaitReady(t, first)
 	second := template(t, ns, "second", rendering("both", `"second"`))
@@ -86,8 +87,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// The object is deleted before its template; it stays where its dependents are orphaned,
-// or where it says so.
+// The object is deleted before its template. It stays if the deletion orphans dependents, or if
+// the object has the policy Keep.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -110,7 +111,7 @@ func TestDeletion(t *testing.T) {
 	}
 }
 
-// Namespaced templates stay in their namespace; those of the cluster read and write any.
+// Namespaced templates stay in their namespace; cluster-scoped ones can use any namespace.
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -147,8 +148,8 @@ func TestScopes(t *testing.T) {
 	awaitGone(t, cluster)
 }
 
-// A template is an object of a package like any other: a later phase waits for what it renders, and the deletion of a phase
-// for the removal of that.
+// A template is an object of a package like any other. A later phase waits until the rendered
+// object exists, and the deletion of a phase waits until it is removed.
 func TestInDeployment(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -88,7 +88,8 @@ func fanOut(t *testing.T, templates, sources int) {
 	}
 }
 
-// A source whose kind is not served yet is read once it is, also after the kind was gone; so is an object written.
+// If the kind of a source or of the object is not served, the template continues as soon as it
+// is. That also works after the kind was deleted and created again.
 func TestKindArrives(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

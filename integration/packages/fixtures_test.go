@@ -30,7 +30,7 @@ import (
 // patience is how long a test waits for a condition.
 var patience = harness.Patience
 
-// hanging is the address of a registry that takes connections and says nothing.
+// hanging is the address of a registry that accepts connections and never answers.
 var hanging = sync.OnceValue(func() string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +50,7 @@ var hanging = sync.OnceValue(func() string {
 	return l.Addr().String()
 })
 
-// counting is a registry that counts what it is asked.
+// counting is a registry that counts its requests.
 var counting = sync.OnceValue(func() *countingRegistry {
 	r := &countingRegistry{methods: map[string]map[string]int{}, next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	r.host = strings.TrimPrefix(httptest.NewServer(r).URL, "http://")
@@ -67,7 +67,7 @@ type countingRegistry struct {
 	methods map[string]map[string]int
 }
 
-// about returns how often a repository was asked for, by method.
+// about returns the number of requests for a repository, by method.
 func (r *countingRegistry) about(repository string) map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,9 +93,9 @@ func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 // metrics is the address of the metrics of the manager that was started last.
 var metrics string
 
-// extraFlags are the manager's flags beside those of the harness: what waits for an
-// interval or a repair waits for a tenth of it. Each manager
-// has an address of its own for metrics: two may run at a time.
+// extraFlags returns flags for the manager in addition to the harness's. Intervals and retries are
+// shortened to a tenth. Each manager has its own address for metrics, because two can run at a
+// time.
 func extraFlags() []string {
 	metrics = harness.Address(suite)
 	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--insecure-registry", private(), "--metrics-bind-address", metrics, "--pace=0.1"}

@@ -32,9 +32,9 @@ func account(t *testing.T, ns, name string) {
 	})
 }
 
-// A Package is installed and upgraded as its account. Another account alone loads nothing and
-// rewrites no object. Without rights the teardown describes what it lacks, until the objects are
-// to be left.
+// A Package is installed and upgraded as its account. If only the account changes, the package is
+// not loaded again and no object is rewritten. Without rights, the teardown reports the missing
+// ones until the user chooses to orphan the objects.
 func TestPackageServiceAccount(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

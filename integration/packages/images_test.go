@@ -46,8 +46,8 @@ func TestMissingImage(t *testing.T) {
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionStalled))
 }
 
-// A package that is wrong says where; nothing is written for it, and it is not
-// tried again until its spec changes.
+// An invalid package reports the position of the error. The manager writes none of its objects,
+// and does not retry until its spec changes.
 func TestWrongPackage(t *testing.T) {
 	t.Parallel()
 	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")

@@ -1,8 +1,7 @@
-// Package packages_test checks the controller of Packages against an API server
-// and its garbage collector: what it writes and what it requires, images that
-// cannot be had, adoption, orphaning, pausing, slices. The manager runs as a
-// process under the service account and the RBAC of config. Every test works in
-// a namespace of its own.
+// Package packages_test checks the controller of Packages against an API server and its garbage
+// collector: its writes and requirements, unavailable images, adoption, orphaning, pausing,
+// slices. The manager runs as a process with the service account and the RBAC of config. Each
+// test has its own namespace.
 package packages_test
 
 import (

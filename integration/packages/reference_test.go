@@ -36,7 +36,7 @@ func repository(t *testing.T, ns, name string, selector *metav1.LabelSelector) c
 	return catalogue{ns, name}
 }
 
-// offers replaces the versions of a package, of which each is VERSION=IMAGE or has other fields set by change.
+// offers replaces the versions of a package.
 func (c catalogue) offers(t *testing.T, name string, versions ...corev1alpha1.AvailableVersion) {
 	t.Helper()
 	available := corev1alpha1.ScopeOf(c.namespace).NewAvailablePackage()
@@ -113,7 +113,8 @@ func constrain(constraint string) func(*corev1alpha1.Package) {
 	return func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef.Version = constraint }
 }
 
-// A Package by constraint follows the highest version that fits, and what it installs is recorded.
+// A Package with a constraint follows the highest matching version, and its status records the
+// resolved one.
 func TestReferenceFollowsVersions(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -185,7 +186,8 @@ func TestReferenceRefusals(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err == nil {
 		t.Error("a deployment was made")
 	}
-	// Constraints on Kubernetes do not count where an annotation says so, which is not part of the spec.
+	// An annotation disables constraints on the version of Kubernetes, although it is not part of the
+	// spec.
 	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{"packaging.carvel.dev/ignore-kubernetes-version-selection": ""}
 	})
@@ -198,7 +200,7 @@ func TestReferenceRefusals(t *testing.T) {
 	harness.Edit(t, env, named(ns), constrain(""))
 	awaitVersion(t, ns, "2.0.0")
 
-	// Prereleases take part if they are asked for: those of two identifiers, and then any.
+	// Prereleases only match if the spec allows them: first two identifiers, and then any.
 	prereleases := func(identifiers ...string) func(*corev1alpha1.Package) {
 		return func(pkg *corev1alpha1.Package) {
 			pkg.Spec.PackageRef.Prereleases = &corev1alpha1.Prereleases{Identifiers: identifiers}
@@ -219,8 +221,8 @@ func TestReferenceRefusals(t *testing.T) {
 	})
 }
 
-// A namespace sees the repositories of the cluster that select it, and its own before them. ClusterPackages see those of
-// the cluster alone.
+// A namespace sees the cluster's repositories that select it; its own repositories take
+// precedence. ClusterPackages only see the cluster's repositories.
 func TestReferenceVisibility(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

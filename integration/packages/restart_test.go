@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// odd is a package with fields that say nothing, as tools write them. The API
-// server leaves some of them out of what it stores.
+// odd returns a package with empty fields, as tools write them. The API server does not store some
+// of them.
 func odd() harness.Files {
 	files := harness.Phased("odd", 1, 1)
 	files["odd.yaml"] = `apiVersion: apps/v1
@@ -54,7 +54,7 @@ func TestRestart(t *testing.T) {
 	await(t, wrong, "to be refused", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
 	})
-	// One that is rendered from what it names is not rendered again either.
+	// A Package with values from a ConfigMap and a Secret is not rendered again either.
 	env.Create(t, newConfigMap(ns, "values", map[string]string{"values": "size: 2"}))
 	env.Create(t, newSecret(ns, "login", map[string]string{"values": "password: correct horse battery"}))
 	valued := harness.Package(ns, "valued", env.Push(t, "restart:valued", configured()))

@@ -17,8 +17,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Of several Packages of one package that are created at the same time, by image and by packageRef, exactly one is installed in
-// each namespace, also where the package states that it is unique in the cluster; when it no longer exists, exactly one other.
+// If several Packages of the same package are created at the same time, by image and by
+// packageRef, exactly one is installed in each namespace, even if the package claims to be unique
+// in the cluster. When that one no longer exists, exactly one other is installed.
 func TestUniqueAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

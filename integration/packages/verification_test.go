@@ -141,8 +141,10 @@ func TestVerification(t *testing.T) {
 	await(t, named(ns), "to need no signature", func(p *corev1alpha1.Package) error { return lacks(p, corev1alpha1.ConditionVerified) })
 }
 
-// An ImageConfig says where images are pulled from, with which pull secret of the manager's namespace, for every namespace.
-func TestRewrite(t *testing.T) { // not beside others: with a rewrite, every package is loaded again
+// An ImageConfig sets the registry that images are pulled from, and a pull secret in the manager's
+// namespace. It applies to all namespaces. The test is not parallel, because a rewrite reloads
+// every package.
+func TestRewrite(t *testing.T) {
 	ns := env.TestNamespace(t)
 	image := pushPrivate(t, "rewrite")
 	env.Create(t, pullSecret(t, corev1alpha1.DefaultNamespace, "rewrite", "rewrite"))
@@ -164,8 +166,9 @@ func TestRewrite(t *testing.T) { // not beside others: with a rewrite, every pac
 	env.Journal(t).Silent(t, ns)
 }
 
-// Images that objects name are rewritten, and an installed package follows a change of the ImageConfig at once, as for those of locks.
-func TestRewrittenImagesOfObjects(t *testing.T) { // not beside others: with a rewrite, every package is loaded again
+// Images in objects are rewritten. As with images in locks, an installed package follows a change
+// of the ImageConfig at once. The test is not parallel, because a rewrite reloads every package.
+func TestRewrittenImagesOfObjects(t *testing.T) {
 	ns := env.TestNamespace(t)
 	config := imageConfig("rewrite-objects", "origin.example.com/rewrite-objects", func(spec *corev1alpha1.ImageConfigSpec) {
 		spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: env.Registry() + "/rewrite-objects"}

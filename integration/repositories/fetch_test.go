@@ -47,8 +47,8 @@ func TestInterval(t *testing.T) {
 	awaitOffers(t, ns, "shop@2.0.0=web")
 }
 
-// The content fetched last stays offered when the source no longer exists or turns bad, and the
-// status says so.
+// If the source no longer exists or becomes invalid, the last fetched content is still offered, and
+// the status reports the error.
 func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -29,10 +29,10 @@ import (
 // patience is how long a test waits for a condition.
 var patience = harness.Patience
 
-// pace of the manager: what waits for an interval, a pause or a repair waits for a tenth of it.
+// pace shortens the manager's intervals, pauses and retries to a tenth.
 const pace limits.Pace = 0.1
 
-// extraFlags are the manager's flags beside those of the harness.
+// extraFlags returns flags for the manager in addition to the harness's.
 func extraFlags() []string { return []string{"--allow-local-sources", fmt.Sprintf("--pace=%v", pace)} }
 
 // entry is a RepositoryEntry of a package in a version. Another salt makes it another image.
@@ -226,8 +226,9 @@ func events(t *testing.T, ns string) []string {
 	return reasons
 }
 
-// tally counts requests about a repository whose fetch began after a time, without the status that it is under way, which is
-// written if it takes longer than limits.RepositoryStatusDelay.
+// tally counts the requests about a repository whose fetch started after a time. It omits the
+// status of the running fetch, which is only written if the fetch takes longer than
+// limits.RepositoryStatusDelay.
 func tally(began time.Time, entries []sandbox.Entry) map[string]int {
 	const status = "update packagerepositories/status"
 	counts := harness.Tally(entries)
