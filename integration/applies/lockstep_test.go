@@ -197,7 +197,7 @@ func (s *subject) settle(ctx context.Context, resourceVersion string, again bool
 	current := s.sets[len(s.sets)-1]
 	uid := current.set.GetUID()
 	for {
-		end := s.rollout.Begin(time.Now, time.Second)
+		end := s.rollout.Start(time.Now, time.Second)
 		out, err := s.process.Step(ctx, s.rollout, engine.Want{Current: uid, Store: records{s: s}})
 		if err != nil {
 			end()

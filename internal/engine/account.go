@@ -28,14 +28,14 @@ func (e *MissingAccountError) Error() string {
 	return fmt.Sprintf("%s does not exist: create it, with the rights for the objects of the package, or name another one in spec.serviceAccountName", e.Account)
 }
 
-// isMissing reports whether an error is that of an account that does not exist.
+// isMissing reports whether an error means that an account does not exist.
 func isMissing(err error) bool {
 	var missing *MissingAccountError
 	return errors.As(err, &missing)
 }
 
-// writes returns the writes as the account of the step, which has to exist: rights may be
-// bound to one that does not.
+// writes returns the writes as the account of the step. The account has to exist, because rights
+// can be bound to one that does not.
 func (s *step) writes(ctx context.Context) (cluster.Writes, error) {
 	if err := s.run.require(ctx, s.Account); err != nil {
 		return nil, err
@@ -106,8 +106,8 @@ func (r *Rollout) accountReason(s phases.Step, err error) string {
 	return ""
 }
 
-// explainAccount puts a refusal of an account into words of its own: those of the API
-// server may repeat what an object grants.
+// explainAccount describes a refusal of an account in the engine's own words, because the API
+// server's can repeat what an object grants.
 func (r *Rollout) explainAccount(s phases.Step, err error) (text string, about bool) {
 	if r.Owner.Remote() {
 		return ExplainTarget(err)

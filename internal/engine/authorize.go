@@ -21,21 +21,24 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// Rights are what an account may do, as the API server answers the account itself.
+// Rights are the rights of an account, as the API server reports them to the account itself.
 type Rights interface {
-	// Rules are those in a namespace, with those for the whole cluster; complete means that there are no others.
+	// Rules returns the rules in a namespace, including the rules for the whole cluster; complete
+	// means that there are no others.
 	Rules(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, complete bool, err error)
 	Allowed(ctx context.Context, access authorizationv1.SelfSubjectAccessReviewSpec) (bool, error)
 }
 
-// Unauthorized is why nothing of a revision is claimed or written: its account does not exist, or lacks rights.
+// Unauthorized is why a revision is neither claimed nor written: its account does not exist, or
+// lacks rights.
 type Unauthorized struct{ Reason, Message string }
 
-// clusterWide is a namespace that cannot exist, so that no RoleBinding is in it: the rules there are those for the whole cluster.
+// clusterWide is a namespace that cannot exist, and so has no RoleBinding: its rules are the rules
+// for the whole cluster.
 const clusterWide = "-"
 
-// authorize proves that the account of a revision has the rights that its objects need;
-// nil where it has them, or where that cannot be found out: then the API server refuses
+// authorize proves that the account of a revision has the rights that its objects need; nil if it
+// has them. It is also nil if that cannot be found out, because the API server then refuses
 // forbidden writes. It only reads.
 func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Unauthorized, error) {
 	if rev.Account.IsZero() || e.Rights == nil {
@@ -61,17 +64,18 @@ func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Una
 		rev.Account, remedy, permissions.Describe(missing))}, nil
 }
 
-// proof asks for the rights of one revision's account.
+// proof collects the rights of one revision's account.
 type proof struct {
 	*Engine
 	rollout  *Rollout
 	revision *Revision
 	rights   Rights
 
-	// left is how many questions may be asked yet.
+	// left is the number of remaining questions.
 	left  int
 	rules map[string]*permissions.Held
-	// lacks are demands that are certainly not met, unknown those for which each right has to be asked for.
+	// lacks are demands that are certainly not met, and unknown are demands whose rights have to be
+	// requested one by one.
 	lacks, unknown []permissions.Demand
 }
 
@@ -103,8 +107,8 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	return p.lacks, nil
 }
 
-// add adds an object, of which more than its name counts only where it gives rights or
-// defines a kind, and its kind as far as it is known.
+// add adds an object, and its kind as far as it is known. For most objects only the name counts;
+// the content also counts if it grants rights or defines a kind.
 func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	u := &unstructured.Unstructured{}
 	switch d.Key.Group {
@@ -128,7 +132,8 @@ func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	return nil
 }
 
-// list lists the rules of the account in the cluster and in each namespace where these do not suffice.
+// list lists the rules of the account in the cluster, and in each namespace for which they do not
+// suffice.
 func (p *proof) list(ctx context.Context, in map[string][]permissions.Demand) error {
 	p.rules = map[string]*permissions.Held{}
 	if len(in[""]) > 0 || len(in) > 1 {
@@ -184,7 +189,8 @@ type question struct {
 	right     permissions.Right
 }
 
-// ask asks for single rights: first for those on all objects of a resource, then for what these do not answer.
+// ask asks about single rights: first about the rights on all objects of a resource, then about the
+// demands that these leave open.
 func (p *proof) ask(ctx context.Context) error {
 	answers := map[question]bool{}
 	met := func(d permissions.Demand) bool {

@@ -25,7 +25,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// authorizer answers for one account, and counts what it is asked.
+// authorizer answers for one account, and counts the questions.
 type authorizer struct {
 	mu sync.Mutex
 	// rules by namespace; "-" for the whole cluster. incomplete means that others allow more, which allowed decides.
@@ -48,7 +48,7 @@ func (a *authorizer) Allowed(_ context.Context, access authorizationv1.SelfSubje
 	return a.allowed != nil && a.allowed(*access.ResourceAttributes), nil
 }
 
-// silent says nothing of what it records.
+// silent does not print its records.
 type silent struct{ notes }
 
 func (silent) Claimed(context.Context, *engine.Revision) error { return nil }
@@ -57,8 +57,8 @@ func verbs(group, resource string, all ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: all}
 }
 
-// Rights are proven before anything is claimed, by as few questions as that takes and never by more than limits.Reviews;
-// where they cannot be found out, the rollout goes on.
+// Rights are proven before anything is claimed, with as few questions as possible and never more
+// than limits.Reviews. If they cannot be found out, the rollout continues.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	clusterRoles := schema.GroupVersionKind{Group: rbacv1.GroupName, Version: "v1", Kind: "ClusterRole"}
@@ -156,7 +156,7 @@ func TestAuthorize(t *testing.T) {
 			owner.Put(rev)
 			step := func() engine.Outcome {
 				t.Helper()
-				defer owner.Begin(func() time.Time { return now }, time.Second)()
+				defer owner.Start(func() time.Time { return now }, time.Second)()
 				out, err := e.Step(t.Context(), owner, engine.Want{Current: rev.UID, Store: silent{}})
 				require.NoError(t, err)
 				return out

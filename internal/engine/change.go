@@ -19,7 +19,8 @@ import (
 
 // replacement is a patch that makes an object the one that its template implies.
 type replacement struct {
-	// intent and resourceVersion say which write the replacement is for, and on which state of the object.
+	// intent and resourceVersion identify the write that the replacement is for, and the state of
+	// the object that it is based on.
 	intent          intent
 	resourceVersion string
 	// patch is nil if an apply does the same, or all that can be done.
@@ -44,10 +45,10 @@ func (s *step) intent() intent {
 	return intent{tracking.TemplateID(s.Desired, s.Labels, s.Metadata.Owner), s.Metadata.Revision}
 }
 
-// change makes the object what its template implies: by an apply, or if the API server
-// refuses that, or something stays behind, by a patch with the object that drift.Implied
-// computes. An apply cannot remove what no manager owns, such as the defaults of another
-// alternative of a union, or the fields that others wrote in place of ours.
+// change makes the object match its template. It applies the template; if the API server refuses
+// that, or if a field stays behind, it patches the object with the result of drift.Implied. An
+// apply cannot remove fields without a manager, such as the defaults of another alternative of a
+// union, or fields that others wrote in place of ours.
 func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
 	var prepared *replacement
 	if !dryRun {
@@ -78,16 +79,16 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 	return s.complete(ctx, a)
 }
 
-// attempt is an apply that did not make the object what its template implies, or may not have.
+// attempt is an apply that did not make the object match its template, or might not have.
 type attempt struct {
 	answer   *unstructured.Unstructured
 	refusal  error
 	prepared *replacement
-	// reshaped means that fields may have left the template.
+	// reshaped means that fields might have left the template.
 	reshaped, dryRun bool
 }
 
-// complete makes the object what its template implies after an attempt.
+// complete makes the object match its template after an attempt.
 func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructured, error) {
 	r, implied, err := s.imply(ctx, a.answer)
 	switch {
@@ -166,7 +167,7 @@ func (s *step) reshaped(template map[string]any) bool {
 	})
 }
 
-// formerTemplates are those of other revisions that may have written the object.
+// formerTemplates returns the templates of other revisions that might have written the object.
 func (s *step) formerTemplates() []map[string]any {
 	var templates []map[string]any
 	for _, rev := range s.run.rollout.Revisions() {
@@ -199,7 +200,8 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(withoutMetadata(a.Object), withoutMetadata(b.Object))
 }
 
-// listTypes are those of a live object, and of the answer to its apply, if there is one.
+// listTypes returns the list types of a live object, and of the answer to its apply if there is
+// one.
 func listTypes(live, answer *unstructured.Unstructured) *drift.ListTypes {
 	fields := live.GetManagedFields()
 	if answer != nil {
@@ -208,10 +210,10 @@ func listTypes(live, answer *unstructured.Unstructured) *drift.ListTypes {
 	return drift.LearnListTypes(fields)
 }
 
-// imply dry-runs the object that the template implies. As long as that is refused, fields of
-// others that stand in its way are left out, and the installer of an adopted object keeps fields that
-// cannot change, as it does if kubectl apply takes the object over. answer is the result of an apply,
-// or nil before any. The replacement is never nil.
+// imply dry-runs the object that the template implies. As long as that is refused, it leaves out
+// fields of others that stand in its way, and the installer of an adopted object keeps fields that
+// cannot change, as after a takeover by kubectl apply. answer is the result of an apply, or nil
+// before any. The replacement is never nil.
 func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*replacement, *unstructured.Unstructured, error) {
 	r := &replacement{intent: s.intent()}
 	live, err := s.judged(ctx)
@@ -290,7 +292,7 @@ func (s *step) prepare(r *replacement) {
 	s.run.rollout.replacements[s.Key] = r
 }
 
-// prepared returns what the dry run of the phase's entry found out for this write, and forgets it.
+// prepared returns the result of the dry run of the phase's entry for this write, and forgets it.
 func (s *step) prepared() *replacement {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -302,13 +304,14 @@ func (s *step) prepared() *replacement {
 	return r
 }
 
-// surprised reports whether the answer to an apply that adopts an object is another one than was foreseen.
+// surprised reports whether the answer to an apply that adopts an object differs from the foreseen
+// one.
 func (r *replacement) surprised(answer *unstructured.Unstructured) bool {
 	return r != nil && r.foreseen != nil && answer != nil && !sameContent(answer, r.foreseen)
 }
 
-// foresee finds out what the adoption of an object makes of the fields of its installer, before
-// these are taken over.
+// foresee finds out how the adoption of an object changes the fields of its installer, before they
+// are taken over.
 func (s *step) foresee(ctx context.Context) error {
 	r, implied, err := s.imply(ctx, nil)
 	if err != nil && !refused(err) {
@@ -321,9 +324,9 @@ func (s *step) foresee(ctx context.Context) error {
 	return nil
 }
 
-// reported returns which of two refusals to report: of the apply, or of the object that the
-// template implies. The latter misses what the API server allocated when it was created, so
-// that more may be wrong with it.
+// reported returns which of two refusals to report: the refusal of the apply, or of the object that
+// the template implies. The latter lacks the values that the API server allocated at creation, so
+// it can be wrong in more places.
 func reported(applied, implied error) error {
 	if !refused(implied) {
 		return applied
@@ -335,8 +338,8 @@ func reported(applied, implied error) error {
 	return implied
 }
 
-// residue returns the fields that left the template and stay on the object, except for those
-// that a new object would have as well.
+// residue returns the fields that left the template but stay on the object, except for fields that
+// a new object would have as well.
 func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []string {
 	next, err := s.Desired.Object(s.Metadata)
 	if err != nil {
@@ -379,7 +382,7 @@ func (s *step) noteResidue(fields []string) {
 func (s *step) noteKept(fields []string) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	s.run.rollout.note(s.Key, fmt.Sprintf("%s cannot change, so what its former manager set, and the template leaves out, stays", strings.Join(fields, ", ")))
+	s.run.rollout.note(s.Key, fmt.Sprintf("%s cannot change, so values that its former manager set and the template leaves out stay", strings.Join(fields, ", ")))
 }
 
 // fresh returns a new object of the template, by a dry run under another name; nil if that is not possible.
@@ -427,7 +430,8 @@ func (s *step) forgetNotes() {
 	delete(s.run.rollout.notes, s.Key)
 }
 
-// note keeps something about an object that its users should know, although it is written; mu is held.
+// note keeps a fact about an object that its users should know although the write succeeded; mu is
+// held.
 func (r *Rollout) note(key objects.Key, text string) {
 	if before := r.notes[key]; before != "" && before != text {
 		text = before + "; " + text

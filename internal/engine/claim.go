@@ -19,9 +19,9 @@ import (
 // from outside the engine, which are not watched.
 const recheckRetry = 30 * time.Second
 
-// Claim claims all objects of a revision, or refuses it: another owner has claimed one, one is there
-// that is not the owner's to take, or the revision's account may not write them. That a revision is
-// claimed is for the store to record.
+// Claim claims all objects of a revision, or refuses it: another owner has claimed one, one exists
+// that the owner must not take, or the revision's account is not allowed to write them. The store
+// has to record the claim.
 func (e *Engine) Claim(ctx context.Context, r *Rollout, rev *Revision) error {
 	rev.recheck = time.Time{} // of an earlier refusal
 	refusals, unauthorized, err := e.refusals(ctx, r, rev)
@@ -42,8 +42,8 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		refusals, err = e.claimedByOther(ctx, r, rev, err)
 		return refusals, nil, err
 	}
-	// Nothing is claimed before it is known that it may be written, looked at and taken:
-	// an owner that may do none of these keeps no other one away.
+	// Nothing is claimed before it is known that the objects can be written, read and taken. An
+	// owner that can do none of these must not keep other owners away.
 	if unauthorized, err = e.authorize(ctx, r, rev); err != nil || unauthorized != nil {
 		return nil, unauthorized, err
 	}
@@ -64,7 +64,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 	return refusals, nil, nil
 }
 
-// claimedByOther returns what a claim was refused for.
+// claimedByOther returns the objects that other owners hold, so that a claim was refused.
 func (e *Engine) claimedByOther(ctx context.Context, r *Rollout, rev *Revision, err error) ([]phases.Blocker, error) {
 	var conflict *claims.Conflict
 	if !errors.As(err, &conflict) {
@@ -78,7 +78,7 @@ func (e *Engine) claimedByOther(ctx context.Context, r *Rollout, rev *Revision, 
 	}}, nil
 }
 
-// Reason says who holds an object that the owner wants, and what to do about it.
+// Reason names the owner that holds a wanted object, and what to do about it.
 func (r *Rollout) Reason(ctx context.Context, c *claims.Conflict) string {
 	if r.Adopt != nil {
 		c.Adopt = r.Adopt(ctx, c.Holder.OwnerKey)
@@ -86,8 +86,8 @@ func (r *Rollout) Reason(ctx context.Context, c *claims.Conflict) string {
 	return c.Reason()
 }
 
-// delegatedToOthers returns a conflict where another owner has claimed an object that an agent
-// is to write into this cluster. The agent claims it itself.
+// delegatedToOthers returns a conflict if another owner has claimed an object that an agent is to
+// write into this cluster. The agent claims the object itself.
 func (r *Rollout) delegatedToOthers(rev *Revision) error {
 	related := append(r.predecessors(), r.Owner.UID)
 	for i := range rev.Phases {
@@ -103,8 +103,9 @@ func (r *Rollout) delegatedToOthers(rev *Revision) error {
 	return nil
 }
 
-// loseOverruled makes revisions lose their claim of which a cluster-scoped owner has taken objects, and not given them back: they
-// write nothing more, as after a restoration that finds them claimed.
+// loseOverruled makes revisions lose their claim if a cluster-scoped owner has taken objects of it
+// and not given them back. They write nothing more, as after a restoration that finds their objects
+// claimed.
 func (r *Rollout) loseOverruled() {
 	if r.single || !r.Claims.Overruled(r.Owner) {
 		return
@@ -116,7 +117,8 @@ func (r *Rollout) loseOverruled() {
 	}
 }
 
-// releaseUnwritten releases what revisions that lost their claim have not written: others would wait for it in vain.
+// releaseUnwritten releases the objects that revisions which lost their claim have not written,
+// because others would wait for them in vain.
 func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
 	all := r.Revisions()
 	if r.single || !slices.ContainsFunc(all, func(rev *Revision) bool { return rev.ClaimLost() }) {
@@ -150,8 +152,8 @@ func (r *Rollout) mayHaveWritten(live cluster.LiveState, key objects.Key) bool {
 	return record.Controller() != nil && r.isOurs(*record.Controller())
 }
 
-// predecessors are the UIDs of owners that hand their objects over to this one, also as earlier
-// revisions, or as its own ObjectSetPhases.
+// predecessors returns the UIDs of owners that hand their objects over to this one, including its
+// earlier revisions and its own ObjectSetPhases.
 func (r *Rollout) predecessors() []types.UID {
 	return append(slices.Clone(r.Previous), r.Controllers.Delegated.Union(r.Controllers.Predecessors).UnsortedList()...)
 }

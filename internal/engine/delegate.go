@@ -14,17 +14,18 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// phaseNeeds is what records of ObjectSetPhases keep beside the status.
+// phaseNeeds are the fields that records of ObjectSetPhases keep in addition to the status.
 var phaseNeeds = probes.Needs{Paths: [][]string{{"spec", "paused"}}}
 
-// Class returns the class of the phase that an object stands for; it is empty for others.
+// Class returns the class of the phase that an object delegates to an agent; it is empty for other
+// objects.
 func (r *Revision) Class(key objects.Key) string {
 	d, _ := r.Find(key)
 	return d.Class()
 }
 
-// relayPause makes ObjectSetPhases be paused with their revision, or go on with it. The
-// field is omitted where it is not needed: those of Package Operator do not have it.
+// relayPause pauses and resumes ObjectSetPhases along with their revision. The field is omitted if
+// it is not needed, because Package Operator's ObjectSetPhases do not have it.
 func (r *Revision) relayPause(live cluster.LiveState) {
 	for i := range r.Phases {
 		for j, d := range r.Phases[i].Objects {
@@ -80,8 +81,8 @@ func withPaused(d *objects.Desired, paused *bool) (*objects.Desired, error) {
 	return &other, SetContent(&other, raw)
 }
 
-// Named returns the keys of all objects whose names are known here, also of those that an
-// agent writes into the same cluster.
+// Named returns the keys of all objects whose names are known here, including objects that an agent
+// writes into the same cluster.
 func (r *Revision) Named() []objects.Key {
 	keys := r.Keys()
 	for i := range r.Phases {

@@ -61,8 +61,8 @@ func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time
 	return now.Result
 }
 
-// recorded returns the result of an earlier process: where the phase was ready, the
-// object passed its probes at some generation.
+// recorded returns the result of an earlier process: if the phase was ready, the object passed its
+// probes at some generation.
 func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evaluated {
 	if _, ph := r.Find(key); ph >= len(r.ready) || !r.ready[ph] {
 		return phases.Evaluated{}
@@ -70,9 +70,10 @@ func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evalu
 	return phases.Evaluated{Object: &objects.Observed{UID: obs.UID, Generation: -1}, Result: probes.Result{Status: probes.True}}
 }
 
-// probe evaluates the probes on a live object, once as long as what they read is the same.
-// A record from the response to our own write proves nothing yet: the cachedResults of one kind
-// have to belong to one moment (invariant 1). Nor does one that lacks what the probes read.
+// probe evaluates the probes on a live object, and reuses the result as long as the fields that
+// they read are the same. A record from the response to our own write does not count yet, because
+// the cachedResults of one kind have to belong to one moment (invariant 1). A record that lacks
+// fields that the probes read does not count either.
 func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget) probes.Result {
 	class := r.Class(key)
 	if class == "" && !r.Probes.Selects(key.GroupKind()) {
@@ -111,11 +112,11 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 	return v.result
 }
 
-// lacks says why a record does not have what probes read.
+// lacks describes why a record does not have the fields that probes read.
 var lacks = map[objects.Lack]string{
 	objects.LackTooLarge: fmt.Sprintf("not judged: what the probes read of it has more than %d bytes: let them read single fields", limits.RecordBytes),
 	objects.LackRoom: "not judged, by MemoryExceeded: what probes read of the objects of this namespace, with its packages, would take more than its share of the manager's memory: " +
-		"let them read single fields, remove what is not needed, or raise GOMEMLIMIT and the memory limit of the manager",
+		"let them read single fields, remove unused packages, or raise GOMEMLIMIT and the memory limit of the manager",
 }
 
 func unseen(why string) probes.Result {

@@ -51,7 +51,7 @@ func TestTurn(t *testing.T) {
 		records[keyNamed(fmt.Sprint(i))] = recordOf(true)
 	}
 	pass := func(most time.Duration) (known int) {
-		r.Begin(now, most)
+		r.Start(now, most)
 		for i := range all {
 			key := keyNamed(fmt.Sprint(i))
 			switch result := rev.probe(key, records[key], &r.budget); {

@@ -23,7 +23,8 @@ var (
 	configMaps  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
-	// names are those of a group that installs shops. Its objects have these labels and annotations, and no others are looked at.
+	// names are the names of a group that installs shops. Its objects have these labels and
+	// annotations, and others are ignored.
 	names = &objects.Names{
 		GroupVersion: schema.GroupVersion{Group: "example.com", Version: "v1"},
 		FieldManager: "shop-installer",
@@ -61,7 +62,7 @@ func available() *probes.Set {
 	return set
 }
 
-// notes is a store that keeps nothing. The methods for Jobs are not called, as none are recorded.
+// notes is a store that does not keep its records. Only Jobs would need the methods that it lacks.
 type notes struct{ engine.Store }
 
 func (notes) Claimed(context.Context, *engine.Revision) error {
@@ -110,12 +111,12 @@ func Example() {
 	}
 	rev.SetProbes(available())
 
-	// The owner wants it, and takes steps until nothing is left to do for now.
+	// The owner puts the revision into its rollout, and takes steps until none is due.
 	owner := engine.New(shop)
 	owner.Claims = claims.NewTable(func(objects.Owner) {})
 	owner.Put(rev)
 	reconcile := func() {
-		owner.Begin(time.Now, time.Second)
+		owner.Start(time.Now, time.Second)
 		for again := true; again; {
 			out, err := rollOut.Step(context.Background(), owner, engine.Want{Current: rev.UID, Store: notes{}})
 			if err != nil {

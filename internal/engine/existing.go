@@ -19,16 +19,15 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// listPage is how many objects one page of a listing holds. A namespace is listed
-// as long as that takes fewer requests than asking for each object.
+// listPage is the number of objects in one page of a listing. A namespace is listed as long as that
+// takes fewer requests than reading each object.
 const listPage = 500
 
 // found are the wanted objects that exist.
 type found = map[objects.Key]*objects.Observed
 
-// existing returns the metadata of those objects that exist: one listing for
-// each kind and namespace, or one GET for a single object. Callers at the
-// same time share a listing.
+// existing returns the metadata of the objects that exist, with one listing for each kind and
+// namespace, or one GET for a single object. Concurrent callers share a listing.
 func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, error) {
 	var order []group
 	groups := map[group][]objects.Key{}
@@ -66,9 +65,9 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 	return existing, nil
 }
 
-// absent returns those of the objects that are to be confirmed which do not exist. Several of one kind and
-// namespace take one listing, with any label: an object whose label is on its way to the watch exists, too.
-// What no listing answers for is read one by one.
+// absent returns the objects that do not exist, out of those to be confirmed. Several of one kind
+// and namespace take one listing, with any label, because an object whose label has not reached the
+// watch yet exists, too. Objects that no listing covers are read one by one.
 func (e *Engine) absent(ctx context.Context, steps []phases.Step) map[objects.Key]bool {
 	groups := map[group][]objects.Key{}
 	for _, s := range steps {
@@ -93,14 +92,14 @@ func (e *Engine) absent(ctx context.Context, steps []phases.Step) map[objects.Ke
 	return absent
 }
 
-// find looks for objects of one kind and namespace. What carries our label need
-// not be listed where a watch shows it, and that is nearly everything in a
-// namespace full of packages. Shown before or after the listing counts: an object
-// may get or lose the label meanwhile.
+// find looks for objects of one kind and namespace. It does not list objects with our label if a
+// watch shows them, which are nearly all objects in a namespace full of packages. It counts objects
+// that the watch shows before or after the listing, because an object can get or lose the label
+// meanwhile.
 //
-// The watch may be behind by as long as an event takes, as any answer is when it
-// is acted on: what it does not show yet, the create is refused for. An object
-// that it still shows may be gone, so that one is read.
+// The watch can be behind by as long as an event takes, like any answer when it is acted on. If it
+// does not show an object yet, the create is refused. If it still shows an object that was deleted,
+// that object is read.
 func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
 	if !e.watches(g) {
 		return e.lookUp(ctx, mapping, keys, "")
@@ -133,8 +132,8 @@ func (e *Engine) watches(g group) bool {
 	return state.Synced && state.Err == nil
 }
 
-// lookUp returns those of the objects of one kind and namespace that exist. A
-// listing is of those that the selector selects.
+// lookUp returns the existing objects among the given ones of one kind and namespace. A listing
+// covers the objects that the selector selects.
 func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
 	wanted := make(map[string]objects.Key, len(keys))
 	for _, key := range keys {
@@ -175,7 +174,7 @@ func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []o
 	return seen, nil
 }
 
-// lookAt reads one object, and adds it where it exists.
+// lookAt reads one object, and adds it if it exists.
 func (e *Engine) lookAt(ctx context.Context, mapping *meta.RESTMapping, key objects.Key, seen found) error {
 	one, err := e.Cluster.GetMetadata(ctx, mapping, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
@@ -188,7 +187,7 @@ func (e *Engine) lookAt(ctx context.Context, mapping *meta.RESTMapping, key obje
 	return nil
 }
 
-// observeMetadata returns a record with what the collision rules read.
+// observeMetadata returns a record with the fields that the collision rules read.
 func (e *Engine) observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
 	names := e.Tracker.Names
 	return &objects.Observed{

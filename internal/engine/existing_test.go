@@ -22,7 +22,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestPagesByBytes: a page that is too large is asked for in smaller ones, and all wanted objects are found.
+// TestPagesByBytes: a page that is too large is requested in smaller ones, and all wanted objects
+// are found.
 func TestPagesByBytes(t *testing.T) {
 	t.Parallel()
 	const exist = 100

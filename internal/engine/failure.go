@@ -18,9 +18,9 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// recover handles the error of a step: after a lost race the object is read again,
-// anything else is recorded. So is a conflict about an object that is as it was judged,
-// which no other attempt would resolve: a webhook may answer so.
+// recover handles the error of a step: after a lost race the object is read again, any other error
+// is recorded. A conflict about an object that is unchanged is recorded, too, because no other
+// attempt would resolve it: a webhook can return one.
 func (s *step) recover(ctx context.Context, err error) error {
 	switch class := apply.Classify(err); {
 	case class == apply.Absent && s.Desired == nil:
@@ -45,8 +45,8 @@ func (s *step) recover(ctx context.Context, err error) error {
 	return nil
 }
 
-// refuse records that an object which appeared meanwhile may not be adopted; it is read
-// again after a backoff, since it is not watched.
+// refuse records that an object which appeared meanwhile must not be adopted. It is read again
+// after a backoff because it is not watched.
 func (s *step) refuse(obs *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -95,8 +95,8 @@ func (x *run) catch(ctx context.Context, s phases.Step) {
 	}
 }
 
-// clearFailures ends the backoff of writes after a change of another object: of those in a
-// namespace that was created, and of all when a policy or webhook is gone.
+// clearFailures ends the backoff of writes after a change of another object: after the creation of
+// a namespace for the objects in it, and after the removal of a policy or webhook for all objects.
 func (r *Rollout) clearFailures(because objects.Key) {
 	for key, rec := range r.applied {
 		if because.Admission() || key.Namespace == because.Name {
@@ -105,8 +105,8 @@ func (r *Rollout) clearFailures(because objects.Key) {
 	}
 }
 
-// Retry ends the backoff of failed writes and of conflicts with other writers, and looks
-// again at what no watch shows, and for accounts.
+// Retry ends the backoff of failed writes and of conflicts with other writers, and reads accounts
+// and unwatched objects again.
 func (r *Rollout) Retry() {
 	clear(r.accounts)
 	for _, rev := range r.revisions {
@@ -148,9 +148,9 @@ func (x *run) refusal(s phases.Step, err error) string {
 	return apply.WithoutDumps(strings.TrimSpace(err.Error()))
 }
 
-// reduced is the text of an error about an object of a revision with sensitive
-// values: nothing of what a server, a webhook or a proxy said (invariant 8). exposes
-// means that the object may hold such values anywhere, so that they may be part of paths.
+// reduced returns the text of an error about an object of a revision with sensitive values, without
+// any words of a server, a webhook or a proxy (invariant 8). exposes means that the object can hold
+// such values anywhere, so that they can be part of paths.
 func reduced(err error, exposes bool) string {
 	var invalid *schemas.InvalidError
 	var unavailable *schemas.UnavailableError
@@ -190,8 +190,8 @@ func (r *Rollout) exposes(key objects.Key) bool {
 	return false
 }
 
-// sensitive reports whether a revision of the owner has sensitive values. An error
-// about one object may quote it as it is live, which an older revision wrote.
+// sensitive reports whether a revision of the owner has sensitive values. An error about one object
+// can quote the live object, which an older revision wrote.
 func (r *Rollout) sensitive() bool {
 	for _, rev := range r.revisions {
 		if rev.Sensitive {

@@ -24,8 +24,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// TestFailuresOfSensitiveRevisionsAreReduced: what a server says of an object goes
-// into statuses, unless a revision of the owner has sensitive values (invariant 8).
+// TestFailuresOfSensitiveRevisionsAreReduced: statuses contain a server's words about an object,
+// unless a revision of the owner has sensitive values (invariant 8).
 func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 	t.Parallel()
 	const value = "hunter2"
@@ -63,7 +63,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 	}
 }
 
-// TestPathsOfExposedObjects: an object that says that it may hold sensitive values may
+// TestPathsOfExposedObjects: an object with the annotation that it can hold sensitive values can
 // have them as keys, which are part of paths (invariant 8).
 func TestPathsOfExposedObjects(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestPanicOverAnAnswer(t *testing.T) {
 	}
 }
 
-// TestReported: which of two refusals is reported, and that none quotes the object.
+// TestReported: the right one of two refusals is reported, and neither quotes the object.
 func TestReported(t *testing.T) {
 	t.Parallel()
 	invalid := func(fields ...string) error {

@@ -44,9 +44,9 @@ var answers404 = map[string]struct {
 	"API":    {"its version went, or a proxy does not know it yet: the object may be there", http.NotFound, apply.NotServed, false},
 }
 
-// TestGone: only an answer about the object says that it is gone. To forget one that is
-// there is to tear down what follows before it is gone, or to leave our reference on an
-// object to keep, so that it is deleted with its owner (invariants 4 and 6).
+// TestGone: only an answer about the object means that it no longer exists. If an existing object
+// were forgotten, a teardown would remove later objects too early, or leave our reference on an
+// object to keep, so that it would be deleted with its owner (invariants 4 and 6).
 func TestGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range answers404 {
@@ -66,8 +66,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestLookAtAbsent: nor does anything else say that an object to create does not
-// exist yet.
+// TestLookAtAbsent: only an answer about the object means that an object to create does not exist
+// yet.
 func TestLookAtAbsent(t *testing.T) {
 	t.Parallel()
 	for name, tc := range answers404 {
@@ -88,7 +88,7 @@ func TestLookAtAbsent(t *testing.T) {
 	}
 }
 
-// emptyCache returns a cache that watches nothing.
+// emptyCache returns a cache without watches.
 func emptyCache(t *testing.T) *livestate.Cache {
 	t.Helper()
 	cache, err := livestate.New(livestate.Options{

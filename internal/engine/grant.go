@@ -34,7 +34,7 @@ func explainTarget(err error, read bool) (text string, about bool) {
 	local := read
 	switch denied.Verb {
 	case "get", "list", "watch":
-		// Of these there may be none in the package.
+		// The package can lack objects of these kinds.
 		if read = read || denied.Resource == "customresourcedefinitions" || denied.Resource == "apiservices"; read {
 			verbs = "get, list, watch"
 		}
@@ -48,7 +48,7 @@ func explainTarget(err error, read bool) (text string, about bool) {
 		denied.Verb, denied.Resource, role, group, denied.Resource, verbs), true
 }
 
-// targetReason is the reason of what a right of the user of a kubeconfig would mend.
+// targetReason returns the reason of an error that a right for the user of a kubeconfig would fix.
 func targetReason(err error) string {
 	if _, about := ExplainTarget(err); about {
 		return ReasonForbidden

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// TestExplainTarget: what the user of a kubeconfig lacks is said with the rule that grants it, and nothing that a target says
-// beyond names.
+// TestExplainTarget: the message names the rule that grants a missing right to the user of a
+// kubeconfig, and repeats only names from the words of a target.
 func TestExplainTarget(t *testing.T) {
 	t.Parallel()
 	const user = `User "system:serviceaccount:stores:poor" cannot `

@@ -98,7 +98,7 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 	return &step{Step: one, run: &run{Engine: executor, rollout: r}, mapping: mapping}
 }
 
-// guards are what a write says about the state that it was decided on.
+// guards are the preconditions of a write: the state that it was decided on.
 type guards struct{ UID, ResourceVersion string }
 
 // guardsOf reads the guards of a request, in whichever form it has them.
@@ -188,8 +188,8 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 	}
 }
 
-// TestRefusedWithoutARace: a conflict about an object that is as it was judged is no lost race. The write is repeated after
-// a pause, not at once for ever: a webhook can refuse with any code.
+// TestRefusedWithoutARace: a conflict about an unchanged object is not a lost race. The write is
+// repeated after a pause, and not at once forever, because a webhook can refuse with any code.
 func TestRefusedWithoutARace(t *testing.T) {
 	t.Parallel()
 	for version, pauses := range map[string]bool{"76": false, "77": true} {
@@ -200,7 +200,8 @@ func TestRefusedWithoutARace(t *testing.T) {
 	}
 }
 
-// TestTakenBeforeItsRelease: an object that another one controls by the time of its release is left alone.
+// TestTakenBeforeItsRelease: an object that has another controller by the time of its release is
+// left alone.
 func TestTakenBeforeItsRelease(t *testing.T) {
 	t.Parallel()
 	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,9 +219,8 @@ func TestTakenBeforeItsRelease(t *testing.T) {
 	}
 }
 
-// TestLostAnswer: a write whose answer is lost may have taken effect. Known as
-// absent before, the object is no longer, so that a teardown looks for it
-// (invariant 4).
+// TestLostAnswer: a write whose answer is lost can have taken effect. An object that was absent
+// before no longer counts as absent, so that a teardown looks for it (invariant 4).
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
@@ -234,8 +234,8 @@ func TestLostAnswer(t *testing.T) {
 	}
 }
 
-// TestLostAnswerOfAChange: the object may show the new content by now, with a field
-// that the former one does not have. So it is not known any more to have the former.
+// TestLostAnswerOfAChange: the object can already have the new content, with a field that the
+// former one does not have. So it is no longer known to have the former one.
 func TestLostAnswerOfAChange(t *testing.T) {
 	t.Parallel()
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })

@@ -18,16 +18,16 @@ const (
 	lookupPauseMax    = 250 * time.Millisecond
 )
 
-// group is what one list covers.
+// group identifies the objects that one list covers.
 type group struct {
 	kind      schema.GroupKind
 	namespace string
 }
 
-// lookups share requests for objects of the same kind in the same namespace: one runs at
-// a time, and callers that come meanwhile, or in the pause after it, join the next one. So
-// a response is never older than its call, and a thousand packages that are installed
-// together do not list a namespace a thousand times.
+// lookups share requests for objects of the same kind in the same namespace. One runs at a time,
+// and callers that arrive meanwhile, or in the pause after it, join the next one. So a response is
+// never older than its call, and a thousand packages that are installed together do not list a
+// namespace a thousand times.
 type lookups struct {
 	mu      sync.Mutex
 	next    map[group]*lookup
@@ -42,7 +42,7 @@ type lookup struct {
 	err   error
 }
 
-// lookup returns what find returns for the keys, and maybe for those of other callers.
+// lookup returns the result of find for the keys, which can include the keys of other callers.
 func (l *lookups) lookup(ctx context.Context, g group, keys []objects.Key, find func([]objects.Key) (found, error)) (found, error) {
 	one, first := l.join(g, keys)
 	if first {
@@ -63,7 +63,7 @@ var errNotLookedUp = errors.New("the objects were not looked for")
 func (l *lookups) make(ctx context.Context, g group, one *lookup, find func([]objects.Key) (found, error)) {
 	defer close(one.done)
 	one.err = errNotLookedUp // whatever happens before there is an answer
-	if err := l.begin(ctx, g); err != nil {
+	if err := l.start(ctx, g); err != nil {
 		one.err = err
 		return
 	}
@@ -99,9 +99,9 @@ func pause(took time.Duration) time.Duration {
 	return min(took*lookupPauseFactor, lookupPauseMax)
 }
 
-// begin waits until the lookup before and its pause are over; no caller can join this
-// one any more when it returns.
-func (l *lookups) begin(ctx context.Context, g group) error {
+// start waits until the previous lookup and its pause are over. After it returns, no caller can
+// join this one any more.
+func (l *lookups) start(ctx context.Context, g group) error {
 	for {
 		l.mu.Lock()
 		before := l.running[g]
@@ -121,7 +121,7 @@ func (l *lookups) begin(ctx context.Context, g group) error {
 	}
 }
 
-// end lets the next lookup begin.
+// end lets the next lookup start.
 func (l *lookups) end(g group) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,8 +19,8 @@ func keyNamed(name string) objects.Key {
 	return objects.Key{Kind: "ConfigMap", Namespace: "a", Name: name}
 }
 
-// Lookups that are requested while one runs, or in the pause after it, are one lookup that
-// begins after all of these requests. Groups do not wait for each other.
+// Lookups that are requested while one runs, or in the pause after it, become one lookup that
+// starts after all of these requests. Groups do not wait for each other.
 func TestLookupsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestLookupsAreShared(t *testing.T) {
 	})
 }
 
-// requireIdle waits for the last pause, and fails where l holds a lookup after that.
+// requireIdle waits for the last pause, and fails if l still holds a lookup after that.
 func requireIdle(t *testing.T, l *lookups) {
 	t.Helper()
 	time.Sleep(lookupPauseMax)

@@ -9,9 +9,9 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// migrates reports whether managedFields have to be rewritten before an apply, so that it
-// removes fields that left the template or that it never had, or succeeds at all.
-// Correcting drift removes nothing, unless the content is to change, too.
+// migrates reports whether managedFields have to be rewritten before an apply, so that it removes
+// fields that left the template or were never in it, or succeeds at all. A correction of drift does
+// not remove fields, unless the content also changes.
 func (s *step) migrates() bool {
 	if s.Live == nil {
 		return false
@@ -29,9 +29,9 @@ func (s *step) statesReplicas() bool {
 	return stated
 }
 
-// migrate turns entries in managedFields into an Apply entry of ours. It comes before the dry
-// run of a change: under an Update entry, fields that leave the template stay in that, and the
-// API server judges the old and the new ones together.
+// migrate turns entries in managedFields into an Apply entry of ours. It comes before the dry run
+// of a change: fields that leave the template would stay in an Update entry, and the API server
+// would judge the old and the new ones together.
 func (s *step) migrate(ctx context.Context) error {
 	live, err := s.judged(ctx)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *step) migrate(ctx context.Context) error {
 	return nil
 }
 
-// origin limits our entries to the templates that may have written the object.
+// origin limits our entries to the templates that might have written the object.
 func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 	from := drift.Origin{Served: s.run.Tracker.ServedVersions(s.Key.GroupKind())}
 	next, err := s.Desired.Object(s.Metadata)
@@ -72,7 +72,7 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 	return from, nil
 }
 
-// formerIsKnown reports whether a revision is loaded that may have written the object before.
+// formerIsKnown reports whether a revision is loaded that might have written the object before.
 func (s *step) formerIsKnown() bool {
 	for _, rev := range s.run.rollout.Revisions() {
 		if rev.History {
@@ -85,10 +85,10 @@ func (s *step) formerIsKnown() bool {
 	return false
 }
 
-// dataOf is all that a ConfigMap or Secret holds, as a template. It stands for that
-// of a revision that is gone: it was archived or deleted before its successor
-// wrote the object, or the object was left behind by a deployment. Of other kinds
-// what such a revision contained cannot be told from defaults.
+// dataOf returns the whole data of a ConfigMap or Secret, as a template. It replaces the template
+// of a revision that no longer exists: it was archived or deleted before its successor wrote the
+// object, or a deployment left the object behind. For other kinds, the content of such a revision
+// cannot be distinguished from defaults.
 func dataOf(live *unstructured.Unstructured) map[string]any {
 	template := map[string]any{}
 	if kind := live.GetKind(); live.GetAPIVersion() != "v1" || kind != "ConfigMap" && kind != "Secret" {

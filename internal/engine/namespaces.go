@@ -11,9 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// recordJobs records the Jobs that have finished, before anything else is done: they
-// may be gone the next moment, and a process that starts then knows the record
-// alone.
+// recordJobs records the Jobs that have finished, before any other step: they can be deleted at any
+// moment, and a process that starts after that has only the record.
 func (t *turn) recordJobs(ctx context.Context) (bool, error) {
 	if !t.want.RecordsJobs {
 		return false, nil
@@ -28,9 +27,9 @@ func (t *turn) recordJobs(ctx context.Context) (bool, error) {
 	return true, t.want.Store.RecordJobs(ctx, jobs.Runs)
 }
 
-// jobNamespaces returns the namespaces of recorded Jobs whose UID is not known: those
-// that no revision contains are not watched. A namespaced owner is deleted with its
-// namespace, if that has its objects.
+// jobNamespaces returns the namespaces of recorded Jobs whose UID is unknown: namespaces outside of
+// all revisions are not watched. A namespaced owner is deleted with its namespace, if that has its
+// objects.
 func (t *turn) jobNamespaces() []string {
 	r := t.r
 	if !t.want.RecordsJobs || r.Owner.Namespace != "" && !r.Owner.Remote() {
@@ -46,7 +45,7 @@ func (t *turn) jobNamespaces() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// recreatedIn returns the known namespaces of Jobs in which steps create objects.
+// recreatedIn returns the known namespaces of Jobs that steps create objects in.
 func (t *turn) recreatedIn(steps []phases.Step) []string {
 	names := map[string]bool{}
 	for _, step := range steps {

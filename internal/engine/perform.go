@@ -27,12 +27,12 @@ type Engine struct {
 	Cluster cluster.Cluster
 	Tracker *tracking.Tracker
 	Pool    Runner
-	// Exists reads from the API server whether a ServiceAccount exists: rights may be bound
-	// to one that does not. Without the function all do.
+	// Exists reads from the API server whether a ServiceAccount exists, because rights can be bound
+	// to one that does not. Without the function all count as existing.
 	Exists func(ctx context.Context, account objects.Account) (bool, error)
 	// Rights asks as an account for its rights. Without the function these are not proven before a claim.
 	Rights func(account objects.Account) Rights
-	// Count is called with each event that a process may count; nil for no count.
+	// Count is called with each event that a process can count; it can be nil.
 	Count func(Event)
 
 	lookups lookups
@@ -65,7 +65,7 @@ func (e *Engine) Happened(event Event) {
 	}
 }
 
-// step is one running step with what it needs.
+// step is one running step with its inputs.
 type step struct {
 	phases.Step
 	run     *run
@@ -90,14 +90,14 @@ type run struct {
 	mu      sync.Mutex
 	// accounts guards the resolved accounts while one is looked up.
 	accounts sync.Mutex
-	// absent are objects that a listing has confirmed to be gone.
+	// absent are objects that do not exist, as confirmed by a listing.
 	absent map[objects.Key]bool
 }
 
-// perform performs steps in parallel, fair between owners, and puts their
-// outcome into the memory of the rollout. An error of one step does not stop
-// the others; it is in the object's record. The error returned is for the
-// caller to give up on: the context ended, or this process does not lead.
+// perform performs steps in parallel, fair between owners, and records their results in the memory
+// of the rollout. An error of one step does not stop the others; it is in the object's record. If
+// perform returns an error, the caller has to give up: the context ended, or this process does not
+// lead.
 func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
 	run := &run{Engine: e, rollout: r, absent: e.absent(ctx, steps)}
 	var failed error
@@ -176,9 +176,8 @@ func (s *step) do(ctx context.Context) error {
 	return nil
 }
 
-// Guard puts the guards of a server-side apply on the content that is applied over the
-// live object, nil where there is none. A former controller is kept as an owner that
-// controls nothing.
+// Guard adds the guards of a server-side apply to the content that is applied over the live object,
+// nil if there is none. A former controller stays an owner without control.
 func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 	meta := obj["metadata"].(map[string]any)
 	if live == nil {
@@ -212,8 +211,9 @@ func (s *step) send(ctx context.Context, obj map[string]any, r apply.ApplyReques
 	return writes.Apply(ctx, r)
 }
 
-// contested asks the API server which fields a correction takes back from others. That is one request more,
-// so it is made if contention is about to be reported; the names of fields may be sensitive.
+// contested asks the API server which fields a correction takes back from others. That takes one
+// more request, so it is made only if contention is about to be reported; the names of fields can
+// be sensitive.
 func (s *step) contested(ctx context.Context) []string {
 	s.run.mu.Lock()
 	asked := s.run.rollout.applied.At(s.Key).Contention.Impends() && s.Live != nil && !s.run.rollout.exposes(s.Key)
@@ -231,8 +231,8 @@ func (s *step) contested(ctx context.Context) []string {
 	return apply.CausesOf(err)
 }
 
-// keepIgnored returns an object with the ignored fields as they are on the live one, which is read for it: the guard
-// of the apply is on the same version.
+// keepIgnored returns an object with the ignored fields as they are on the live one. It reads the
+// live object for that, and the guard of the apply is on the same version.
 func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]any, error) {
 	if len(s.Desired.Ignored) == 0 || s.Live == nil {
 		return obj, nil
@@ -247,7 +247,8 @@ func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]
 	return kept, nil
 }
 
-// judged reads the live object as it was judged. A later version may have another controller.
+// judged reads the live object in the version that was judged. A later version can have another
+// controller.
 func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
 	if s.live != nil && s.live.GetResourceVersion() == s.Live.ResourceVersion {
 		return s.live, nil
@@ -335,18 +336,17 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 	return id, obs, nil
 }
 
-// again reports whether the object showed this content before, so that the write
-// puts back what others deleted or took over.
+// again reports whether the object had this content before, so that the write restores fields that
+// others deleted or took over.
 func (s *step) again() bool {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	return s.run.rollout.applied.At(s.Key).Content == s.Desired.Content
 }
 
-// markInFlight forgets that the object was absent, and that it has the content of before: a
-// write whose answer gets lost, or cannot be dealt with, may have taken effect. By its
-// values alone, what a former template did not have would not be noticed when that
-// comes back.
+// markInFlight forgets that the object was absent, and that it has its former content: a write can
+// have taken effect even if its answer gets lost or cannot be handled. Otherwise the values alone
+// would not show fields that a former template did not have when they come back.
 func (s *step) markInFlight() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -357,8 +357,8 @@ func (s *step) markInFlight() {
 	}
 }
 
-// track makes the template what the object is compared with from now on, also
-// by events that arrive before the response of the write.
+// track makes the template the one that the object is compared with from now on, also by events
+// that arrive before the response of the write.
 func (s *step) track() objects.Digest {
 	id := tracking.TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
@@ -417,7 +417,7 @@ func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 	return s.keep(live), nil
 }
 
-// forget records that the object was confirmed to be gone. mu is held.
+// forget records that the object does not exist any more, as confirmed. mu is held.
 func (s *step) forget() {
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Gone, rec.UID, rec.Failure = true, "", nil
@@ -431,8 +431,8 @@ func (s *step) forget() {
 	}
 }
 
-// keep remembers what the object shows: with the label of the watch until the
-// watch shows something newer, else until it is read again. mu is held.
+// keep remembers the state of the object: with the label of the watch until the watch shows a newer
+// one, otherwise until it is read again. mu is held.
 func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
 	if s.run.Tracker.Names.Shown(s.Key.GroupKind(), live.GetLabels()) {

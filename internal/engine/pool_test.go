@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// task is how long one task takes in the fake time of these tests.
+// task is the duration of one task in the fake time of these tests.
 const task = time.Millisecond
 
 func owner(namespace, name string) objects.OwnerKey {
@@ -27,7 +27,7 @@ func owner(namespace, name string) objects.OwnerKey {
 
 func sleep(int) { time.Sleep(task) }
 
-// Work that is slow, and goes on, is told of as progress: its worker is not stuck.
+// Slow work that continues is reported as progress, because its worker is not stuck.
 func TestPoolTellsOfProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +107,8 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 	})
 }
 
-// A namespace with a thousand owners does not hold up one with a single one, and its slow
-// tasks leave places to others.
+// A namespace with a thousand owners does not hold up one with a single owner, and its slow tasks
+// leave places to others.
 func TestPoolServesNamespacesInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestPoolServesNamespacesInTurn(t *testing.T) {
 	})
 }
 
-// within counts what runs at a time, until the function that it returns is called.
+// within counts the tasks that run at a time, until the returned function is called.
 func within(running, most *atomic.Int32) func() {
 	now := running.Add(1)
 	for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {

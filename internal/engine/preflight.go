@@ -13,16 +13,16 @@ import (
 )
 
 const (
-	// collisionRetry is after what time an object that another owner holds is
-	// read again: without the label it is not watched.
+	// collisionRetry is the time after which an object that another owner holds is read again:
+	// without the label it is not watched.
 	collisionRetry = 30 * time.Second
 	// refusedRetry is the longest pause after a refusal that only a user mends.
 	refusedRetry = 5 * time.Minute
 )
 
-// enter checks the steps that enter a phase, as a whole, before the first write:
-// creations against the types of the schemas served now, changes by a dry run. It reports
-// whether the steps may be performed; problems are in the records of the objects.
+// enter checks the steps that enter a phase, as a whole, before the first write: creations against
+// the types of the schemas served now, changes by a dry run. It reports whether the steps can be
+// performed; problems are in the records of the objects.
 func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
 	run := &run{Engine: e, rollout: r}
 	ok, err := run.checkTypes(ctx, entry.Steps)
@@ -78,7 +78,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 	return ok, nil
 }
 
-// tryChange dry-runs a change, after the object was migrated: the step goes on from there.
+// tryChange dry-runs a change, after the object was migrated: the step continues from there.
 func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 	defer x.catch(ctx, *s)
 	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), s.Desired.Version)
@@ -110,9 +110,8 @@ func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 	}
 }
 
-// backoff returns the pause before a failed step is tried again: short where it
-// may pass by itself, long where a user has to act, and no shorter than the API
-// server asks for.
+// backoff returns the pause before a failed step is tried again: short if the failure can pass by
+// itself, long if a user has to act, and at least the time that the API server requests.
 func backoff(err error, attempts int) time.Duration {
 	first, longest := 100*time.Millisecond, 30*time.Second
 	switch {
@@ -124,9 +123,9 @@ func backoff(err error, attempts int) time.Duration {
 	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
-// precheck looks up the objects that a revision is to create and no revision of
-// its owner had before, and returns what stands in the way: nothing of the
-// package is written while another owner holds an object of it. Reads only.
+// precheck looks up the objects that a revision is to create and that no revision of its owner had
+// before, and returns the obstacles: the package is not written while another owner holds one of
+// its objects. It only reads.
 func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
 	fresh := make([]phases.Step, 0, 16)
 	for i := range rev.Phases {
@@ -144,8 +143,8 @@ func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]pha
 	return r.collisions(rev, existing, e.Cluster.Now()), nil
 }
 
-// collisions returns the objects of a revision that no revision of its owner had
-// before, that exist, and that may not be taken.
+// collisions returns the existing objects of a revision that no revision of its owner had before,
+// and that must not be taken.
 func (r *Rollout) collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
 	var blocked []phases.Blocker
 	for i := range rev.Phases {

@@ -50,7 +50,7 @@ func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
 	owner.Put(rev)
 	step := func() engine.Outcome {
 		t.Helper()
-		defer owner.Begin(func() time.Time { return now }, time.Second)()
+		defer owner.Start(func() time.Time { return now }, time.Second)()
 		out, err := e.Step(t.Context(), owner, engine.Want{Current: rev.UID, Store: notes{}})
 		if err != nil || !rev.Refused() {
 			t.Fatalf("refused: %v, error: %v", rev.Refused(), err)

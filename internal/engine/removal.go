@@ -41,8 +41,9 @@ func (s *step) delete(ctx context.Context) error {
 	return nil
 }
 
-// releaseCollected takes the finalizer of the garbage collector off, which is the only one. A DELETE in the
-// background does it as well, but not of a certain version: the API server compares that when the finalizer is off.
+// releaseCollected removes the finalizer of the garbage collector, which is the only one. A DELETE
+// in the background does it as well, but not for a certain version: the API server compares the
+// version when the finalizer is already removed.
 func (s *step) releaseCollected(ctx context.Context, writes cluster.Writes) error {
 	patch, err := json.Marshal(append(unchanged(s.Live.UID, s.Live.ResourceVersion), map[string]any{"op": "remove", "path": "/metadata/finalizers"}))
 	if err != nil {
@@ -58,10 +59,11 @@ func (s *step) releaseCollected(ctx context.Context, writes cluster.Writes) erro
 	return nil
 }
 
-// propagation returns how the object is deleted. In the foreground it stays until the garbage collector
-// has ended its pods, and everything that comes after it waits. A custom resource may own pods, too. If it
-// has finalizers, its controller ends what it owns, in an order that the collector does not know; the
-// engine's own kinds refuse to be deleted in the foreground for that reason.
+// propagation returns how the object is deleted. In the foreground it stays until the garbage
+// collector has deleted its pods, and all later objects wait for it. A custom resource can own
+// pods, too. But if it has finalizers, its controller deletes its dependents, in an order that the
+// collector does not know. The engine's own kinds refuse deletion in the foreground for that
+// reason.
 func (s *step) propagation() metav1.DeletionPropagation {
 	foreign := s.Key.Group != s.run.Tracker.Names.GroupVersion.Group
 	if objects.OwnsPods(s.Key.GroupKind()) || s.custom && foreign && !s.Live.Finalizers {
@@ -109,8 +111,9 @@ func (s *step) release(ctx context.Context) error {
 	return nil
 }
 
-// mark changes our marks on an object. That is done as the manager, which put them on: it needs no right of the account, which may
-// be gone. A manager that may write its own kinds alone does it as the account.
+// mark changes our marks on an object. It does so as the manager, which set them, because the
+// account can lack the right or no longer exist. A manager that can write only its own kinds does
+// it as the account.
 func (s *step) mark(ctx context.Context, patch []byte) (*unstructured.Unstructured, error) {
 	live, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
 	if _, denied := apply.AsUnauthorized(err); !denied || s.Account.IsZero() {
@@ -123,7 +126,7 @@ func (s *step) mark(ctx context.Context, patch []byte) (*unstructured.Unstructur
 	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
 }
 
-// retain makes the owner reference one of the set that controls nothing.
+// retain turns the owner reference into the set's, without control.
 func (s *step) retain(ctx context.Context) error {
 	live, err := s.judged(ctx)
 	if err != nil {
@@ -160,7 +163,8 @@ func (r *Rollout) replaceOwners(live *unstructured.Unstructured, by *phases.Revi
 	return []map[string]any{{"op": "add", "path": "/metadata/ownerReferences", "value": append(others, set.OwnerReference)}}
 }
 
-// restoreLabel returns the operations that put back the label by which the caches find an object, where others took it off.
+// restoreLabel returns the operations that restore the label under which the caches find an object,
+// if others removed it.
 func (r *Rollout) restoreLabel(live *unstructured.Unstructured) []map[string]any {
 	key, value := r.Owner.Names.ManagedLabel, r.Owner.Names.ManagedValue
 	switch {
@@ -172,12 +176,12 @@ func (r *Rollout) restoreLabel(live *unstructured.Unstructured) []map[string]any
 	return []map[string]any{{"op": "add", "path": "/metadata/labels/" + strings.ReplaceAll(key, "/", "~1"), "value": value}}
 }
 
-// isOurs reports whether a reference is to the owner or one of its sets.
+// isOurs reports whether a reference names the owner or one of its sets.
 func (r *Rollout) isOurs(ref objects.Reference) bool {
 	return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
 }
 
-// unchanged returns the tests of a JSON patch that an object is still the one that was read.
+// unchanged returns the tests of a JSON patch that an object is still the version that was read.
 func unchanged(uid types.UID, resourceVersion string) []map[string]any {
 	return []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": string(uid)},
@@ -185,8 +189,9 @@ func unchanged(uid types.UID, resourceVersion string) []map[string]any {
 	}
 }
 
-// releasePatch returns the JSON patch that takes us off the owners, and our labels and
-// annotations off the object, if it is still the one that was read; nil where it has none.
+// releasePatch returns the JSON patch that removes us from the owners, and our labels and
+// annotations from the object, if it is still the version that was read; nil if the object has none
+// of these.
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	ops := unchanged(live.GetUID(), live.GetResourceVersion())
 	tests := len(ops)

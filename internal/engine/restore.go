@@ -11,19 +11,20 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
-// Restored is a revision that may have written objects, with what its set records of its claim.
+// Restored is a revision that might have written objects, with its set's record of its claim.
 type Restored struct {
 	Rollout  *Rollout
 	Revision *Revision
-	// Lost means that its claim is on record as lost, Unproven that no phase has begun on record.
+	// Lost means that the record shows its claim as lost, Unproven that it shows no started phase.
 	Lost, Unproven bool
 	// Created is when the set was created.
 	Created time.Time
 }
 
-// RestoreClaims restores the claims of an earlier process. Which of several owners holds an object that they have on record is
-// read from the cluster of the engine; nil for none. Where objects of a kind cannot be read, unread says whether to go on without
-// these: who controls them is not known then.
+// RestoreClaims restores the claims of an earlier process. If several owners have an object on
+// record, it reads the holder from the cluster of the engine; with a nil engine it uses the records
+// alone. If objects of a kind cannot be read, unread decides whether to continue without knowing
+// their controllers.
 func RestoreClaims(ctx context.Context, e *Engine, all []Restored, unread func(error) error) error {
 	tables := map[*claims.Table][]Restored{}
 	for _, r := range all {
@@ -47,8 +48,8 @@ func RestoreClaims(ctx context.Context, e *Engine, all []Restored, unread func(e
 	return nil
 }
 
-// RestoreClaim restores the claim of one revision that is loaded later, or again; its owner keeps what it holds. The claim is proven
-// if a phase has begun on record.
+// RestoreClaim restores the claim of one revision that is loaded later, or again; its owner keeps
+// the objects that it holds. The claim is proven if the record shows a started phase.
 func (r *Rollout) RestoreClaim(rev *Revision, proven bool) {
 	if r.Claims == nil {
 		return
@@ -58,7 +59,7 @@ func (r *Rollout) RestoreClaim(rev *Revision, proven bool) {
 	one.settle(r.Claims.Reclaim(&record))
 }
 
-// record returns the record of the claim, without the objects that successors have by now.
+// record returns the record of the claim, without the objects that successors hold by now.
 func (r *Restored) record() claims.Record {
 	rollout, rev := r.Rollout, r.Revision
 	return claims.Record{
@@ -72,7 +73,8 @@ func (r *Restored) record() claims.Record {
 	}
 }
 
-// settle follows the restoration of the claim. A revision that has lost it writes nothing more, and is refused in its own step.
+// settle applies the restoration of the claim. A revision that has lost it does not write any more,
+// and is refused in its own step.
 func (r *Restored) settle(held bool) {
 	rev := r.Revision
 	switch {
@@ -84,7 +86,7 @@ func (r *Restored) settle(held bool) {
 	}
 }
 
-// controllers returns which of the owners control objects, without those that cannot be read.
+// controllers returns which of the owners control objects, without the objects that cannot be read.
 func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects.Key, unread func(error) error) (claims.Controllers, error) {
 	if e == nil || len(keys) == 0 {
 		return nil, nil

@@ -21,7 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
-// brokenKind is a cluster in which every object has one controller, and objects of the kind Broken cannot be read.
+// brokenKind is a cluster where every object has one controller, and objects of the kind Broken
+// cannot be read.
 type brokenKind struct {
 	cluster.Cluster
 	controller metav1.OwnerReference
@@ -40,7 +41,8 @@ func (c brokenKind) GetMetadata(_ context.Context, mapping *meta.RESTMapping, na
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "live", OwnerReferences: []metav1.OwnerReference{c.controller}}}, nil
 }
 
-// A kind that cannot be read hides the controllers of its own objects alone, and those count as unknown, not as absent.
+// A kind that cannot be read hides only the controllers of its own objects, which count as unknown,
+// not as absent.
 func TestRestoreWithAKindThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	owner := func(name string) objects.Owner {

@@ -15,8 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Revision is a loaded revision: what the pure core sees of it, and its
-// compiled probes.
+// Revision is a loaded revision: the input of the pure core, and its compiled probes.
 type Revision struct {
 	phases.Revision
 	Probes *probes.Set
@@ -26,35 +25,38 @@ type Revision struct {
 	// TooManyPhases means that the phases exceed limits.PhaseBytes, so that the revision
 	// is never rolled out.
 	TooManyPhases bool
-	// ClaimedAtCreation means that the set was created with its claim, which its status
-	// may not show yet.
+	// ClaimedAtCreation means that the set was created with its claim, and that its status might
+	// not show it yet.
 	ClaimedAtCreation bool
-	// Refusals are objects that the revision may not have, which Blocked describes:
-	// another owner holds them. Without these only another spec ends Blocked.
+	// Refusals are objects that the revision cannot have because another owner holds them; Blocked
+	// describes them. Without them, only another spec ends Blocked.
 	Refusals []phases.Blocker
-	// Unauthorized is why the account of the revision may not roll it out, which Blocked describes, too; nil where it may.
+	// Unauthorized is why the account of the revision cannot roll it out, nil if it can. Blocked
+	// describes it, too.
 	Unauthorized *Unauthorized
-	// Sensitive means that the revision has objects in Secrets: what the API server
-	// says of its objects is not repeated.
+	// Sensitive means that the revision has objects in Secrets: the API server's words about its
+	// objects are not repeated.
 	Sensitive bool
-	// ReadsStatus means that records keep the status of its objects, whatever is probed.
+	// ReadsStatus means that records keep the status of its objects, regardless of the probes.
 	ReadsStatus bool
 
 	cachedResults map[objects.Key]cachedResult
-	// cost is that of the cachedResults.
+	// cost is the cost of the cachedResults.
 	cost int
-	// graces has the readiness grace of each object that is in one.
+	// graces has the readiness grace of each object that is in its grace.
 	graces map[objects.Key]*phases.ReadinessGrace
-	// ready are the phases that were ready when this process began.
+	// ready are the phases that were ready when this process started.
 	ready []bool
-	// fieldGenerations are those from which on records have what the probes read, by kind.
+	// fieldGenerations has, by kind, the generation from which on records have the fields that the
+	// probes read.
 	fieldGenerations map[schema.GroupKind]uint32
 	// recheck is when a refused revision is checked again, and progressed when its last phase was
 	// opened in this process; zero for never.
 	recheck, progressed time.Time
 	// unauthorizedLooks counts how often the account lacked rights in a row.
 	unauthorizedLooks int
-	// exposes reports whether a revision of the owner exposes values of Secrets in an object; nil for none.
+	// exposes reports whether a revision of the owner exposes values of Secrets in an object; it
+	// can be nil.
 	exposes func(objects.Key) bool
 }
 
@@ -76,7 +78,7 @@ func (r *Revision) SetProbes(by *probes.Set) {
 	}
 }
 
-// phaseKinds returns the kinds of the objects that stand for phases with a class.
+// phaseKinds returns the kinds of the objects that represent phases with a class.
 func (r *Revision) phaseKinds() sets.Set[schema.GroupKind] {
 	kinds := sets.Set[schema.GroupKind]{}
 	for i := range r.Phases {
@@ -105,8 +107,8 @@ func (r *Revision) Kinds() []schema.GroupKind {
 // AssumeReady makes all probes count as true.
 func (r *Revision) AssumeReady() { r.Probes, r.Probed = &probes.Set{}, nil }
 
-// reached returns the probed kinds of which the watch has reached the revision. Those of
-// another cluster count resource versions of their own.
+// reached returns the probed kinds whose watch has reached the revision. Kinds of another cluster
+// have resource versions of their own.
 func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
 	kinds := sets.Set[schema.GroupKind]{}
 	if r.Metadata.Owner.Remote() {
@@ -144,8 +146,8 @@ func (r *Revision) TakesOver() map[objects.Key]struct{} {
 	return over
 }
 
-// Needs returns what the revision's probes and condition mappings read, by kind;
-// kinds that none of them selects are absent.
+// Needs returns the fields that the revision's probes and condition mappings read, by kind;
+// unselected kinds are absent.
 func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	needs := map[schema.GroupKind]probes.Needs{}
 	for _, gk := range r.Kinds() {
@@ -166,8 +168,8 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	return needs
 }
 
-// keepGenerations copies from which number on records have what the probes of an owner's
-// revisions read. Those from the number on that a revision knows already keep it.
+// keepGenerations copies the generations from which on records have the fields that the probes of
+// an owner's revisions read. A revision keeps generations that it already knows.
 func (r *Revision) keepGenerations(since map[schema.GroupKind]uint32) {
 	for gk, number := range since {
 		if _, known := r.fieldGenerations[gk]; !known {
@@ -176,8 +178,8 @@ func (r *Revision) keepGenerations(since map[schema.GroupKind]uint32) {
 	}
 }
 
-// Refuse sets what blocks the revision as a whole, so that nothing of it is written;
-// without blockers it is not blocked any more.
+// Refuse sets the obstacles of the revision as a whole, which prevent all its writes; without
+// blockers it is no longer blocked.
 func (r *Revision) Refuse(blockers ...phases.Blocker) {
 	r.Refusals = blockers
 	r.Block(phases.Describe(blockers))
@@ -201,8 +203,8 @@ func (r *Revision) PhaseOf(key objects.Key) string {
 	return ""
 }
 
-// CarryOver takes over what this process knows of the revision since it was loaded before,
-// and its set does not record.
+// CarryOver copies the knowledge of this process about the revision as it was loaded before, as far
+// as its set does not record it.
 func (r *Revision) CarryOver(before *Revision) {
 	r.Revision.CarryOver(&before.Revision)
 	r.ClaimedAtCreation = before.ClaimedAtCreation
@@ -214,5 +216,5 @@ func (r *Revision) CarryOver(before *Revision) {
 	r.cachedResults, r.cost, r.graces, r.ready = before.cachedResults, before.cost, before.graces, before.ready
 }
 
-// RestoreReady takes over which phases were ready when this process began.
+// RestoreReady restores which phases were ready when this process started.
 func (r *Revision) RestoreReady(phases []bool) { r.ready = phases }

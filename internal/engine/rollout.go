@@ -27,37 +27,36 @@ import (
 // concurrent use.
 type Rollout struct {
 	Owner objects.Owner
-	// Account removes objects that no revision contains: that of the template.
+	// Account is the template's account, which removes objects that no revision contains.
 	Account objects.Account
-	// RolesCommand prints the roles that an account needs; empty where there is no such command.
+	// RolesCommand prints the roles that an account needs; empty if there is no such command.
 	RolesCommand string
 	// Adopt returns the command that makes another owner the user's own, if it was installed as a dependency; else it is empty.
 	Adopt func(context.Context, objects.OwnerKey) string
-	// Claims are those to objects in the cluster; nil where it is not known which one that is.
+	// Claims are the claims to objects in the cluster; nil if the cluster is unknown.
 	Claims *claims.Table
 
-	// Controllers are related to the owner. Of a deployment, Own are its sets and their
-	// phases.
+	// Controllers are related to the owner. For a deployment, Own are its sets and their phases.
 	Controllers phases.Controllers
 	// Previous are owners that hand their objects over to this one.
 	Previous []types.UID
 
-	// applied is what this process remembers of its writes, and plan the last plan.
+	// applied is the memory of this process about its writes, and plan is the last plan.
 	applied phases.AppliedObjects
 	plan    phases.Plan
-	// single means that the owner has one object, of Single, and maybe a Removal. It is
-	// created by an apply, never by a POST: then managedFields show which fields of a
-	// former content are left on it.
+	// single means that the owner has one object, from Single, and possibly a Removal. It is
+	// created by an apply, never by a POST, so that managedFields show which fields of a former
+	// content remain.
 	single bool
-	// namespaces are the UIDs of namespaces that Jobs ran in and that no revision contains;
-	// empty for those that do not exist.
+	// namespaces are the UIDs of namespaces of Jobs that no revision contains; empty for namespaces
+	// that do not exist.
 	namespaces map[string]types.UID
 
 	revisions        map[types.UID]*Revision
-	trackedMarks     []mark // those of the last Track that reached the watches
+	trackedMarks     []mark // from the last Track that reached the watches
 	unwatchedRecords map[objects.Key]*objects.Observed
-	// fieldGenerations are those from which on records have what all probes read, and lists
-	// the lists that make such records of existing objects.
+	// fieldGenerations has the generations from which on records have the fields that all probes
+	// read, and lists the lists that make such records of existing objects.
 	fieldGenerations map[schema.GroupKind]uint32
 	lists            map[schema.GroupKind]int64
 	// tracks reports whether the tracker has the template of an object of the owner: records of others have no fields.
@@ -71,9 +70,9 @@ type Rollout struct {
 	noted bool
 	// spared are the objects that were released instead of deleted, and why.
 	spared map[objects.Key]string
-	// accounts are those that were looked for.
+	// accounts are the accounts that were looked up.
 	accounts map[objects.Account]lookedUp
-	// budget is that of the present reconcile.
+	// budget is the budget of the present reconcile.
 	budget probeBudget
 }
 
@@ -101,9 +100,9 @@ func NewSingle(owner objects.Owner) *Rollout {
 	return r
 }
 
-// Begin begins a reconcile, in which there is so much time for probes: costly ones block neither
-// other owners nor the deletion of their own. The plan of the reconcile is dropped when it ends.
-func (r *Rollout) Begin(now func() time.Time, probes time.Duration) (end func()) {
+// Start starts a reconcile with a limited time for probes: costly probes block neither other owners
+// nor the deletion of their own. end drops the plan of the reconcile.
+func (r *Rollout) Start(now func() time.Time, probes time.Duration) (end func()) {
 	r.plan, r.budget = phases.Plan{}, probeBudget{now: now, left: probes}
 	return func() { r.plan = phases.Plan{} }
 }
@@ -114,7 +113,7 @@ func (r *Rollout) Plan() *phases.Plan { return &r.plan }
 // Spared returns why an object was released instead of deleted; empty for others.
 func (r *Rollout) Spared(key objects.Key) string { return r.spared[key] }
 
-// Report returns how a revision stands by the last plan; nil where that is not known.
+// Report returns the state of a revision by the last plan; nil if it is unknown.
 func (r *Rollout) Report(uid types.UID) *phases.Report {
 	for i, rev := range r.Revisions() {
 		if rev.UID == uid && i < len(r.plan.Reports) {
@@ -138,7 +137,8 @@ func (e *Engine) Drop(r *Rollout, uid types.UID) {
 	e.drop(r, uid, func(objects.Key) {})
 }
 
-// DropTornDown forgets a revision whose objects were gone. One that came back since is a stray.
+// DropTornDown forgets a revision whose objects were removed. An object that came back since is a
+// stray.
 func (e *Engine) DropTornDown(r *Rollout, uid types.UID) {
 	e.drop(r, uid, func(key objects.Key) {
 		if obs := r.record(e.Cluster, key); obs != nil {
@@ -173,8 +173,8 @@ func (r *Rollout) Revisions() []*Revision {
 	})
 }
 
-// Keys returns the objects of all loaded revisions that have claimed theirs, or may have written some. Others may take those
-// that archived ones retain.
+// Keys returns the objects of all loaded revisions that have claimed theirs, or might have written
+// some. Others can take the objects that archived revisions retain.
 func (r *Rollout) Keys() map[objects.Key]struct{} {
 	keys := map[objects.Key]struct{}{}
 	for _, rev := range r.revisions {
@@ -200,7 +200,7 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// Prepare makes known what a restored owner has, before the watches start.
+// Prepare makes the tracker know a restored owner before the watches start.
 func (e *Engine) Prepare(r *Rollout) {
 	r.loseOverruled()
 	r.track(e.Tracker, nil)
@@ -248,15 +248,15 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 	live.Use(r.Owner.String(), kinds)
 }
 
-// mark is what decides about the templates of a revision's objects: which one it is, and how
-// far it is.
+// mark decides about the templates of a revision's objects: it identifies the revision and its
+// progress.
 type mark struct {
 	uid                                      types.UID
 	opened, unscoped                         int
 	claimed, succeeded, removing, incomplete bool
 }
 
-// marks returns those of all revisions in ascending order.
+// marks returns the marks of all revisions in ascending order.
 func (r *Rollout) marks() []mark {
 	var all []mark
 	for _, rev := range r.Revisions() {
@@ -265,14 +265,14 @@ func (r *Rollout) marks() []mark {
 	return all
 }
 
-// Forget removes what the tracker and the watches hold for an owner.
+// Forget removes the owner from the tracker and the watches.
 func (e *Engine) Forget(r *Rollout) {
 	e.Tracker.Disown(r.Owner.OwnerKey)
 	e.Cluster.Use(r.Owner.String(), nil)
 }
 
-// decide returns the next steps by the current state of the watches. complete adds to the
-// state what the owner records and wants.
+// decide returns the next steps for the current state of the watches. complete adds the owner's
+// records and wishes to the state.
 func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
 	r.observe(live)
 	r.prune(strays)
@@ -287,8 +287,8 @@ func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.
 	return p
 }
 
-// observe acts on what the watches show: agents are to follow their revisions, and an
-// object read past a watch is forgotten once the watch shows a newer one.
+// observe acts on the state of the watches: agents follow their revisions, and an object that was
+// read past a watch is forgotten once the watch shows a newer version.
 func (r *Rollout) observe(live cluster.LiveState) {
 	for _, rev := range r.revisions {
 		rev.relayPause(live)
@@ -299,8 +299,8 @@ func (r *Rollout) observe(live cluster.LiveState) {
 	})
 }
 
-// prune forgets the records of objects that no revision contains and that are no strays, once
-// there are some: creating and deleting strays makes no memory grow.
+// prune forgets the records of objects that no revision contains and that are not strays, once
+// there are some, so that creating and deleting strays does not grow the memory.
 func (r *Rollout) prune(strays []objects.Key) {
 	const spare = 64
 	size := len(strays)
@@ -316,7 +316,7 @@ func (r *Rollout) prune(strays []objects.Key) {
 	maps.DeleteFunc(r.unwatchedRecords, func(key objects.Key, _ *objects.Observed) bool { return unneeded(key) })
 }
 
-// Snapshot returns what the pure core decides on, and the kinds of which records lack what probes
+// Snapshot returns the input of the pure core, and the kinds whose records lack fields that probes
 // read. Objects that change meanwhile are read and evaluated again, a few times.
 func (r *Rollout) Snapshot(
 	live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State),
@@ -339,7 +339,7 @@ func (r *Rollout) Snapshot(
 // snapshots bounds how often the state is taken again because objects change meanwhile.
 const snapshots = 3
 
-// state returns a state without live objects, for decisions that read none.
+// state returns a state without live objects, for decisions that do not read any.
 func (r *Rollout) state(strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
 		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.applied, Strays: strays, Now: now,
@@ -363,7 +363,7 @@ func (r *Rollout) evaluate(s *phases.State) {
 }
 
 // changed reports whether an object whose probes were evaluated has another record by now, so that
-// the state is not of one moment.
+// the state mixes two moments.
 func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
 	changed := false
 	s.Evaluated(func(_ *phases.Revision, key objects.Key) {
@@ -372,8 +372,8 @@ func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
 	return changed
 }
 
-// liveStates returns the live states of the objects of all revisions, and of strays, and
-// the kinds of which records lack what probes read.
+// liveStates returns the live states of the objects of all revisions, and of strays, and the kinds
+// whose records lack fields that probes read.
 func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now time.Time) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
 	size := 0
 	for _, rev := range r.revisions {
@@ -420,8 +420,8 @@ func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *
 	return known
 }
 
-// record returns that of a live object, nil for none: by the watch, or by a read that went around
-// it because the object does not carry the label of the watch.
+// record returns the record of a live object, nil if there is none: from the watch, or from a read
+// past it because the object does not carry the label of the watch.
 func (r *Rollout) record(live cluster.LiveState, key objects.Key) *objects.Observed {
 	shown, ok := live.Observed(key)
 	if read := r.unwatchedRecords[key]; read != nil && (!ok || read.NewerThan(shown)) {
@@ -433,8 +433,8 @@ func (r *Rollout) record(live cluster.LiveState, key objects.Key) *objects.Obser
 	return shown
 }
 
-// behind reports whether a record of the watch lacks what probes read, and no list is under way
-// that brings it.
+// behind reports whether a record of the watch lacks fields that probes read, and no list that
+// brings them is in progress.
 func (r *Rollout) behind(kind *livestate.KindState, key objects.Key, record *objects.Observed, now time.Time) bool {
 	gk := key.GroupKind()
 	if record == nil || !record.Watched || kind.Listing < r.lists[gk] {
@@ -481,8 +481,8 @@ func (r *Rollout) Wrote(key objects.Key, uid types.UID, content objects.Digest) 
 	return rec != nil && rec.UID == uid && rec.Content == content
 }
 
-// Assume counts an object as written for a revision, with live as the response, or as gone where
-// that is nil. Plans do so with what they cannot write.
+// Assume counts an object as written for a revision, with live as the response, or as deleted if
+// that is nil. Plans use it for writes that they cannot perform.
 func (e *Engine) Assume(r *Rollout, rev *Revision, key objects.Key, live *unstructured.Unstructured) *objects.Observed {
 	if live == nil {
 		r.applied[key] = &phases.Applied{Gone: true}

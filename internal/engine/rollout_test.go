@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Keys are those that an owner keeps claimed, also before the status of a new set says so.
+// Keys are the objects that an owner keeps claimed, also before the status of a new set reports it.
 func TestKeysOfARollout(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {
@@ -84,7 +84,7 @@ func TestRetry(t *testing.T) {
 	require.Equal(t, &phases.Applied{UID: "written", ReadAt: time.Unix(0, 0)}, r.applied[key])
 }
 
-// changing is a live state in which an object changes at each of the first reads.
+// changing is a live state with an object that changes at each of the first reads.
 type changing struct {
 	cluster.LiveState
 	changes, reads int
@@ -104,8 +104,8 @@ func (c *changing) Observed(objects.Key) (*objects.Observed, bool) {
 	return c.last, true
 }
 
-// TestStateIsOfOneMoment: events go on arriving while a state is made. What changes is
-// evaluated again, and where it changes all the time, the state says so (invariant 1).
+// TestStateIsOfOneMoment: events continue to arrive while a state is made. Changed objects are
+// evaluated again, and if they change all the time, the state reports it (invariant 1).
 func TestStateIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	for changes, want := range map[int]bool{0: false, 1: false, 2: false, 10: true} {

@@ -13,8 +13,9 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Single returns the revision of an owner without revisions: one object, which is never adopted, without probes. The claim
-// is the caller's to take. written means that an earlier process wrote the object.
+// Single returns the revision of an owner without revisions: one object without probes, which is
+// never adopted. The caller has to claim it. written means that an earlier process wrote the
+// object.
 func Single(owner objects.Owner, d *objects.Desired, written bool) *Revision {
 	r := unprobedRevision(owner, owner.UID, 1, []*objects.Desired{d})
 	r.RestorePhase(0, written)
@@ -22,8 +23,8 @@ func Single(owner objects.Owner, d *objects.Desired, written bool) *Revision {
 	return r
 }
 
-// Removal returns a revision of such an owner with objects to remove. It comes before the
-// one of Single.
+// Removal returns a revision of such an owner with objects to remove. It comes before the revision
+// of Single.
 func Removal(owner objects.Owner, keys []objects.Key) *Revision {
 	all := make([]*objects.Desired, len(keys))
 	for i, key := range keys {

@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestSingle decides about the one object of an owner without revisions, and about those
-// to be removed.
+// TestSingle decides about the one object of an owner without revisions, and about the objects to
+// remove.
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "n", Name: "t"}, UID: "uid"}

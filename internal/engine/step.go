@@ -21,40 +21,40 @@ const (
 	// backgroundSteps is the same for background work, after which
 	// the state is read again.
 	backgroundSteps = 64
-	// staleRetry is after what time a gate is tried again for which a watch was
-	// behind; usually its event comes first.
+	// staleRetry is the time after which a gate is tried again if a watch was behind; usually its
+	// event comes first.
 	staleRetry = 200 * time.Millisecond
 )
 
-// Want is what an owner wants of its objects, beside its revisions.
+// Want is the wanted state of an owner's objects, in addition to its revisions.
 type Want struct {
-	// Store may be nil where nothing has to be recorded: the revisions of Single and Removal are
-	// claimed, open and succeeded from the beginning. References may be nil.
+	// Store can be nil if nothing has to be recorded: the revisions of Single and Removal are
+	// claimed, open and succeeded from the start. References can be nil.
 	Store      Store
 	References References
-	// Current is the revision that is to be claimed and to succeed; empty for none.
+	// Current is the revision that is to be claimed and to succeed; empty if there is none.
 	Current types.UID
 	// RecordsJobs means that the store records Jobs that have finished; Jobs is its record.
 	RecordsJobs bool
 	Jobs        map[objects.Key]phases.Run
 	// Teardown removes all objects, or with Orphan releases them.
 	Teardown, Orphan bool
-	// Paused keeps the objects for the next revision, and ReportDrift leaves what others changed.
+	// Paused keeps the objects for the next revision, and ReportDrift leaves changes by others.
 	Paused, ReportDrift bool
-	// Retain selects objects that only older revisions have: they are kept, released from control, until those revisions are
-	// removed. Nil selects none.
+	// Retain selects objects that only older revisions have: they are kept, without control, until
+	// those revisions are removed. Nil selects none.
 	Retain func(objects.Key) bool
 }
 
-// Outcome is what came of a step.
+// Outcome is the result of a step.
 type Outcome struct {
-	// Again means that something was done: the next step may be due at once.
+	// Again means that the step changed something: the next step can be due at once.
 	Again bool
-	// Idle means that nothing is left to do for now.
+	// Idle means that no step is due for now.
 	Idle bool
-	// TornDown means that everything that was to be removed is gone.
+	// TornDown means that all objects to remove no longer exist.
 	TornDown bool
-	// RequeueAt is when a step is due although nothing happens; zero for never.
+	// RequeueAt is when a step is due even without an event; zero for never.
 	RequeueAt time.Time
 }
 
@@ -82,10 +82,9 @@ func (e *Engine) turn(r *Rollout, w Want) *turn {
 	return &turn{Engine: e, r: r, want: w}
 }
 
-// Step takes the step that is due first: the current revision is claimed, Jobs that have
-// finished are recorded, objects are written and removed, a phase is entered, the next
-// one is opened, the revision succeeds. Each is durable in the store before anything that
-// relies on it.
+// Step takes the step that is due first: the current revision is claimed, finished Jobs are
+// recorded, objects are written and removed, a phase is entered, the next one is opened, the
+// revision succeeds. Each is durable in the store before a later step relies on it.
 func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) {
 	t := e.turn(r, w)
 	r.loseOverruled()
@@ -105,8 +104,9 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 	return t.Outcome, nil
 }
 
-// Background performs some of what comes after all other work, by the last plan, and reports whether
-// there was any. The rest is left to later steps: the owner may have changed by then.
+// Background performs some of the steps that come after all other work, from the last plan, and
+// reports whether there were any. It leaves the rest to later reconciles, because the owner can
+// have changed by then.
 func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, error) {
 	steps := first(r.plan.Steps, true, backgroundSteps)
 	if len(steps) == 0 {
@@ -164,8 +164,8 @@ func (t *turn) plan() {
 	}
 }
 
-// strays returns those of an owner with sets. Those of a single object are its former ones,
-// which Removal removes.
+// strays returns the strays of an owner with sets. An owner of a single object has none: Removal
+// removes its former objects.
 func (e *Engine) strays(r *Rollout) []objects.Key {
 	if r.single {
 		return nil
@@ -173,8 +173,8 @@ func (e *Engine) strays(r *Rollout) []objects.Key {
 	return e.Strays(r)
 }
 
-// Strays returns the objects that the owner controls and no revision contains, in key order: by
-// the watch, and by reads of those that have lost the label of the watch since.
+// Strays returns the objects that the owner controls and no revision contains, in key order. It
+// finds them by the watch, and by reads if they have lost the label of the watch since.
 func (e *Engine) Strays(r *Rollout) []objects.Key {
 	strays := e.Tracker.Strays(r.Owner.OwnerKey)
 	for key, read := range r.unwatchedRecords {
@@ -187,7 +187,7 @@ func (e *Engine) Strays(r *Rollout) []objects.Key {
 	return strays
 }
 
-// desires reports whether a revision contains an object, besides the one of Removal.
+// desires reports whether a revision other than the one of Removal contains an object.
 func (r *Rollout) desires(key objects.Key) bool {
 	for _, rev := range r.revisions {
 		if rev.UID != RemovalOf(r.Owner) && rev.Contains(key) {
@@ -197,8 +197,8 @@ func (r *Rollout) desires(key objects.Key) bool {
 	return false
 }
 
-// forgetStrays forgets those that a revision contains by now, and those that are gone. One that
-// comes back meanwhile is a stray again.
+// forgetStrays forgets strays that a revision contains by now, and strays that no longer exist. One
+// that comes back meanwhile is a stray again.
 func (t *turn) forgetStrays() {
 	for _, key := range t.strays(t.r) {
 		if t.r.Contains(key) {
@@ -247,7 +247,7 @@ func (t *turn) recordSpared(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// recordNotes records what is to be said about objects that were written.
+// recordNotes records the notes about objects that were written.
 func (t *turn) recordNotes(ctx context.Context) (bool, error) {
 	if t.r.noted || len(t.r.notes) == 0 {
 		return false, nil
@@ -270,8 +270,8 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 	err := t.perform(ctx, steps, false)
 	t.forgetStrays()
 	if err == nil {
-		// A missing object may have been deleted with its namespace. A look before the
-		// creation would not show a namespace that is recreated in between.
+		// A missing object can have been deleted with its namespace. A look before the creation
+		// would not show a namespace that is recreated in between.
 		_, err = t.lookUpNamespaces(ctx, t.recreatedIn(steps))
 	}
 	return true, err
@@ -335,8 +335,8 @@ func (t *turn) enter(ctx context.Context) (bool, error) {
 	return true, t.perform(ctx, entry.Steps[:min(len(entry.Steps), urgentSteps)], false)
 }
 
-// checks reports whether an entry is to be checked. A change of a single object needs no check: it is
-// one write, which the API server refuses as a whole.
+// checks reports whether an entry has to be checked. A change of a single object does not need a
+// check: it is one write, which the API server refuses as a whole.
 func (t *turn) checks(entry *phases.Entry) bool {
 	if t.r.single {
 		return !slices.ContainsFunc(entry.Steps, func(s phases.Step) bool { return s.Action != phases.Create })
@@ -344,9 +344,9 @@ func (t *turn) checks(entry *phases.Entry) bool {
 	return !entry.Revision.Phases[entry.Phase].Entered()
 }
 
-// open records durably that phases may be written, and with it that the probes of all
-// phases before the last of them were true at one moment. Where nothing of them is
-// probed, the claim has recorded it.
+// open records durably that phases can be written, and with that also that the probes of all phases
+// before the last of them were true at one moment. If these have no probed objects, the claim has
+// recorded it.
 func (t *turn) open(ctx context.Context) (bool, error) {
 	gate := t.r.plan.Gate
 	if gate == nil {
@@ -381,8 +381,8 @@ func (t *turn) open(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// recordOpened records which phases are open. Where the last one needs no write either,
-// the success of the revision is recorded with them.
+// recordOpened records which phases are open. If the last one does not need a write either, it
+// records the success of the revision along with them.
 func (t *turn) recordOpened(ctx context.Context, rev *Revision) error {
 	t.plan()
 	if rev.UID == t.want.Current {
@@ -393,8 +393,8 @@ func (t *turn) recordOpened(ctx context.Context, rev *Revision) error {
 	return t.want.Store.Opened(ctx, rev)
 }
 
-// instanceSelector selects the objects of the revision's package, or everything
-// that is managed where the objects do not say which package they are of.
+// instanceSelector selects the objects of the revision's package, or all managed objects if the
+// objects do not name their package.
 func instanceSelector(r *phases.Revision) string {
 	names := r.Metadata.Owner.Names
 	selector := names.Selector()
@@ -404,8 +404,8 @@ func instanceSelector(r *phases.Revision) string {
 	return selector
 }
 
-// succeed records that the current revision was available for its success delay, after
-// which objects that only older revisions have may be removed.
+// succeed records that the current revision was available for its success delay. After that,
+// objects that only older revisions have can be removed.
 func (t *turn) succeed(ctx context.Context) (bool, error) {
 	rev, report := t.r.Loaded(t.want.Current), t.r.Report(t.want.Current)
 	if rev == nil || report == nil || rev.Succeeded() || rev.Paused() || !rev.Claimed() || rev.Blocked() != "" || !report.Complete() || report.InTransition() {

@@ -23,9 +23,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestStraysAreRemoved: an object that a user creates under the reference of an owner is removed, also
-// where its deletion fails after a former one of its name was removed, and where it loses the label of
-// the watch at this moment.
+// TestStraysAreRemoved: an object that a user creates under the reference of an owner is removed,
+// even if its deletion fails after a former object of its name was removed, and even if it loses
+// the label of the watch at that moment.
 func TestStraysAreRemoved(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -36,7 +36,7 @@ func TestStraysAreRemoved(t *testing.T) {
 	key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "stray"}
 	for _, tc := range []struct {
 		name string
-		// first happens before the first deletion, and its error is that one's.
+		// first runs before the first deletion, which fails with its error.
 		first func() error
 	}{
 		{"that succeeds", func() error { return nil }},
@@ -59,7 +59,7 @@ func TestStraysAreRemoved(t *testing.T) {
 		createOwned(t, server, key)
 		deliver(here)
 		for range 3 {
-			end := r.Begin(func() time.Time { return now }, time.Second)
+			end := r.Start(func() time.Time { return now }, time.Second)
 			for again := true; again; {
 				out, err := e.Step(t.Context(), r, engine.Want{Store: notes{}})
 				require.NoError(t, err)
@@ -82,8 +82,9 @@ func TestStraysAreRemoved(t *testing.T) {
 	require.Equal(t, want, counted, "events")
 }
 
-// TestCameBackBeforeItsRevisionIsDropped: an object that comes back after a revision was found to be torn down is a stray once the
-// revision is dropped. One of a revision whose set is gone otherwise is left.
+// TestCameBackBeforeItsRevisionIsDropped: if an object comes back after its revision was found to
+// be torn down, it is a stray once the revision is dropped. If the set of a revision is removed
+// otherwise, its object is left.
 func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, tornDown := range []bool{false, true} {
@@ -142,14 +143,15 @@ func deliver(here *memory.Cluster) {
 	}
 }
 
-// TestForeignStraysHoldNothing: the UID of an owner of the cluster is on each of its objects, for every tenant to read. What they
-// create under it, and hold by a finalizer, holds neither the owner's deletion nor the archival of its revisions.
+// TestForeignStraysHoldNothing: every tenant can read the UID of a cluster-scoped owner on each of
+// its objects. Objects that tenants create under it, and hold by a finalizer, hold neither the
+// owner's deletion nor the archival of its revisions.
 func TestForeignStraysHoldNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		reason, manager string
 		refused         bool
-		// steps are those of a teardown until nothing holds it.
+		// steps are the steps of a teardown until it is held.
 		steps    int
 		deletion bool
 	}{
@@ -178,7 +180,7 @@ func TestForeignStraysHoldNothing(t *testing.T) {
 			deliver(here)
 			steps := 0
 			for torn := false; !torn && steps < 10; steps++ {
-				end := r.Begin(time.Now, time.Second)
+				end := r.Start(time.Now, time.Second)
 				out, err := e.Step(t.Context(), r, engine.Want{Store: notes{}, Teardown: teardown})
 				require.NoError(t, err)
 				if !teardown {
@@ -199,7 +201,8 @@ func TestForeignStraysHoldNothing(t *testing.T) {
 	}
 }
 
-// TestStraysAreBounded: whoever creates objects under the reference of an owner makes no more of them its business than the limit.
+// TestStraysAreBounded: objects that a user creates under the reference of an owner become strays
+// of the owner only up to the limit.
 func TestStraysAreBounded(t *testing.T) {
 	t.Parallel()
 	server, here, e, r := ownerOfConfigMaps(time.Now)

@@ -23,8 +23,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestEachRevisionProbesWhatItReads: a record that lacks what the probes of a new
-// revision read is as good as before for those of the one that runs.
+// TestEachRevisionProbesWhatItReads: a record that lacks fields for the probes of a new revision
+// still serves the probes of the running one.
 func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	t.Parallel()
 	tracker := tracking.New(apinames.Default)
@@ -74,8 +74,9 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	}
 }
 
-// TestRecordsWithoutFields: an object whose fields are too many, or find no room, is not judged, and the reason is said. Where
-// there was no room, it is read again after a while. One that the owner does not track yet is not asked for again and again.
+// TestRecordsWithoutFields: an object whose fields are too many, or do not fit into memory, is not
+// judged, and the reason is reported. If memory was lacking, it is read again after a while. An
+// object that the owner does not track yet is not requested again and again.
 func TestRecordsWithoutFields(t *testing.T) {
 	t.Parallel()
 	now, key, kind := time.Now(), keyNamed("one"), &livestate.KindState{Synced: true}
@@ -112,7 +113,7 @@ func TestRecordsWithoutFields(t *testing.T) {
 	}
 }
 
-// TestRecordsOfStrays: what was a stray once, and a revision contains no more, leaves no record.
+// TestRecordsOfStrays: a former stray that no revision contains does not leave a record.
 func TestRecordsOfStrays(t *testing.T) {
 	t.Parallel()
 	r := New(objects.Owner{Names: apinames.Default})
@@ -126,8 +127,7 @@ func TestRecordsOfStrays(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterRestore: an object that is released names the owner no more, whatever UID
-// that had.
+// TestReleaseAfterRestore: a released object no longer names the owner, whatever UID the owner had.
 func TestReleaseAfterRestore(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []types.UID{"", "home"} {

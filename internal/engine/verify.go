@@ -12,8 +12,8 @@ import (
 // differs is the content of an object that is known to differ from its template.
 var differs = objects.Digest{0xff}
 
-// verify finds out whether the object shows the template, where this process
-// has not written it: by its values, or else by one dry run.
+// verify finds out whether the object matches the template if this process has not written it: by
+// its values, or else by one dry run.
 func (s *step) verify(ctx context.Context) error {
 	id := tracking.TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	if s.Live.ProjectedBy != id {
@@ -77,8 +77,8 @@ func (s *step) converted(watched *objects.Observed) {
 	}
 }
 
-// own makes managedFields say what of the object is ours, where they do not: a
-// POST, or an earlier engine, wrote them in another way, or they were wiped.
+// own makes managedFields list our fields of the object if they do not: a POST or an earlier engine
+// wrote them differently, or they were wiped.
 func (s *step) own(ctx context.Context) error {
 	switch {
 	case s.Live == nil:

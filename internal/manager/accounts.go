@@ -5,7 +5,8 @@ import (
 	"strconv"
 )
 
-// accountsRequired says which packages are installed as a ServiceAccount alone. It is a flag with the values of a boolean one, and all.
+// accountsRequired selects the packages that are installed only as a ServiceAccount. It is a flag
+// with the values of a boolean, and all.
 type accountsRequired string
 
 const (
@@ -39,5 +40,5 @@ func (a *accountsRequired) Set(value string) error {
 // ofNamespaces reports whether namespaced packages need an account.
 func (a accountsRequired) ofNamespaces() bool { return a == accountsOfNamespaces || a == accountsOfAll }
 
-// ofAll reports whether cluster-scoped ones need one, too.
+// ofAll reports whether cluster-scoped packages need one, too.
 func (a accountsRequired) ofAll() bool { return a == accountsOfAll }

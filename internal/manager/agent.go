@@ -36,7 +36,7 @@ import (
 func (c *Config) agentFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Class, "class", "", "run as the agent of this class of phases: roll out its ObjectSetPhases, and nothing else (default with --target-kubeconfig: "+
 		corev1alpha1.PhaseClassHostedCluster+")")
-	flags.StringVar(&c.TargetKubeconfig, "target-kubeconfig", "", "of an agent: file that says how to reach the cluster that the objects are rolled out to")
+	flags.StringVar(&c.TargetKubeconfig, "target-kubeconfig", "", "for an agent: kubeconfig file of the cluster that the objects are rolled out to")
 	flags.StringVar(&c.WatchNamespace, "watch-namespace", "", "of an agent: roll out the ObjectSetPhases of this namespace, and no ClusterObjectSetPhases (default: --namespace)")
 	flags.BoolVar(&c.WatchAllNamespaces, "watch-all-namespaces", false,
 		"of an agent: roll out the ObjectSetPhases of all namespaces, and ClusterObjectSetPhases: who may write any of them has the rights of the kubeconfig of the target")

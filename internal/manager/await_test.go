@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A process that starts while the API server does not answer is alive, not ready, and goes on when it answers.
+// A process that starts while the API server does not answer is alive, not ready, and continues
+// once it answers.
 func TestAwaitServer(t *testing.T) {
 	t.Parallel()
 	probes := freeAddress(t)

@@ -34,8 +34,8 @@ func cacheOptions(c *Config) cache.Options {
 	}
 }
 
-// newCache makes caches whose watches, which are many and mostly silent, share one
-// connection over HTTP/2. config has no timeout.
+// newCache makes caches whose watches, many and mostly silent, share one connection over HTTP/2.
+// config has no timeout.
 func newCache(config *rest.Config) cache.NewCacheFunc {
 	return func(_ *rest.Config, options cache.Options) (cache.Cache, error) {
 		options.HTTPClient = nil

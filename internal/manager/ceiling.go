@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// ceiling watches the ClusterRole that bounds what packages are granted, and no other object.
+// ceiling watches only the ClusterRole that bounds the rights of packages.
 type ceiling struct {
 	listen sources.Listen
 	// changed is called after each change; it must not wait.

@@ -32,13 +32,14 @@ func (n *notice) send() { n.signal.send(struct{}{}) }
 
 // changes are the signals of changes in the cluster. The parts that notice a change are made before the controllers that follow it.
 type changes struct {
-	// kinds are served in another way than before. awaited are these and those of other clusters, and schemas has the kinds whose
-	// schema is published.
+	// kinds are kinds whose API has changed. awaited are these and the kinds of other clusters, and
+	// schemas has the kinds whose schema is published.
 	kinds, awaited, schemas signal[schema.GroupKind]
 	versions                signal[version.Info]
-	// environment is what packages and templates see of the cluster, and hosted the hosted clusters in it.
+	// environment is the part of the cluster that packages and templates see, and hosted are the
+	// hosted clusters in it.
 	environment, hosted notice
-	// ceiling is what packages are granted at most.
+	// ceiling has the maximum rights of packages.
 	ceiling notice
 }
 
@@ -51,7 +52,7 @@ func (c *changes) followDetector(detector *environment.Detector, log logr.Logger
 	})
 }
 
-// environmentChanged does not wait; the lists of packages and templates may, for the cache.
+// environmentChanged does not wait; the lists of packages and templates can wait for the cache.
 func (c *changes) environmentChanged() {
 	panics.Go(context.Background(), "enqueueing all packages", c.environment.send)
 }

@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The schema of the chart's values knows every flag but those that the chart sets, those of agents, and --version.
+// The schema of the chart's values knows every flag except the ones that the chart sets, the
+// agents' flags, and --version.
 func TestFlagsOfTheChart(t *testing.T) { // not parallel: the usage is written to os.Stderr
 	others := []string{
 		"kubeconfig", "namespace", "service-account-name", "leader-elect", "health-probe-bind-address", "cache-dir", "version",

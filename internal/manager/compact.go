@@ -16,7 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// ownKinds counts what the caches hold of objects of our own kinds, which users may make large.
+// ownKinds counts the memory of the caches for objects of our own kinds, which users can make
+// large.
 type ownKinds struct{ account *quota.Memory }
 
 // compactSafely is compact, but that an object over which it panics stays as it is.
@@ -29,8 +30,8 @@ func (k *ownKinds) compactSafely(obj any) (compacted any, _ error) {
 	return compacted, nil
 }
 
-// compact is the transform of the caches: it drops what no decision reads. Writes
-// are patches of what changed, so nothing is lost on the server.
+// compact is the transform of the caches: it drops fields that no decision reads. Writes are
+// patches of changed fields, so the server does not lose anything.
 func (k *ownKinds) compact(obj any) (any, error) {
 	o, ok := obj.(metav1.Object)
 	if !ok {
@@ -53,7 +54,7 @@ func (k *ownKinds) compact(obj any) (any, error) {
 	return obj, nil
 }
 
-// deleted ends what is held of an object.
+// deleted releases the memory that is held for an object.
 func (k *ownKinds) deleted(obj any) {
 	if tombstone, is := obj.(toolscache.DeletedFinalStateUnknown); is {
 		obj = tombstone.Obj
@@ -63,7 +64,8 @@ func (k *ownKinds) deleted(obj any) {
 	}
 }
 
-// memoryKey has the UID: an object of the same name may be there before the event of a deletion is handled.
+// memoryKey contains the UID, because an object of the same name can exist before the event of a
+// deletion is handled.
 func memoryKey(o metav1.Object) quota.Key {
 	return quota.Key{Namespace: o.GetNamespace(), Name: o.GetName(), ID: string(o.GetUID())}
 }

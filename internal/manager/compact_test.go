@@ -50,8 +50,9 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// TestLargeOwnKinds: what the caches hold of the Packages and repositories of one namespace is bounded by its share of the memory, however
-// large these are, and whatever the namespace has at hand. It is given back when they are deleted.
+// TestLargeOwnKinds: the memory of the caches for the Packages and repositories of one namespace is
+// bounded by its share, however large they are, and however much other memory the namespace uses.
+// It is given back when they are deleted.
 func TestLargeOwnKinds(t *testing.T) {
 	t.Parallel()
 	const number, share = 100, 19 << 20 // of 100 MiB

@@ -19,34 +19,35 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// Config is what flags say.
+// Config has the values of the flags.
 type Config struct {
 	// Kubeconfig names a file; empty means the environment's, else the service
 	// account of the pod.
 	Kubeconfig string
-	// Namespace is that of the manager. It holds the Lease, and the Secrets and
-	// ConfigMaps that ClusterPackages name.
+	// Namespace is the manager's. It holds the Lease, and the Secrets and ConfigMaps that
+	// ClusterPackages name.
 	Namespace string
 	// ServiceAccount is the name of the manager's own, whose pull secrets hold for
 	// all packages.
 	ServiceAccount string
-	// DefaultServiceAccount is that of Packages that name none, in their namespace; empty
-	// for the manager's own identity; it is not for ClusterPackages. RequireServiceAccount says
-	// which packages are refused without one.
+	// DefaultServiceAccount is the account of Packages that do not name one, in their namespace;
+	// empty for the manager's own identity. It is not for ClusterPackages. RequireServiceAccount
+	// selects the packages that are refused without one.
 	DefaultServiceAccount string
 	RequireServiceAccount accountsRequired
-	// PermissionCeiling is the ClusterRole that bounds what packages are granted; empty for nothing.
+	// PermissionCeiling is the ClusterRole that bounds the rights of packages; empty for no rights.
 	PermissionCeiling string
 	// RequireVerification refuses images of packages and repositories that no ImageConfig verifies.
 	RequireVerification bool
-	// SharedPullSecrets says whom the manager's own pull secrets, and its cache, are for: sharedByAll or sharedByCluster.
+	// SharedPullSecrets selects the packages that use the manager's own pull secrets, and its
+	// cache: sharedByAll or sharedByCluster.
 	SharedPullSecrets string
 	// LeaderElect lets only the holder of the Lease work.
 	LeaderElect bool
-	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
+	// MetricsAddress and ProbeAddress are the addresses to listen on; "0" means none.
 	MetricsAddress string
 	ProbeAddress   string
-	// MetricsSecure serves metrics over TLS to those who may get them.
+	// MetricsSecure serves metrics over TLS to clients that are allowed to get them.
 	MetricsSecure bool
 	// PprofAddress serves profiles of this process, to all clients that can reach it; "0"
 	// or empty disables them.
@@ -59,13 +60,14 @@ type Config struct {
 	// PackageHashModifier is part of every fingerprint: a change renders all packages
 	// again.
 	PackageHashModifier int32
-	// CacheDir keeps pulled images; empty means that nothing is kept.
+	// CacheDir keeps pulled images; if it is empty, they are not kept.
 	CacheDir string
-	// InsecureRegistries may be reached by plain HTTP.
+	// InsecureRegistries can be reached by plain HTTP.
 	InsecureRegistries []string
-	// RegistryCAFile has certificate authorities to trust beside the system's.
+	// RegistryCAFile has certificate authorities to trust in addition to the system's.
 	RegistryCAFile string
-	// RegistryCAs and RegistryProxies are those of single registries.
+	// RegistryCAs and RegistryProxies are the certificate authorities and proxies of single
+	// registries.
 	RegistryCAs     registry.Authorities
 	RegistryProxies registry.Proxies
 	// AllowLocalSources permits repositories on loopback and link-local addresses, and registries on loopback ones.
@@ -75,18 +77,18 @@ type Config struct {
 	AllowPrivateSources outbound.Networks
 	// AllowLocalTargets permits targets on loopback and link-local addresses.
 	AllowLocalTargets bool
-	// Class and TargetKubeconfig make this process the agent of a class: it rolls the
-	// ObjectSetPhases of the class out to the cluster of the kubeconfig, which is a file,
-	// and does nothing else. WatchNamespace is the namespace of the ObjectSetPhases, its own
-	// unless stated; empty with WatchAllNamespaces, which has it roll out ClusterObjectSetPhases too.
+	// Class and TargetKubeconfig make this process the agent of a class: it only rolls the
+	// ObjectSetPhases of the class out to the cluster of the kubeconfig file. WatchNamespace is the
+	// namespace of the ObjectSetPhases, by default the process's own. It is empty with
+	// WatchAllNamespaces, which makes the agent roll out ClusterObjectSetPhases, too.
 	Class, TargetKubeconfig, WatchNamespace string
 	WatchAllNamespaces                      bool
 	// Pace of the controllers of packages and repositories.
 	Pace limits.Pace
-	// Version asks for the version instead of a run.
+	// Version prints the version instead of running the manager.
 	Version bool
 
-	// Account is the memory of the process, which Run sets; nil bounds nothing.
+	// Account is the memory of the process, which Run sets; nil means no bound.
 	Account *quota.Memory
 }
 
@@ -102,11 +104,11 @@ const defaultServiceAccount = "lockstep-manager"
 // serviceAccountNamespace is the file with the namespace of the pod.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Parse reads flags. Defaults come from the environment where a variable is
-// named after the flag; PKO_NAMESPACE and LOG_LEVEL are Package Operator's.
+// Parse reads flags. Defaults come from the environment if a variable is named after the flag;
+// PKO_NAMESPACE and LOG_LEVEL are Package Operator's.
 func Parse(args []string) (*Config, error) { return parse(args, os.Stderr) }
 
-// Usage returns what --help prints.
+// Usage returns the output of --help.
 func Usage() string {
 	var out strings.Builder
 	_, _ = parse([]string{"--help"}, &out)
@@ -118,7 +120,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	flags := pflag.NewFlagSet("lockstep-manager", pflag.ContinueOnError)
 	flags.SetOutput(usage)
 	flags.SortFlags = false
-	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "file that says how to reach the API server (default: $KUBECONFIG, else the pod's service account)")
+	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file of the API server (default: $KUBECONFIG, else the pod's service account)")
 	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the manager: of the Lease, and of what ClusterPackages name [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
 	flags.StringVar(&c.ServiceAccount, "service-account-name",
 		cmp.Or(os.Getenv("LOCKSTEP_SERVICE_ACCOUNT_NAME"), os.Getenv("PKO_SERVICE_ACCOUNT_NAME"), defaultServiceAccount),
@@ -129,19 +131,19 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	flags.BoolVar(&c.MetricsSecure, "metrics-secure", true,
 		"serve /metrics over TLS, with a certificate of its own, and to tokens alone whose user may get /metrics; otherwise over plain HTTP to everybody")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
-	flags.StringVar(&c.PprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; it asks for no credentials, so keep it to loopback")
+	flags.StringVar(&c.PprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; it does not require credentials, so keep it to loopback")
 	flags.StringVar(&c.LogLevel, "log-level", cmp.Or(os.Getenv("LOCKSTEP_LOG_LEVEL"), os.Getenv("LOG_LEVEL"), "info"),
 		"debug, info, warn or error, or 1, 0, -1, -2 [LOCKSTEP_LOG_LEVEL, LOG_LEVEL]")
 	flags.StringVar(&c.CacheDir, "cache-dir", os.Getenv("LOCKSTEP_CACHE_DIR"), "folder that keeps pulled images (default: none) [LOCKSTEP_CACHE_DIR]")
 	flags.StringArrayVar(&c.InsecureRegistries, "insecure-registry", fields(os.Getenv("LOCKSTEP_INSECURE_REGISTRIES")),
 		"HOST[:PORT] that may be reached by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
 	flags.StringVar(&c.RegistryCAFile, "registry-ca-file", os.Getenv("LOCKSTEP_REGISTRY_CA_FILE"),
-		"PEM file with certificate authorities of registries to trust beside those of the system [LOCKSTEP_REGISTRY_CA_FILE]")
+		"PEM file with certificate authorities of registries to trust in addition to the system's [LOCKSTEP_REGISTRY_CA_FILE]")
 	var authorities, proxies []string // not defaults from the environment: --help shows those
 	flags.StringArrayVar(&authorities, "registry-ca", nil,
-		"HOST[:PORT]=FILE: PEM file with certificate authorities of one registry to trust beside those of all; repeatable [LOCKSTEP_REGISTRY_CAS, separated by commas]")
+		"HOST[:PORT]=FILE: PEM file with certificate authorities of one registry to trust in addition to --registry-ca-file; repeatable [LOCKSTEP_REGISTRY_CAS, separated by commas]")
 	flags.StringArrayVar(&proxies, "registry-proxy", nil,
-		"HOST[:PORT]=URL: proxy of one registry, or direct for none, instead of that of the environment; repeatable [LOCKSTEP_REGISTRY_PROXIES, separated by commas]")
+		"HOST[:PORT]=URL: proxy of one registry, or direct for none, instead of the environment's; repeatable [LOCKSTEP_REGISTRY_PROXIES, separated by commas]")
 	flags.BoolVar(&c.AllowLocalSources, "allow-local-sources", os.Getenv("LOCKSTEP_ALLOW_LOCAL_SOURCES") == "true",
 		"fetch repositories from loopback and link-local addresses and images from loopback addresses too, and send credentials over plain HTTP [LOCKSTEP_ALLOW_LOCAL_SOURCES=true]")
 	flags.BoolVar(&c.AllowLocalTargets, "allow-local-targets", os.Getenv("LOCKSTEP_ALLOW_LOCAL_TARGETS") == "true",
@@ -152,7 +154,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	c.agentFlags(flags)
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
-		"FROM=TO,…: what image references of packages, and those in their locks, begin with instead; the longest match counts [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")
+		"FROM=TO,…: replacements of the prefixes of image references in packages and their locks; the longest match wins [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")
 	flags.StringVar(&hosts, "registry-host-overrides", cmp.Or(os.Getenv("LOCKSTEP_REGISTRY_HOST_OVERRIDES"), os.Getenv("PKO_REGISTRY_HOST_OVERRIDES")),
 		"FROM=HOST,…: the registry that packages are pulled from instead; after the prefixes [LOCKSTEP_REGISTRY_HOST_OVERRIDES, PKO_REGISTRY_HOST_OVERRIDES]")
 	modifier := os.Getenv("PKO_PACKAGE_HASH_MODIFIER")
@@ -195,7 +197,8 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	return c, c.validate()
 }
 
-// checkSwitches refuses values of environment variables that are neither true nor false: a misspelt restriction would be none.
+// checkSwitches refuses values of environment variables that are neither true nor false: a misspelt
+// restriction would have no effect.
 func checkSwitches() error {
 	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
 		if value := os.Getenv(variable); value != "" && value != "true" && value != "false" {
@@ -205,7 +208,8 @@ func checkSwitches() error {
 	return nil
 }
 
-// accessFlags say with which accounts and credentials packages are installed, and which images are trusted.
+// accessFlags select the accounts and credentials with which packages are installed, and the
+// trusted images.
 func (c *Config) accessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
 		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
@@ -229,7 +233,7 @@ func (c *Config) overrides() string {
 	return fmt.Sprintf("%s;%d", c.ImagePrefixes, c.PackageHashModifier)
 }
 
-// policy says which addresses sources, or targets, may be at.
+// policy returns the allowed addresses of sources, or of targets.
 func (c *Config) policy(local bool) outbound.Policy {
 	return outbound.Policy{Local: local, Private: c.AllowPrivateSources}
 }
@@ -280,7 +284,7 @@ func defaultNamespace() string {
 	return corev1alpha1.DefaultNamespace
 }
 
-// orVariable returns the values of a flag, or else those of a variable.
+// orVariable returns the values of a flag, or else the values of a variable.
 func orVariable(values []string, variable string) []string {
 	if len(values) > 0 {
 		return values

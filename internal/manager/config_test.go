@@ -123,7 +123,7 @@ func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"--namespace=No":                 "--namespace",
-		"--log-level=loud":               "none of debug",
+		"--log-level=loud":               "not one of debug",
 		"--service-account-name=No_Name": "--service-account-name",
 		"extra":                          `unexpected argument "extra"`,
 		"--unknown":                      "unknown flag",
@@ -136,7 +136,7 @@ func TestParseRefuses(t *testing.T) {
 		"--permission-ceiling=a/b":       "--permission-ceiling",
 		"--pace=2":                       "at most 1",
 		"--allow-private-sources=10.1/8": "want a network such as 10.0.0.0/8",
-		"--package-hash-modifier=x":      "no number of 32 bits",
+		"--package-hash-modifier=x":      "not a 32-bit number",
 		"--self-bootstrap=image":         "-k config",
 		"-service-account-namespace=o":   "--namespace",
 		"--class=edge":                   "--target-kubeconfig",

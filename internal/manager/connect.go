@@ -24,8 +24,8 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// connect adds controllers, caches and checks to mgr. config is guarded, version is that
-// of the API server, and memory the memory limit of the process.
+// connect adds controllers, caches and checks to mgr. config is guarded, version is the API
+// server's, and memory is the memory limit of the process.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, memory int64) error {
 	s, err := newShared(mgr, config, c, version, memory)
 	if err != nil {
@@ -78,7 +78,7 @@ type shared struct {
 	puller      *registry.Puller
 	account     *quota.Memory
 	queues      *objectdeployments.Queues
-	// slices are those that packages have written for deployments.
+	// slices are the slices that packages have written for deployments.
 	slices *mutationcache.Store
 	get    sources.Get
 	guard  *sources.Guard
@@ -125,9 +125,9 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 // watches returns watches of the sources that the objects of one controller name.
 func (s *shared) watches() *sources.Watches { return sources.NewWatches(s.here.Listen, s.here.Read) }
 
-// preparation fetches the largest document of schemas, which nearly every package
-// asks for: an API server that was not asked for it yet has to put it together, and
-// the first rollout after a start would wait for that.
+// preparation fetches the largest document of schemas, which nearly every package needs. An API
+// server that was not asked for it before has to assemble it first, and the first rollout after a
+// start would wait for that.
 func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.RunnableFunc {
 	return func(ctx context.Context) error {
 		if err := checker.Prepare(ctx, corev1.SchemeGroupVersion); err != nil {

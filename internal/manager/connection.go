@@ -30,8 +30,8 @@ const (
 	schemaFieldsTimeout = 5 * time.Second // for the schema of one kind that a dependency needs fields of
 )
 
-// servedAPI reports whether a cluster serves an API, and which fields its schema lacks;
-// where that cannot be read in time, all of them, and unread is called.
+// servedAPI reports whether a cluster serves an API, and which fields its schema lacks. If the
+// schema cannot be read in time, all fields are missing, and unread is called.
 func servedAPI(
 	in *connection, timeout time.Duration, unread func(schema.GroupKind, *corev1alpha1.DependencyAPI, error),
 ) func(*corev1alpha1.DependencyAPI) (bool, []string) {
@@ -71,15 +71,15 @@ func (c *connection) rights(account objects.Account) engine.Rights {
 	return c.Writer.As(account.User())
 }
 
-// newConnection connects to a cluster. held counts the memory of what it says; it may be nil.
+// newConnection connects to a cluster. held counts the memory of its answers; it can be nil.
 func newConnection(
 	config *rest.Config, log logr.Logger, held func(int64), kindChanged func(schema.GroupKind), versionChanged func(version.Info),
 ) (*connection, error) {
 	config = rest.CopyConfig(config)
 	reflector.BoundPages(config)
 	tracker := tracking.New(apinames.Default)
-	// Without the wrapper of a cached discovery: the documents are large, and the
-	// checker keeps what it needs of them.
+	// A cached discovery would keep the documents, which are large. The checker keeps only the
+	// parts that it needs.
 	openapi, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for schemas: %w", err)

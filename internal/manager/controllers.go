@@ -42,8 +42,8 @@ func (s *shared) addDeployments(others *otherClusters) (*objectdeployments.Recon
 	return deployments, nil
 }
 
-// addTemplates adds the controller of ObjectTemplates, whose objects are tracked and claimed with those of deployments. It returns
-// the watches of their sources.
+// addTemplates adds the controller of ObjectTemplates, whose objects are tracked and claimed along
+// with the objects of deployments. It returns the watches of their sources.
 func (s *shared) addTemplates(deployments *objectdeployments.Reconciler) (*sources.Watches, error) {
 	watches := s.watches()
 	watches.Mapping, watches.Whole, watches.Memory = s.here.Mapping, true, s.account
@@ -96,7 +96,7 @@ func (s *shared) servedAPI(api *corev1alpha1.DependencyAPI) (served bool, missin
 	})(api)
 }
 
-// accounts returns as which accounts packages may be installed.
+// accounts returns the accounts as which packages can be installed.
 func (c *Config) accounts() packages.Accounts {
 	return packages.Accounts{
 		Own:     objects.Account{Namespace: c.Namespace, Name: c.ServiceAccount},

@@ -5,16 +5,16 @@
 //	                    ├───► livestate, apply, schemas ─► engine ─► deployments
 //	                    └───► registry.Puller ─► packages, repositories
 //
-// Only the leader watches and writes. Every client but that of the Lease goes
-// through leadership.Guard, so that nothing is written once the Lease may be
-// lost. A standby holds no cache: it asks for the Lease and answers
-// probes.
+// Only the leader watches and writes. Every client except the Lease's goes
+// through leadership.Guard, so that the process does not write once it might
+// have lost the Lease. A standby holds no cache: it requests the Lease and
+// answers probes.
 //
-// Memory: all of it, with garbage and the gaps between live objects, is bounded by the
-// live part, unless GOGC is set, and never by more than GOMEMLIMIT: set that below the
-// limit of the container, as config does. Garbage is given back to the system, and idle
-// connections are closed, when nothing was done for a while. The caches keep what
-// decisions read (compact.go).
+// Memory: the live part bounds all of it, including garbage and the gaps between
+// live objects, unless GOGC is set. GOMEMLIMIT is the upper limit: set it below the
+// limit of the container, as config does. After an idle period, garbage is returned
+// to the system and idle connections are closed. The caches keep only the fields
+// that decisions read (compact.go).
 //
 // Start: without an answer of the API server the process waits, alive and not ready.
 //

@@ -76,7 +76,7 @@ func number(text string) (int32, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no number of 32 bits", text)
+		return 0, fmt.Errorf("%q is not a 32-bit number", text)
 	}
 	return int32(n), nil
 }

@@ -106,7 +106,8 @@ func (r *readiness) run(ctx context.Context) {
 	}
 }
 
-// rehearse reads and decodes an object of every kind, and asks whether it may be written, as the Lease.
+// rehearse reads and decodes an object of every kind, and checks whether it can be written, like
+// the Lease.
 func (r *readiness) rehearse(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, standbyCheckMax)
 	defer cancel()
@@ -147,7 +148,7 @@ func (r *readiness) rehearseKind(ctx context.Context, kind string) error {
 	})
 }
 
-// allowed returns an error where this process may not do something.
+// allowed returns an error if this process lacks a right.
 func (r *readiness) allowed(ctx context.Context, to *authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: to}}
 	if err := r.client.Create(ctx, review); err != nil {

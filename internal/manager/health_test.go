@@ -118,7 +118,7 @@ func TestStandbyIsAble(t *testing.T) {
 	}
 }
 
-// CRDs that come after the process make it ready, and from then on nothing is asked.
+// CRDs that come after the process make it ready, and from then on no requests are sent.
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	cluster := &clusterOf{}

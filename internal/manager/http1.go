@@ -11,10 +11,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// http1Config returns config for a client that does not watch: each request has a
-// connection of its own, over HTTP/1.1, since those over one connection of HTTP/2 wait for
-// each other. HTTP/2 detects a lost server by pings; here the timeout does. Protocols and
-// a dialer of config stay.
+// http1Config returns config for a client that does not watch: each request has a connection of its
+// own, over HTTP/1.1, because requests over one HTTP/2 connection wait for each other. HTTP/2
+// detects a lost server by pings; here the timeout does. It keeps the protocols and the dialer of
+// config.
 func http1Config(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.WriteTimeout
@@ -22,7 +22,7 @@ func http1Config(config *rest.Config) *rest.Config {
 		config.NextProtos = []string{"http/1.1"} // RFC 7301
 	}
 	if config.Dial == nil {
-		// Clients of one dialer share connections, of which 25 are kept open.
+		// Clients of one dialer share connections, and keep 25 of them open.
 		config.Dial = (&net.Dialer{Timeout: limits.DialTimeout}).DialContext
 	}
 	return config

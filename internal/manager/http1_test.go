@@ -21,8 +21,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestHTTP1Config has two requests under way at once, three times: they come over two
-// connections of HTTP/1.1, those of a plain client over one of HTTP/2.
+// TestHTTP1Config sends two requests at once, three times: they use two connections of HTTP/1.1,
+// and a plain client's requests use one of HTTP/2.
 func TestHTTP1Config(t *testing.T) {
 	for name, tc := range map[string]struct {
 		of          func(*rest.Config) *rest.Config
@@ -72,8 +72,8 @@ func TestHTTP1Config(t *testing.T) {
 	}
 }
 
-// TestCloseIdle closes what the manager's own client and the one for objects keep, and
-// both go on.
+// TestCloseIdle closes the idle connections of the manager's own client and of the one for objects,
+// and both continue to work.
 func TestCloseIdle(t *testing.T) {
 	var (
 		mu     sync.Mutex

@@ -21,13 +21,12 @@ var levels = map[string]zapcore.Level{
 func level(name string) (zapcore.Level, error) {
 	l, ok := levels[strings.ToLower(name)]
 	if !ok {
-		return 0, fmt.Errorf("%q is none of debug, info, warn and error", name)
+		return 0, fmt.Errorf("%q is not one of debug, info, warn and error", name)
 	}
 	return l, nil
 }
 
-// newLogger logs to standard error, one JSON object a line, and takes over what
-// the libraries log.
+// newLogger logs to standard error, one JSON object per line, including the logs of the libraries.
 func newLogger(name string) (logr.Logger, error) {
 	l, err := level(name)
 	if err != nil {

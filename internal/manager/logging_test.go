@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestBodiesOfRequestsAreNeverLogged: client-go logs them from level 8 on, and
-// they may be Secrets (invariant 8). The most talkative level is 1.
+// TestBodiesOfRequestsAreNeverLogged: client-go logs them from level 8 on, and they can be Secrets
+// (invariant 8). The most verbose level is 1.
 func TestBodiesOfRequestsAreNeverLogged(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(levels)) {
 		logger, err := newLogger(name)

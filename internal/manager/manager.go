@@ -100,7 +100,7 @@ func Run(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// restConfig reads how to reach the API server. The engine bounds its requests
+// restConfig reads the connection settings of the API server. The engine bounds its requests
 // itself, so the client has no limit of its own.
 func restConfig(kubeconfig string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -110,7 +110,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 		return nil, errors.New("no cluster to work on: name a file with --kubeconfig, or run in a pod with a service account")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read how to reach the API server: %w", err)
+		return nil, fmt.Errorf("read the connection settings of the API server: %w", err)
 	}
 	config.QPS, config.RateLimiter = -1, nil
 	config.UserAgent = "lockstep-manager/" + version.Get()
@@ -136,9 +136,9 @@ func versionOf(ctx context.Context, config *rest.Config) (string, error) {
 	return info.GitVersion, nil
 }
 
-// newManager returns a manager without controllers, and the configuration for all
-// clients that write. restored is called where the process has to end because the
-// cluster was restored from a backup.
+// newManager returns a manager without controllers, and the configuration for all clients that
+// write. restored is called if the process has to end because the cluster was restored from a
+// backup.
 func newManager(c *Config, config *rest.Config, logger logr.Logger, restored func(error)) (ctrl.Manager, *rest.Config, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1alpha1.AddToScheme, corev1.AddToScheme, authorizationv1.AddToScheme} {
@@ -167,10 +167,10 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	}
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(guard.WrapTransport)
-	// Warnings are an author's business, and a webhook's may quote a Secret.
+	// Warnings are for authors, and a webhook's warning can quote a Secret.
 	guarded.WarningHandler = rest.NoWarnings{}
-	// Kubernetes 1.37 compresses each event of a watch that began with a list on its own,
-	// which takes the API server and the manager, or an agent at home, longer than to send it.
+	// Kubernetes 1.37 compresses each event of a watch that started with a list on its own, which
+	// takes the API server and the manager, or a local agent, longer than sending it.
 	guarded.DisableCompression = true
 	options.Cache, options.NewCache = cacheOptions(c), newCache(guarded)
 	// Its warnings would have no audience.

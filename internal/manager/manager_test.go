@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestNothingIsWrittenWithoutTheLease: every client of the manager asks the guard
-// of the Lease before each write, those of controller-runtime and those that are
-// made of the returned configuration (invariant 3).
+// TestNothingIsWrittenWithoutTheLease: every client of the manager asks the guard of the Lease
+// before each write: controller-runtime's clients, and the clients made from the returned
+// configuration (invariant 3).
 func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

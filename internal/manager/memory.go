@@ -21,23 +21,23 @@ const (
 	limitLeast = 40 << 20
 	limitUsual = 80 << 20
 	limitTimes = 3
-	// spareBytes, and one byte for each spareShare live ones, are always left for garbage,
-	// gaps and the runtime: with a quarter or a third, an upgrade of a thousand packages
-	// with history took two or three times the processor time.
+	// spareBytes, and one byte for each spareShare live ones, are always left for garbage, gaps and
+	// the runtime. With a quarter or a third, an upgrade of a thousand packages with history took
+	// two or three times the CPU time.
 	spareBytes = 16 << 20
 	spareShare = 2
 	// limitStep rounds the limit: each change stops the process for a moment.
 	limitStep = 1 << 20
-	// adjustPeriod is between changes: the live heap may double in a second.
+	// adjustPeriod is the period between changes, because the live heap can double in a second.
 	adjustPeriod = 250 * time.Millisecond
-	// idlePeriod is how long nothing may be allocated for memory to be given back.
+	// idlePeriod is the time without allocations after which memory is given back.
 	idlePeriod = 10 * time.Second
-	// idleBytes is how much allocation counts as none: renewals of the Lease, and probes.
+	// idleBytes is the amount of allocation that counts as none: renewals of the Lease, and probes.
 	idleBytes = 4 << 20
 )
 
-// limitGarbage sets GOGC where the environment does not, and turns off memory profiling,
-// which takes 2 MB, where profiles are not served.
+// limitGarbage sets GOGC if the environment does not. If profiles are not served, it turns off
+// memory profiling, which takes 2 MB.
 func limitGarbage(profiled bool) {
 	if !profiled {
 		runtime.MemProfileRate = 0
@@ -87,7 +87,7 @@ func limitFor(live, most int64) int64 {
 // allocated returns the bytes allocated since the start.
 func allocated() uint64 { return read("/gc/heap/allocs:bytes") }
 
-// read returns a metric of the Go runtime, 0 where there is none of that name.
+// read returns a metric of the Go runtime, 0 if it does not exist.
 func read(name string) uint64 {
 	sample := []metrics.Sample{{Name: name}}
 	metrics.Read(sample)

@@ -27,13 +27,14 @@ import (
 
 const (
 	metricsReviews = 10 // a second, of tokens that ask for metrics: a stranger's load on the API server
-	// at a time, further ones are answered with 503: one of 5,000 packages allocates 30 MiB.
-	// Prometheus has one underway, a second one is that of another replica
+	// at a time, further ones are answered with 503: a scrape of 5,000 packages allocates 30 MiB.
+	// Prometheus has one in progress; a second one can come from another replica
 	metricScrapes = 2
 )
 
-// metricsHandler returns the handler of /metrics. If secure, it answers those alone whose token the API server knows, and who may get
-// /metrics: they name every package of the cluster.
+// metricsHandler returns the handler of /metrics. If secure, it answers only clients whose token
+// the API server knows and that are allowed to get /metrics, because metrics name every package of
+// the cluster.
 func metricsHandler(secure bool, config *rest.Config, log logr.Logger) (http.Handler, error) {
 	handler := serving.Hold(promhttp.HandlerFor(ctrlmetrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError, MaxRequestsInFlight: metricScrapes}))
 	if secure {
@@ -58,8 +59,9 @@ func metricsHandler(secure bool, config *rest.Config, log logr.Logger) (http.Han
 	return mux, nil
 }
 
-// processMetrics returns the metrics of the process: which version runs, and whether it leads. An agent has no Lease, and is
-// no leader for those who ask whether there is one: elected is nil for it.
+// processMetrics returns the metrics of the process: which version runs, and whether it leads. An
+// agent has no Lease, so it must not count as a leader for alerts about a missing one: elected is
+// nil for it.
 func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: metrics.BuildInfo.Name, Help: metrics.BuildInfo.Help,

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A process says which version it is, and whether it leads.
+// A process reports its version, and whether it leads.
 func TestProcessMetrics(t *testing.T) {
 	t.Parallel()
 	elected := make(chan struct{})
@@ -33,7 +33,7 @@ func TestProcessMetrics(t *testing.T) {
 	} {
 		require.Equal(t, tc.want, tc.got)
 	}
-	// Where an agent counted as a leader, no alert would say that the manager is gone.
+	// If an agent counted as a leader, no alert would report a missing manager.
 	for _, collector := range processMetrics(nil) {
 		for series := range metricstest.Values(t, collector) {
 			if strings.HasPrefix(series, "lockstep_leader") {
@@ -43,8 +43,8 @@ func TestProcessMetrics(t *testing.T) {
 	}
 }
 
-// Kinds whose names are the same within the bound of a label leave the other metrics as they are: of series that are there
-// twice, none can be read.
+// Kinds whose names are the same within the bound of a label leave the other metrics as they are:
+// if a series is duplicate, none can be read.
 func TestWatchedKindsWithLongNames(t *testing.T) {
 	t.Parallel()
 	group := strings.Repeat("a", 250) + ".example.com"

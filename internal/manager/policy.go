@@ -25,8 +25,8 @@ var policyPresent = prometheus.NewGauge(prometheus.GaugeOpts{
 	Name: metrics.Policy.Name, Help: metrics.Policy.Help,
 })
 
-// checkPolicy logs at the start where deletion in the foreground is not refused: the
-// garbage collector may then delete objects in any order.
+// checkPolicy logs at the start if deletion in the foreground is not refused, because the garbage
+// collector can then delete objects in any order.
 func checkPolicy(ctx context.Context, reader client.Reader, log logr.Logger) {
 	for _, kind := range []string{"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"} {
 		found := &metav1.PartialObjectMetadata{}

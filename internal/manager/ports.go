@@ -21,7 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/serving"
 )
 
-// Every pod of the cluster may be a client of a port: together these hold some MiB of the process.
+// Every pod of the cluster can be a client of a port. Together they hold at most a few MiB of the
+// process.
 const (
 	portConnections  = 64               // at a time
 	portHeaderBytes  = 8 << 10          // of a request; a token has some 1 KiB
@@ -46,7 +47,7 @@ func newPort(name, address string, handler http.Handler) (*ctrlmanager.Server, e
 	}, nil
 }
 
-// unused reports whether nothing listens at an address.
+// unused reports whether an address disables its port.
 func unused(address string) bool { return address == "" || address == "0" }
 
 // newMetrics returns the server of /metrics, by TLS with a certificate of its own if it is secure.
@@ -77,7 +78,7 @@ type probed struct {
 	alive, ready healthz.Handler
 }
 
-// newProbed returns a manager that serves probes at an address, and none if that is 0.
+// newProbed returns a manager that serves probes at an address, unless it is 0.
 func newProbed(mgr ctrl.Manager, address string) (*probed, error) {
 	p := &probed{Manager: mgr, alive: healthz.Handler{Checks: map[string]healthz.Checker{}}, ready: healthz.Handler{Checks: map[string]healthz.Checker{}}}
 	if unused(address) {

@@ -99,7 +99,8 @@ func TestHealthIsBounded(t *testing.T) {
 	}
 }
 
-// Clients of the port of metrics hold little memory, with complete requests, too; who may get metrics gets them.
+// Clients of the port of metrics hold little memory, also with complete requests. Clients with the
+// right to get metrics get them.
 func TestMetricsAreBounded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := map[string]any{"status": map[string]any{"allowed": true}}

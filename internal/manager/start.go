@@ -67,7 +67,7 @@ func discovers(req *http.Request) bool {
 	return false
 }
 
-// isTransient reports whether a retry may succeed.
+// isTransient reports whether a retry can succeed.
 func isTransient(res *http.Response, err error) bool {
 	return err != nil || res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError
 }

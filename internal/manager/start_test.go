@@ -12,10 +12,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// answers is a transport that fails so often, in one way.
+// answers is a transport that fails a number of times, in one way.
 type answers struct {
 	failures int
-	code     int // 0 is no answer
+	code     int // 0 means no answer
 	asked    int
 }
 

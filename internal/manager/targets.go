@@ -141,7 +141,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 	return s, there.discovered(ctx)
 }
 
-// discovered waits until it is known what the cluster serves.
+// discovered waits until the APIs of the cluster are known.
 func (c *connection) discovered(ctx context.Context) error {
 	var err error
 	pollErr := wait.PollUntilContextTimeout(ctx, discoveryPoll, limits.TargetRequestTimeout, true, func(context.Context) (bool, error) {

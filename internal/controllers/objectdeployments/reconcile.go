@@ -68,7 +68,7 @@ func (s *reconciliation) reconcile(ctx context.Context) (reconcile.Result, error
 	if err := s.recall(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	defer s.rollout.Begin(s.Now, limits.ProbeBudget)()
+	defer s.rollout.Start(s.Now, limits.ProbeBudget)()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.key.String()))
 	result, err := s.Run(ctx, s.reportFailure, s.attend(s.steps()))
 	if s.Hooks.Reconciled != nil {

@@ -38,7 +38,7 @@ func TestAwaitsVerdict(t *testing.T) {
 		{"that lasts", []phases.Blocker{unseen}, time.Millisecond, false, 0},
 	} {
 		if step.want && step.after == probeBudgetGrace {
-			s.rollout.Begin(s.Now, 0)
+			s.rollout.Start(s.Now, 0)
 		}
 		now, s.After = now.Add(step.passes), 0
 		s.rollout.Plan().Reports = []phases.Report{{}, {Blocking: step.blocking}}

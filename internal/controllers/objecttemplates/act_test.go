@@ -133,7 +133,7 @@ func TestStraysBesideOneThatIsHeld(t *testing.T) {
 	require.NoError(t, err)
 	pass := func() {
 		s.outcome = outcome{desired: desired}
-		defer s.rollout.Begin(time.Now, time.Second)()
+		defer s.rollout.Start(time.Now, time.Second)()
 		require.NoError(t, s.act(t.Context()))
 		here.Sync(configMaps.GroupKind())
 		for here.Deliver(configMaps.GroupKind()) {

@@ -40,7 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	defer s.rollout.Begin(r.Now, limits.ProbeBudget)()
+	defer s.rollout.Start(r.Now, limits.ProbeBudget)()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.rollout.Owner.String()))
 	if s.tmpl.GetDeletionTimestamp() != nil {
 		return s.Run(ctx, s.reportFailure, s.tearDown)

@@ -6,9 +6,9 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// recordFinished records that a Job has finished: its TTL may remove it before the next
-// reconcile. Every state that a watch or a response shows comes by here, so that of a
-// DELETED event, which is the one before it, is recorded already.
+// recordFinished records that a Job has finished, because its TTL can remove it before the next
+// reconcile. It sees every state from a watch or a response, so the state in a DELETED event is
+// already recorded: the event before it has the same one.
 func (t *Tracker) recordFinished(key objects.Key, live *unstructured.Unstructured, obs *objects.Observed, content objects.Digest) {
 	outcome := objects.OutcomeOf(live.Object)
 	if outcome == "" {
@@ -36,8 +36,7 @@ func (t *Tracker) FinishedOf(owner objects.OwnerKey) map[objects.Key]objects.Fin
 	return finished
 }
 
-// ForgetFinished forgets the ends of Jobs that a status records, unless a newer one was
-// seen since.
+// ForgetFinished forgets the ends of Jobs that a status records, unless a newer end was seen since.
 func (t *Tracker) ForgetFinished(recorded map[objects.Key]objects.Finished) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -63,7 +63,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 		t.Errorf("what it ran with is not known by values that differ: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Failed"))
-	tracker.Changed(key, nil) // it is gone
+	tracker.Changed(key, nil) // it was deleted
 	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
 	require.Equal(t, want, endedOf(tracker, owner, key), "its recorded end")
 	newer := *want

@@ -103,8 +103,8 @@ func (t *Tracker) ServedVersions(gk schema.GroupKind) func(apiVersion string) bo
 	return func(apiVersion string) bool { return t.Served(gk, apiVersion) }
 }
 
-// lastWriter returns the field manager of the latest change of the main
-// resource, or "" where it is ours.
+// lastWriter returns the field manager of the latest change of the main resource, or "" if it is
+// ours.
 func (t *Tracker) lastWriter(fields []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range fields {

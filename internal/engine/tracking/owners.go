@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// owners are the owners by the UIDs that references to them have: those of deployments
-// and of sets. They are not safe for concurrent use.
+// owners are the owners by the UIDs in references to them: the UIDs of deployments and of sets.
+// They are not safe for concurrent use.
 type owners map[types.UID]*objects.OwnerKey
 
 func (o owners) add(key objects.OwnerKey, uids []types.UID) {
@@ -52,8 +52,8 @@ func (o owners) others(owner objects.OwnerKey, obs *objects.Observed) (others []
 	return others
 }
 
-// strays are objects that an owner controls and no revision contains, or one without a
-// claim. They are not safe for concurrent use.
+// strays are objects that an owner controls and no revision contains, or only one without a claim.
+// They are not safe for concurrent use.
 type strays struct {
 	byOwner map[objects.OwnerKey]sets.Set[objects.Key]
 	byKey   map[objects.Key]sets.Set[objects.OwnerKey]

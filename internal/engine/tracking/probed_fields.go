@@ -11,9 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// probedFields are the fields that records keep for probes, by kind, and by the namespace whose owners read them: what one
-// namespace reads is kept of its own objects alone. Owners of the cluster, and of other clusters, read objects of any namespace;
-// their namespace is "".
+// probedFields are the fields that records keep for probes, by kind, and by the namespace whose
+// owners read them: fields that one namespace reads are kept only for its own objects. Owners of
+// the cluster, and of other clusters, read objects of any namespace; their namespace is "".
 type probedFields struct {
 	mu         sync.RWMutex
 	kinds      map[schema.GroupKind]map[string]*fieldSet
@@ -24,7 +24,7 @@ type probedFields struct {
 type fieldSet struct {
 	owners map[objects.OwnerKey]ownerFields
 	all    probes.Needs // the union of owners
-	// generation grows where all has a field that records lacked so far; see
+	// generation grows if all gets a field that records lacked so far; see
 	// objects.Observed.FieldsGeneration.
 	generation uint32
 }
@@ -36,8 +36,8 @@ type ownerFields struct {
 	since uint32
 }
 
-// Probe declares the fields that an owner's probes read of objects in a namespace, "" for any. It returns from which
-// generation on records have them; older ones have to be listed again.
+// Probe declares the fields that an owner's probes read of objects in a namespace, "" for any. It
+// returns the generation from which on records have them; older records have to be listed again.
 func (p *probedFields) Probe(owner objects.OwnerKey, namespace string, needs map[schema.GroupKind]probes.Needs) map[schema.GroupKind]uint32 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,13 +121,13 @@ func (p *probedFields) fields(gk schema.GroupKind, namespace string) (needs prob
 	return needs, generation
 }
 
-// kept are the objects of which records have much, as Tracker.Keep was told.
+// kept are the objects with large records, as reported to Tracker.Keep.
 type kept struct {
 	mu   sync.Mutex
 	keys sets.Set[objects.Key]
 }
 
-// keep trims a live object to what is read of it, if there is room for that.
+// keep trims a live object to the fields that are read, if there is room for them.
 func (t *Tracker) keep(key objects.Key, object map[string]any, obs *objects.Observed) {
 	var needs probes.Needs
 	if needs, obs.FieldsGeneration = t.fields(key.GroupKind(), key.Namespace); obs.FieldsGeneration == 0 {
@@ -150,7 +150,7 @@ func (t *Tracker) keep(key objects.Key, object map[string]any, obs *objects.Obse
 	obs.Trimmed = trimmed
 }
 
-// grow reports whether a record may have so much.
+// grow reports whether a record can have this size.
 func (t *Tracker) grow(key objects.Key, bytes int64) bool {
 	if t.Keep == nil {
 		return true
@@ -164,7 +164,7 @@ func (t *Tracker) grow(key objects.Key, bytes int64) bool {
 	return true
 }
 
-// release tells that a record has little.
+// release reports that a record has become small.
 func (t *Tracker) release(key objects.Key) {
 	if t.Keep == nil {
 		return

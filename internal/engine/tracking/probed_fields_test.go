@@ -39,7 +39,8 @@ func tracking(namespaces ...string) *Tracker {
 	return tracker
 }
 
-// TestFieldsOfOtherNamespaces: what the probes of a namespace read is kept of its own objects, and what those of the cluster read of all.
+// TestFieldsOfOtherNamespaces: fields that the probes of a namespace read are kept for its own
+// objects, and fields that the cluster's probes read for all objects.
 func TestFieldsOfOtherNamespaces(t *testing.T) {
 	t.Parallel()
 	tracker := tracking("evil", "victim")
@@ -72,7 +73,8 @@ func TestFieldsOfOtherNamespaces(t *testing.T) {
 	}
 }
 
-// TestUntrackedKeepMetadata: of an object that no owner tracks nothing is kept but metadata, whoever puts our label on it.
+// TestUntrackedKeepMetadata: for an object that no owner tracks, only metadata is kept, whichever
+// client sets our label on it.
 func TestUntrackedKeepMetadata(t *testing.T) {
 	t.Parallel()
 	tracker := tracking("evil")
@@ -84,7 +86,8 @@ func TestUntrackedKeepMetadata(t *testing.T) {
 	}
 }
 
-// TestRoomForFields: what probes read of large objects is counted until it is read or kept no more, and not kept where there is no room.
+// TestRoomForFields: fields that probes read of large objects are counted until they are no longer
+// read or kept, and are not kept if there is no room.
 func TestRoomForFields(t *testing.T) {
 	t.Parallel()
 	key := configMapOf("evil")

@@ -21,8 +21,9 @@ type Tracker struct {
 	// It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
-	// Keep is told how many bytes of a live object are to be kept, beyond few; 0 means none any more. It reports whether
-	// there is room for them, as there always is for fewer than before. Nil means that there is room for all.
+	// Keep receives the size in bytes to keep of a live object, beyond a few; 0 means none any
+	// more. It reports whether there is room for them, as there always is for fewer than before.
+	// Nil means that there is room for all.
 	Keep func(key objects.Key, bytes int64) bool
 
 	// Names are the names of the objects.
@@ -32,8 +33,8 @@ type Tracker struct {
 	kept      kept
 	listTypes *drift.ListTypesCache
 
-	// mu guards what follows together: an event is compared with the track of its object
-	// and with the owner of the same moment.
+	// mu guards the fields below together, because an event is compared with the track and the
+	// owner of the same moment.
 	mu       sync.RWMutex
 	tracks   tracks
 	owners   owners
@@ -46,7 +47,7 @@ type Tracker struct {
 // unowned is an object whose owner is not known.
 type unowned struct {
 	controller objects.Reference
-	wrote      bool // that of its record
+	wrote      bool // wrote of its record
 }
 
 // New returns an empty tracker of objects with these names.
@@ -71,8 +72,8 @@ func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) 
 	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), string(owner.UID)})
 }
 
-// Track makes owner the one that changes of an object enqueue, and desired with metadata what
-// its live values are compared with.
+// Track makes changes of an object enqueue owner, and compares its live values with desired and
+// metadata.
 func (t *Tracker) Track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,8 +98,8 @@ func (t *Tracker) Tracks(owner objects.OwnerKey, key objects.Key) bool {
 	return ok
 }
 
-// Template returns the object that live values of key are compared with, or nil where
-// owner does not track it.
+// Template returns the object that live values of key are compared with, or nil if owner does not
+// track it.
 func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
 	t.mu.RLock()
 	tr, ok := t.tracks.of(owner, key)
@@ -109,8 +110,8 @@ func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]
 	return tr.desired.Object(tr.metadata)
 }
 
-// Own makes owner the one that owner references with one of the UIDs lead to: those of
-// the deployment and of its sets. Objects that came before become strays.
+// Own makes owner references with one of the UIDs, the deployment's and its sets', lead to owner.
+// Objects that came before become strays.
 func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,9 +129,9 @@ func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
 	}
 }
 
-// mayWrite reports whether an object that names an owner may be one that it wrote: it is in the owner's namespace, or
-// managedFields say so, and the owner has objects in others. The UID of an owner of the cluster is on each of its
-// objects, for everybody to read. t.mu is held.
+// mayWrite reports whether an object that names an owner might be one that it wrote: it is in the
+// owner's namespace, or managedFields show it, and the owner has objects in other namespaces. Every
+// client can read the UID of a cluster-scoped owner on each of its objects. t.mu is held.
 func (t *Tracker) mayWrite(owner objects.OwnerKey, key objects.Key, wrote bool) bool {
 	_, remote := t.remote[owner]
 	return wrote && (owner.Namespace == "" || remote) || owner.Namespace == key.Namespace && !remote
@@ -144,8 +145,8 @@ func (t *Tracker) readsIn(owner objects.OwnerKey) string {
 	return owner.Namespace
 }
 
-// controlledBy returns the owner that a controller leads to: in another cluster also that of
-// its name, which was restored from a backup. t.mu is held.
+// controlledBy returns the owner of a controller reference: in another cluster also an owner of the
+// same name, which was restored from a backup. t.mu is held.
 func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey, bool) {
 	owner, known := t.owners.of(controller)
 	if known || controller == nil || !controller.Remote {
@@ -183,10 +184,10 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 	}
 }
 
-// Changed enqueues the owner of an object. An object that is not tracked, yet has a
-// controller among the owners, is a stray: a write that came late. Former controllers
-// are enqueued, too: those among its owner references, as lone sets that a successor took it
-// from, and those that it was a stray of, once where it is gone or another one controls it.
+// Changed enqueues the owner of an object. An object that is not tracked but has a controller among
+// the owners is a stray, from a write that came late. Former controllers are enqueued, too: the
+// ones among its owner references, because a successor took the object from a lone set, and once
+// also the ones that it was a stray of, if it was deleted or has another controller.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	if obs == nil {
 		t.release(key)
@@ -209,10 +210,11 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	}
 }
 
-// Gone tells that an object was confirmed to be absent.
+// Gone records that an object does not exist, as confirmed.
 func (t *Tracker) Gone(key objects.Key) { t.release(key) }
 
-// WakeOther enqueues another owner that waits for an object which this one has removed: the watch reports that to neither.
+// WakeOther enqueues another owner that waits for an object that this one has removed, because the
+// watch does not report that to either.
 func (t *Tracker) WakeOther(owner objects.OwnerKey, key objects.Key) {
 	t.mu.RLock()
 	tr, known := t.tracks.byKey[key]
@@ -222,9 +224,9 @@ func (t *Tracker) WakeOther(owner objects.OwnerKey, key objects.Key) {
 	}
 }
 
-// formerOwners returns those besides the given owner that an object is a stray of. It is no
-// more where there is nothing to release: who changes controllers, or creates and deletes
-// objects, makes no memory grow. t.mu is held.
+// formerOwners returns the other owners that an object is a stray of. If there is nothing to
+// release, it stops being one, so that a client that changes controllers, or creates and deletes
+// objects, does not grow the memory. t.mu is held.
 func (t *Tracker) formerOwners(key objects.Key, obs *objects.Observed, owner objects.OwnerKey) (former []objects.OwnerKey) {
 	for other := range t.strays.byKey[key] {
 		if other != owner {
@@ -242,8 +244,8 @@ func (t *Tracker) controls(owner objects.OwnerKey, obs *objects.Observed) bool {
 	return known && by == owner
 }
 
-// untracked returns the owner of an object that no revision contains, which becomes a stray.
-// One whose owner is not known is kept until it is. t.mu is held.
+// untracked returns the owner of an object that no revision contains, which becomes a stray. If the
+// owner is unknown, the stray is kept until it is known. t.mu is held.
 func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.OwnerKey, bool) {
 	delete(t.unowned, key)
 	if obs == nil || strings.HasSuffix(key.Group, t.Names.GroupVersion.Group) {

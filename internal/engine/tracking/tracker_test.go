@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// TestFieldsGeneration: a record has what an owner's probes read where its number is not
-// lower than the one that the owner got; and no list is asked for where none is needed.
+// TestFieldsGeneration: a record has the fields that an owner's probes read if its number is at
+// least the owner's. No list is requested if none is needed.
 func TestFieldsGeneration(t *testing.T) {
 	t.Parallel()
 	kind := schema.GroupKind{Kind: "ConfigMap"}
@@ -97,8 +97,8 @@ func decoded(t *testing.T, trimmed []byte) map[string]any {
 	return object
 }
 
-// TestChangedWakesFormerControllers: adoption leaves an owner reference, by which a lone
-// set is enqueued when its successor adopts an object.
+// TestChangedWakesFormerControllers: adoption leaves an owner reference, which enqueues a lone set
+// when its successor adopts an object.
 func TestChangedWakesFormerControllers(t *testing.T) {
 	t.Parallel()
 	first, second, foreign := objects.OwnerKey{Name: "first"}, objects.OwnerKey{Name: "second"}, types.UID("foreign")
@@ -126,8 +126,8 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 	}
 }
 
-// TestStrays: what an owner controls and no revision contains is its stray, also where the
-// object came first. One of a remote owner of the same name and cluster was left by a restore.
+// TestStrays: an object that an owner controls and no revision contains is its stray, even if the
+// object came first. A restore left the one with a remote owner of the same name and cluster.
 func TestStrays(t *testing.T) {
 	t.Parallel()
 	local := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "u"}
@@ -193,8 +193,8 @@ func TestStrays(t *testing.T) {
 	}
 }
 
-// TestStrayOfMany: an object that a user gives to one of their owners after another enqueues
-// the former one once, and is the stray of the last one alone.
+// TestStrayOfMany: if a user moves an object from one of their owners to another, the former owner
+// is enqueued once, and the object is a stray of the last one only.
 func TestStrayOfMany(t *testing.T) {
 	t.Parallel()
 	tracker, key := New(apinames.Default), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
@@ -216,8 +216,9 @@ func TestStrayOfMany(t *testing.T) {
 	}
 }
 
-// TestListTypesOfTrackedObjects: what the managedFields of an object show decides about this object alone. Any client that may
-// write an object may write its managedFields, and a list whose keys were mistaken would be drift in each object of the kind.
+// TestListTypesOfTrackedObjects: the managedFields of an object decide only about this object. Any
+// client that can write an object can write its managedFields, and a list with the wrong keys would
+// be drift in each object of the kind.
 func TestListTypesOfTrackedObjects(t *testing.T) {
 	t.Parallel()
 	tracker := New(apinames.Default)

@@ -13,7 +13,7 @@ type tracks struct {
 	last  *tracked
 }
 
-// Track is what one object is compared with.
+// track is the template that one object is compared with.
 type track struct {
 	*tracked
 	desired  *objects.Desired
