@@ -45,11 +45,11 @@ type row struct {
 	// setup prepares the namespace.
 	setup func(t *testing.T, env *harness.Env, namespace string)
 	// between runs after the bad package and before the good one.
-	beside func(t *testing.T, env *harness.Env, namespace string)
-	// condition, status and reason are the Package's condition, and the texts in the
-	// following field are parts of its message.
+	between func(t *testing.T, env *harness.Env, namespace string)
+	// condition, status and reason are the Package's condition, and texts are parts of its
+	// message.
 	condition, status, reason string
-	says                      []string
+	texts                     []string
 	// blocking is an object that the status names, if any.
 	blocking string
 	// validate are parts of the output of `validate` for the folder; nil if the folder
@@ -140,8 +140,8 @@ func (b *bed) judge(t *testing.T, r row) {
 	require.NoError(t, err)
 	begin := time.Now()
 	b.env.Create(t, harness.Package(ns, "bad", image))
-	if r.beside != nil {
-		r.beside(t, b.env, ns)
+	if r.between != nil {
+		r.between(t, b.env, ns)
 	}
 	good := time.Now()
 	b.env.Create(t, harness.Package(ns, "good", b.good))
@@ -150,7 +150,7 @@ func (b *bed) judge(t *testing.T, r row) {
 
 	c := b.verdict(t, r, ns)
 	took := time.Since(begin)
-	note(t, r.name, "%s=%s/%s after %s (a good package beside it was Available after %s):\n%s",
+	note(t, r.name, "%s=%s/%s after %s (a good package meanwhile was Available after %s):\n%s",
 		c.Type, c.Status, c.Reason, took.Round(10*time.Millisecond), beside.Round(10*time.Millisecond), indent(c.Message))
 	b.judgeStatusCommand(t, r, ns)
 	b.judgeValidateCommand(t, r)
@@ -168,13 +168,13 @@ func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
 	var last error
-	harness.Eventually(t, patience, fmt.Sprintf("%s=%s/%s that says %q", r.condition, r.status, r.reason, r.says), func(ctx context.Context) error {
+	harness.Eventually(t, patience, fmt.Sprintf("%s=%s/%s with %q", r.condition, r.status, r.reason, r.texts), func(ctx context.Context) error {
 		pkg := &corev1alpha1.Package{}
 		if err := b.env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
 			return errors.Join(last, err)
 		}
 		for _, c := range pkg.Status.Conditions {
-			if c.Type == r.condition && string(c.Status) == r.status && c.Reason == r.reason && missing(c.Message, r.says) == "" {
+			if c.Type == r.condition && string(c.Status) == r.status && c.Reason == r.reason && missing(c.Message, r.texts) == "" {
 				found = c
 				return blocks(pkg, r.blocking)
 			}
@@ -212,7 +212,7 @@ func (b *bed) judgeStatusCommand(t *testing.T, r row, ns string) {
 	t.Helper()
 	out, err := b.plugin(t, "status", "bad", "-n", ns)
 	note(t, r.name, "$ kubectl package status bad -n %s    (%s)\n%s", ns, outcome(err), indent(out))
-	if text := missing(unwrap(out), unwrapAll(r.says)); text != "" {
+	if text := missing(unwrap(out), unwrapAll(r.texts)); text != "" {
 		t.Errorf("status does not print %q", text)
 	}
 }

@@ -21,8 +21,8 @@ func packageOf(files harness.Files) harness.Files {
 // never is a ConfigMap that must not be written.
 func never(name string) string { return harness.ConfigMap("never-"+name, "deploy", "v1") }
 
-func refuses(name, reason string, files harness.Files, says ...string) row {
-	return row{name: name, files: files, condition: "Invalid", status: "True", reason: reason, says: says, validate: says}
+func refuses(name, reason string, files harness.Files, texts ...string) row {
+	return row{name: name, files: files, condition: "Invalid", status: "True", reason: reason, texts: texts, validate: texts}
 }
 
 // contentRows are packages that are wrong in themselves.
@@ -46,7 +46,7 @@ func contentRows() []row {
 		{
 			name: "unknown field where no spec.version is stated: dropped and named", condition: "Unpacked", status: "True", reason: "UnpackSuccess",
 			files:    packageOf(harness.Files{"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "  availabilityProbe: []\n"), "first.yaml": harness.ConfigMap("first-field", "deploy", "v1")}),
-			says:     []string{"manifest.yaml", "availabilityProbe"},
+			texts:    []string{"manifest.yaml", "availabilityProbe"},
 			validate: []string{"manifest.yaml", "availabilityProbe", `"availabilityProbes"`},
 			valid:    true,
 			after:    func(t *testing.T, env *harness.Env, ns string) { env.WaitAvailable(t, ns, "bad") },
@@ -56,7 +56,7 @@ func contentRows() []row {
 			"never.yaml", "never-phase", "deplyo", `"deploy"`),
 		{
 			name: "scope that the manifest does not allow", files: packageOf(harness.Files{"manifest.yaml": scoped("[Cluster]"), "never.yaml": never("scope")}),
-			condition: "Invalid", status: "True", reason: "LoadError", says: []string{"unsupported scope", "Cluster", "ClusterPackage"},
+			condition: "Invalid", status: "True", reason: "LoadError", texts: []string{"unsupported scope", "Cluster", "ClusterPackage"},
 		},
 		refuses("cluster-scoped object in a namespaced package", "ObjectInvalid",
 			packageOf(harness.Files{
@@ -70,7 +70,7 @@ func contentRows() []row {
 				"manifest.yaml": namespaced, "never.yaml": never("here"),
 				"other.yaml": strings.Replace(never("there"), "  name:", "  namespace: default\n  name:", 1),
 			}),
-			says: []string{"other.yaml", "never-there", `"default"`, "Remove metadata.namespace"},
+			texts: []string{"other.yaml", "never-there", `"default"`, "Remove metadata.namespace"},
 			// In the namespace default the package could be installed.
 			validate: []string{"warning", "other.yaml", "never-there", `"default"`, "Remove metadata.namespace"}, valid: true,
 		},
@@ -94,7 +94,7 @@ func contentRows() []row {
 			files: packageOf(harness.Files{
 				"manifest.yaml": harness.Manifest("bad", []string{"deploy"}, "") + "# " + strings.Repeat("x", 100_000_000) + "\n", "never.yaml": never("large"),
 			}),
-			says:     []string{"limit exceeded", "manifest.yaml", fmt.Sprintf("the limit is %d", limits.FileBytes), "Leave it out or split it."},
+			texts:    []string{"limit exceeded", "manifest.yaml", fmt.Sprintf("the limit is %d", limits.FileBytes), "Leave it out or split it."},
 			validate: []string{"manifest.yaml", fmt.Sprint(limits.FileBytes)},
 		},
 		refuses("manifest.yaml of 2 MB", "LoadError", packageOf(harness.Files{
@@ -103,10 +103,10 @@ func contentRows() []row {
 	}
 }
 
-func pullRow(name string, image func(*harness.Env) string, says ...string) row {
+func pullRow(name string, image func(*harness.Env) string, texts ...string) row {
 	return row{
 		name: name, image: func(_ *testing.T, env *harness.Env) string { return image(env) },
-		condition: "Unpacked", status: "False", reason: "ImagePullBackOff", says: says,
+		condition: "Unpacked", status: "False", reason: "ImagePullBackOff", texts: texts,
 	}
 }
 

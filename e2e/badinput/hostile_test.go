@@ -51,8 +51,8 @@ func hostileRows(t *testing.T) (rows []row, hosts []string) {
 }
 
 // from returns a row whose image is served by a hostile registry.
-func from(host, name string, says ...string) row {
-	return pullRow(name, func(*harness.Env) string { return host + "/bad:v1" }, says...)
+func from(host, name string, texts ...string) row {
+	return pullRow(name, func(*harness.Env) string { return host + "/bad:v1" }, texts...)
 }
 
 // registryRows are registries that misbehave.
@@ -60,7 +60,7 @@ func registryRows(serve func(http.HandlerFunc) string) []row {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	stalled := serve(hang)
 	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String(), "Ask whoever runs the registry")
-	hanging.beside = func(t *testing.T, env *harness.Env, ns string) {
+	hanging.between = func(t *testing.T, env *harness.Env, ns string) {
 		for i := range 11 {
 			env.Create(t, harness.Package(ns, fmt.Sprintf("stuck-%02d", i), fmt.Sprintf("%s/stuck-%d:v1", stalled, i)))
 		}
@@ -174,8 +174,8 @@ func drip(w http.ResponseWriter, r *http.Request) {
 
 // layerRows are images whose layers mean harm.
 func layerRows() []row {
-	layer := func(name string, build func(t *testing.T) []byte, says ...string) row {
-		r := pullRow(name, nil, says...)
+	layer := func(name string, build func(t *testing.T) []byte, texts ...string) row {
+		r := pullRow(name, nil, texts...)
 		r.image = func(t *testing.T, env *harness.Env) string { return pushLayer(t, env, r.slug(), build(t)) }
 		return r
 	}

@@ -27,13 +27,13 @@ func rolloutRows() []row {
 			name:  "an object that someone else controls",
 			files: phased(map[string]string{"one": never("free"), "two": never("taken")}),
 			setup: taken, condition: "Available", status: "False", reason: "ObjectSetUnready",
-			says: []string{"never-taken", "is controlled by ConfigMap their-owner", "leave it out here, or rename it"}, blocking: "ConfigMap never-taken",
+			texts: []string{"never-taken", "is controlled by ConfigMap their-owner", "leave it out here, or rename it"}, blocking: "ConfigMap never-taken",
 		},
 		{
 			name:      "unknown kind",
 			files:     phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": widget + "---\n" + harness.ConfigMap("beside", "two", "v1"), "three": harness.ConfigMap("later", "three", "v1")}),
 			condition: "Available", status: "False", reason: "ObjectSetUnready",
-			says:     []string{"badinput.lockstep.run/v1 Widget", "install its CustomResourceDefinition, or bring it in an earlier phase"},
+			texts:    []string{"badinput.lockstep.run/v1 Widget", "install its CustomResourceDefinition, or bring it in an earlier phase"},
 			blocking: "Widget widget", after: bringWidgets,
 		},
 		{
@@ -41,13 +41,13 @@ func rolloutRows() []row {
 			files: withProbe(phased(map[string]string{"one": harness.ConfigMap("first-phase", "one", "v1"), "two": never("later")}),
 				"  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}}\n    probes:\n    - cel: {rule: 'has(self.data.ready)', message: the field ready is missing}\n"),
 			condition: "Available", status: "False", reason: "ObjectSetUnready",
-			says: []string{`"one"`, "first-phase", "the field ready is missing"}, blocking: "ConfigMap first-phase",
+			texts: []string{`"one"`, "first-phase", "the field ready is missing"}, blocking: "ConfigMap first-phase",
 		},
 		{
 			name:  "two packages that bring the same object",
 			files: phased(map[string]string{"one": harness.ConfigMap("second-own", "one", "v1"), "two": harness.ConfigMap("both", "two", "second")}),
 			setup: winner, condition: "Available", status: "False", reason: "ObjectSetUnready",
-			says: []string{"ConfigMap", "both", "belongs to ObjectDeployment", "winner", "leave it out here"}, blocking: "ConfigMap both",
+			texts: []string{"ConfigMap", "both", "belongs to ObjectDeployment", "winner", "leave it out here"}, blocking: "ConfigMap both",
 			after: removeWinner,
 		},
 	}

@@ -117,7 +117,7 @@ func (b *bug) set(key, value string) (err error) {
 	case "Caught by":
 		env, args, isTest := strings.Cut(value, "go test ")
 		if !isTest {
-			return fmt.Errorf("%q is no go test", value)
+			return fmt.Errorf("%q is not a go test command", value)
 		}
 		b.Checks = append(b.Checks, check{Args: strings.Fields(args), Env: strings.Fields(env)})
 	case "Says":

@@ -98,7 +98,7 @@ func TestReadBug(t *testing.T) {
 		{name: "no invariant", header: "# Bug: x\n", wrong: "no invariant"},
 		{name: "an invariant that there is not", header: "# Bug: x\n# Invariant: 12\n", wrong: "no invariant"},
 		{name: "no test", header: "# Bug: x\n# Invariant: 1\n", wrong: "no test"},
-		{name: "another command", header: "# Bug: x\n# Invariant: 1\n# Caught by: make\n", wrong: "no go test"},
+		{name: "another command", header: "# Bug: x\n# Invariant: 1\n# Caught by: make\n", wrong: "not a go test command"},
 		{name: "all tests of a package", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x\n# Says: y\n", wrong: "no single test"},
 		{name: "any output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n# Says: .*\n", wrong: "does not say what"},
 		{name: "no output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n", wrong: "does not say what"},

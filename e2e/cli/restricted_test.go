@@ -66,7 +66,7 @@ func TestRestrictedManager(t *testing.T) {
 	pkg := harness.Package(ns, "shop", v1)
 	pkg.Spec.ServiceAccountName = "deployer"
 	env.Create(t, pkg)
-	says(t, env, ns, "shop", "the manager may not impersonate ServiceAccount "+ns+"/deployer: give it the verb impersonate on serviceaccounts")
+	awaitReport(t, env, ns, "shop", "the manager may not impersonate ServiceAccount "+ns+"/deployer: give it the verb impersonate on serviceaccounts")
 	env.Create(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "lockstep-impersonator"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "lockstep-impersonator"},
@@ -134,7 +134,7 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 	}
 	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), reader) })
 	harness.Edit(t, env, pkg, func(p *corev1alpha1.ClusterPackage) { p.Spec.ServiceAccountName = "deployer" })
-	says(t, env, "", "operator", `cannot list resource "widgets" in API group "`+group+`"`)
+	awaitReport(t, env, "", "operator", `cannot list resource "widgets" in API group "`+group+`"`)
 	require.NoError(t, env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(reader), client.FieldOwner("admin"), client.ForceOwnership))
 	env.WaitAvailable(t, "", "operator")
 	harness.Eventually(t, harness.Patience, "the user's rights", func(ctx context.Context) error {
@@ -152,8 +152,8 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 	}
 }
 
-// awaitText waits until a condition or a blocking object of a Package contains a text.
-func says(t *testing.T, env *harness.Env, ns, name, text string) {
+// awaitReport waits until a condition or a blocking object of a Package contains a text.
+func awaitReport(t *testing.T, env *harness.Env, ns, name, text string) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, name+" to say "+text, func(context.Context) error {
 		status := env.Package(t, ns, name).PackageStatus()

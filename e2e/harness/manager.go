@@ -196,7 +196,7 @@ func (m *Manager) Peak(tb testing.TB) int64 {
 			return n << 10
 		}
 	}
-	tb.Fatal("the process has ended, or this is no Linux")
+	tb.Fatal("the process has ended, or this is not Linux")
 	return 0
 }
 

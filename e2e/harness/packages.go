@@ -199,7 +199,7 @@ func (e *Env) WaitCondition(tb testing.TB, namespace, name, typ, status string) 
 func (e *Env) WaitGone(tb testing.TB, timeout time.Duration, obj client.Object) {
 	tb.Helper()
 	uid := obj.GetUID()
-	Eventually(tb, timeout, fmt.Sprintf("%T %s to be gone", obj, obj.GetName()), func(ctx context.Context) error {
+	Eventually(tb, timeout, fmt.Sprintf("%T %s to be removed", obj, obj.GetName()), func(ctx context.Context) error {
 		err := e.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
 		if err != nil {
 			return client.IgnoreNotFound(err)

@@ -88,7 +88,7 @@ func (s *switches) leases(mark sandbox.Position) []sandbox.Entry {
 }
 
 // leads waits until a process holds the Lease, and returns when it acquired it.
-func (s *switches) began(mark sandbox.Position, p *process) (at time.Time) {
+func (s *switches) leads(mark sandbox.Position, p *process) (at time.Time) {
 	s.Helper()
 	harness.Eventually(s.T, harness.Patience, "the other version to lead", func(context.Context) error {
 		for _, e := range s.leases(mark) {
@@ -274,7 +274,7 @@ func (s *switches) round(i int, program string) {
 		from.Stop()
 	}
 	s.killed++
-	led := s.began(mark, next)
+	led := s.leads(mark, next)
 	s.leader = next
 	without := max(led.Sub(ended), 0)
 	s.without = append(s.without, without)
@@ -305,7 +305,7 @@ func (s *switches) outage(program string) {
 	if next.Exited() { // as the kubelet starts it again
 		next = s.launch(program)
 	}
-	led := s.began(mark, next)
+	led := s.leads(mark, next)
 	s.leader = next
 	s.without = append(s.without, led.Sub(ended))
 	when := fmt.Sprintf("the API server is killed after %d requests of the next", n)

@@ -28,12 +28,12 @@ var managerCommands = commands{
 		s.usage(len(args) >= 1, "manager start|stop|kill|pause|resume|await|log …")
 		action, args := args[0], args[1:]
 		if action == "await" {
-			s.usage(len(args) >= 1, "manager await leads|exited|says …")
+			s.usage(len(args) >= 1, "manager await leads|exited|logs …")
 			action, args = "await "+args[0], args[1:]
 		}
 		text := "Successfully acquired lease"
-		if action == "await says" {
-			s.usage(len(args) >= 1, "manager await says TEXT [NAME]")
+		if action == "await logs" {
+			s.usage(len(args) >= 1, "manager await logs TEXT [NAME]")
 			text, args = args[0], args[1:]
 		}
 		limit, args := s.within(args)
@@ -56,7 +56,7 @@ var managerCommands = commands{
 			m.Signal(syscall.SIGSTOP)
 		case "resume":
 			m.Signal(syscall.SIGCONT)
-		case "await leads", "await says":
+		case "await leads", "await logs":
 			s.eventually(limit, "the manager to say "+text, func(context.Context) error {
 				if strings.Contains(m.Log(), text) {
 					return nil

@@ -33,21 +33,21 @@ var objectCommands = commands{
 	"until": func(s *scenario, _ bool, args []string) {
 		text, neg := "", false
 		if len(args) > 0 {
-			if t, ok := strings.CutPrefix(args[0], "--says="); ok {
+			if t, ok := strings.CutPrefix(args[0], "--contains="); ok {
 				text, args = t, args[1:]
 			}
 		}
 		if len(args) > 0 && args[0] == "!" {
 			neg, args = true, args[1:]
 		}
-		s.usage(len(args) > 1 && args[0] == "kubectl", "until [--says=TEXT] [!] kubectl …")
+		s.usage(len(args) > 1 && args[0] == "kubectl", "until [--contains=TEXT] [!] kubectl …")
 		s.until(neg, text, args[1:])
 	},
 	// reports NAME TEXT: waits until a condition of the package, of its deployment or of
 	// one of its sets contains the text, or a set's message about a blocking object.
-	"says": func(s *scenario, _ bool, args []string) {
-		s.usage(len(args) == 2, "says NAME TEXT")
-		s.eventually(patience, args[0]+" to say "+args[1], func(ctx context.Context) error { return s.says(ctx, args[0], args[1]) })
+	"reports": func(s *scenario, _ bool, args []string) {
+		s.usage(len(args) == 2, "reports NAME TEXT")
+		s.eventually(patience, args[0]+" to report "+args[1], func(ctx context.Context) error { return s.reports(ctx, args[0], args[1]) })
 	},
 	// uid VAR KIND/NAME: keeps the UID of an object in a variable.
 	"uid": func(s *scenario, _ bool, args []string) {
@@ -167,7 +167,7 @@ func (s *scenario) until(neg bool, text string, args []string) {
 }
 
 // reports returns nil if a condition of a package or below it contains the text.
-func (s *scenario) says(ctx context.Context, name, text string) error {
+func (s *scenario) reports(ctx context.Context, name, text string) error {
 	var all []string
 	for _, namespace := range []string{s.namespace, ""} {
 		scope := corev1alpha1.ScopeOf(namespace)

@@ -37,14 +37,14 @@ var packageCommands = commands{
 			case "push":
 				s.print(image + "\n")
 			case "create":
-				s.begin(name, rest[0])
+				s.note(name, rest[0])
 				s.cluster().Create(s, harness.Package(s.namespace, name, image))
 			default:
-				s.begin(name, rest[0])
+				s.note(name, rest[0])
 				s.cluster().SetImage(s, s.namespace, name, image)
 			}
 		case "delete":
-			s.begin(name, "")
+			s.note(name, "")
 			s.remove(name, rest)
 		case "patch":
 			s.usage(len(rest) == 1, "package patch NAME JSON")
@@ -85,7 +85,7 @@ type step struct {
 }
 
 // note records a step just before it is requested.
-func (s *scenario) begin(name, version string) {
+func (s *scenario) note(name, version string) {
 	s.steps = append(s.steps, step{at: time.Now(), name: name, version: version})
 }
 

@@ -150,7 +150,7 @@ func (l *lives) image(one *life, version string) string {
 }
 
 // report waits until the status of every package contains the texts.
-func (l *lives) says(t *testing.T, texts ...string) {
+func (l *lives) report(t *testing.T, texts ...string) {
 	t.Helper()
 	l.each(func(one *life) {
 		harness.Eventually(t, patience, fmt.Sprintf("%s to say %q", one.objects, texts), func(ctx context.Context) error {

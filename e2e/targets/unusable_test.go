@@ -31,10 +31,10 @@ func (f *fixture) unusable(t *testing.T) {
 	const abandon = "kubectl annotate package/unusable -n shop package-operator.run/abandon-target=true"
 	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonTargetUnreachable)
-	f.says(t, "away", []string{"target not connected", "cannot be reached", "Look whether the target runs"}, "status", "package/unusable")
-	f.says(t, "away", []string{"package shop/unusable: target not connected", "cannot be reached", "Do     Look whether the target runs"}, "explain", "package/unusable")
+	f.prints(t, "away", []string{"target not connected", "cannot be reached", "Look whether the target runs"}, "status", "package/unusable")
+	f.prints(t, "away", []string{"package shop/unusable: target not connected", "cannot be reached", "Do     Look whether the target runs"}, "explain", "package/unusable")
 	f.installs(t, "away", image, []string{"its target is not connected:", "cannot be reached", "Look whether the target runs"})
-	f.says(t, "away", []string{"its target is not connected, so that its objects there cannot be removed:", "cannot be reached", abandon},
+	f.prints(t, "away", []string{"its target is not connected, so that its objects there cannot be removed:", "cannot be reached", abandon},
 		"delete", "package/unusable", "--yes", "--timeout", "2s")
 	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
 	f.WaitGone(t, long, harness.Package(home, "unusable", ""))
@@ -44,17 +44,17 @@ func (f *fixture) unusable(t *testing.T) {
 	f.secret(t, "spare", kubeconfigOf(f.target.Sandbox, "token: hunter2"))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonTargetUnauthorized)
 	const renew = "the target does not accept the credentials of the kubeconfig: renew them"
-	f.says(t, "refused", []string{"target not connected", renew, "for the user of the kubeconfig in Secret shop/spare, key value"}, "explain", "package/unusable")
+	f.prints(t, "refused", []string{"target not connected", renew, "for the user of the kubeconfig in Secret shop/spare, key value"}, "explain", "package/unusable")
 	f.installs(t, "refused", image, []string{"its target is not connected:", renew})
-	f.says(t, "refused", []string{renew, abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
+	f.prints(t, "refused", []string{renew, abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
 	f.abandon(t, "unusable")
 
 	f.secret(t, "spare", f.poor(t))
 	const grant = `the user of the kubeconfig may not get configmaps in the target: bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}`
 	f.install(t, "unusable", "spare", image)
-	f.says(t, "without rights", []string{"stuck", grant}, "explain", "package/unusable")
-	f.says(t, "without rights", []string{"stuck", grant}, "status", "package/unusable")
-	f.says(t, "without rights", []string{"is deleted, after"}, "delete", "package/unusable", "--yes", "--timeout", long.String())
+	f.prints(t, "without rights", []string{"stuck", grant}, "explain", "package/unusable")
+	f.prints(t, "without rights", []string{"stuck", grant}, "status", "package/unusable")
+	f.prints(t, "without rights", []string{"is deleted, after"}, "delete", "package/unusable", "--yes", "--timeout", long.String())
 
 	f.secret(t, "spare", f.target.kubeconfig(t, "fourth"))
 	f.install(t, "unusable", "spare", image)
@@ -63,15 +63,15 @@ func (f *fixture) unusable(t *testing.T) {
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "another"}}}`, corev1alpha1.TargetClusterAnnotation)
 	require.NoError(t, f.Client.Patch(t.Context(), dep, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonOtherCluster)
-	f.says(t, "replaced", []string{
+	f.prints(t, "replaced", []string{
 		"target not connected", "leads to another cluster than the one that has the objects", "kubectl annotate objectdeployment/unusable -n shop package-operator.run/target-cluster-",
 	}, "explain", "package/unusable")
-	f.says(t, "replaced", []string{"leads to another cluster", abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
+	f.prints(t, "replaced", []string{"leads to another cluster", abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
 	f.abandon(t, "unusable")
 }
 
 // prints runs a command until it prints texts about a target in a state.
-func (f *fixture) says(t *testing.T, state string, want []string, args ...string) {
+func (f *fixture) prints(t *testing.T, state string, want []string, args ...string) {
 	t.Helper()
 	harness.Eventually(t, long, strings.Join(args, " ")+" to report the fault", func(context.Context) error {
 		code, out, errOut := f.command(t, args...)
@@ -90,8 +90,8 @@ func (f *fixture) says(t *testing.T, state string, want []string, args ...string
 // because it has not written any object.
 func (f *fixture) installs(t *testing.T, state, image string, want []string) {
 	t.Helper()
-	f.says(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "1s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)
-	f.says(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", long.String())
+	f.prints(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "1s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)
+	f.prints(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", long.String())
 }
 
 // abandon releases a package that is being deleted.

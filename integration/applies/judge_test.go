@@ -90,7 +90,7 @@ func judge(o *outcome) []difference {
 		case foreign && reflect.DeepEqual(got, other.value):
 		case foreign && o.stays(path, other):
 			wrong = append(wrong, difference{path, got, other.value, "another writer gave it this value, which has to stay"})
-		case reflect.DeepEqual(got, want), got == absent && want == nil, o.isFree(path) && !foreign, o.filled(path), o.saidOf(path), o.stale(path, got), o.beside(path):
+		case reflect.DeepEqual(got, want), got == absent && want == nil, o.isFree(path) && !foreign, o.filled(path), o.saidOf(path), o.stale(path, got), o.neighbour(path):
 		case o.states(path):
 			wrong = append(wrong, difference{path, got, want, "the version states it"})
 		default:
@@ -222,7 +222,7 @@ func (o *outcome) stale(path string, got any) bool {
 
 // neighbour reports whether a path that no version has stated can be a default next to another
 // writer's fields: both are in a map that a freshly created object does not have.
-func (o *outcome) beside(path string) bool {
+func (o *outcome) neighbour(path string) bool {
 	if o.states(path) || o.former[path] != nil {
 		return false
 	}

@@ -136,7 +136,7 @@ func newSubject(l *lab, name string, namespaced bool, gvk schema.GroupVersionKin
 }
 
 // attach adds the subject to a process: to its first one, or to another one after a restart.
-func (s *subject) begin(p *process) {
+func (s *subject) attach(p *process) {
 	s.process, s.rollout = p, engine.New(s.owner)
 	s.rollout.Claims = p.claims
 	for _, r := range s.sets {

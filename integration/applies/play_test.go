@@ -72,7 +72,7 @@ func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts
 		}
 		p := newProcess(tb, l)
 		for _, t := range some {
-			t.subject.begin(p)
+			t.subject.attach(p)
 		}
 		processes = append(processes, p)
 		p.start(tb)

@@ -241,7 +241,7 @@ func (f *fleet) pkg(cluster string) *corev1alpha1.Package {
 
 // reports waits until the HostedClusterPackage has conditions, each in the form
 // "Type=Status/Reason: part of the message".
-func (f *fleet) says(t *testing.T, wants ...string) *corev1alpha1.HostedClusterPackage {
+func (f *fleet) reports(t *testing.T, wants ...string) *corev1alpha1.HostedClusterPackage {
 	t.Helper()
 	return await(t, f.object(), "to say "+strings.Join(wants, ", "), func(h *corev1alpha1.HostedClusterPackage) error {
 		for _, want := range wants {
@@ -259,7 +259,7 @@ func (f *fleet) says(t *testing.T, wants ...string) *corev1alpha1.HostedClusterP
 // rolledOut waits until all Packages are rolled out.
 func (f *fleet) rolledOut(t *testing.T) *corev1alpha1.HostedClusterPackage {
 	t.Helper()
-	return f.says(t, "Ready=True/AllPackagesProgressed")
+	return f.reports(t, "Ready=True/AllPackagesProgressed")
 }
 
 // versions returns the versions of the ConfigMaps as "CLUSTER=VERSION", sorted.

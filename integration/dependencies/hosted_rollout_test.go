@@ -25,9 +25,9 @@ func TestKindAppearsLate(t *testing.T) {
 	unserve(t)
 	f := &fleet{name: "late", ill: map[string]bool{}}
 	f.install(t, "v1")
-	f.says(t, "Ready=False/HostedClustersUnknown: serves no HostedClusters")
+	f.reports(t, "Ready=False/HostedClustersUnknown: serves no HostedClusters")
 	serve(t)
-	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 0/0 packages available.")
+	f.reports(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 0/0 packages available.")
 	env.Namespace(t, f.name)
 	f.attend(t)
 	starting := f.unavailableCluster(t, "my.cluster")
@@ -35,10 +35,10 @@ func TestKindAppearsLate(t *testing.T) {
 	// The author of a HostedCluster chooses the name of the namespace of its control plane.
 	f.setAvailable(t, f.unavailableCluster(t, "pretended"), "True")
 	f.cluster(t, "other")
-	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 1/1")
+	f.reports(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 1/1")
 	require.Equal(t, []string{"other=v1"}, f.versions(t), "a Package of a hosted cluster that is not available yet, or without a control plane")
 	f.setAvailable(t, starting, "True")
-	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 2/2 packages available.",
+	f.reports(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 2/2 packages available.",
 		"Progressing=False/AllPackagesProgressed: 2/2 packages progressed.", "HasPausedPackage=False/NoPackagePaused: 0/2 packages paused.")
 	f.setAvailable(t, starting, "False")
 	require.Equal(t, []string{"my-cluster=v1", "other=v1"}, f.versions(t), "a hosted cluster that is not available any more")
@@ -67,7 +67,7 @@ func TestInstant(t *testing.T) {
 		t.Error(diff, h.Status.Processing)
 	}
 	edit(t, f.pkg("a"), func(p *corev1alpha1.Package) { p.Spec.Paused = true })
-	f.says(t, "HasPausedPackage=True/AtLeastOnePackagePaused: 1/3 packages paused.")
+	f.reports(t, "HasPausedPackage=True/AtLeastOnePackagePaused: 1/3 packages paused.")
 	f.upgrade(t, "v2")
 	edit(t, f.object(), func(h *corev1alpha1.HostedClusterPackage) { h.Spec.Template.Metadata.Labels = nil })
 	await(t, f.object(), "has updated all", func(h *corev1alpha1.HostedClusterPackage) error {
@@ -81,7 +81,7 @@ func TestInstant(t *testing.T) {
 		t.Errorf("what others set is theirs, what the template said is gone: %+v", pkg)
 	}
 	edit(t, pkg, func(p *corev1alpha1.Package) { p.Spec.Paused = false })
-	f.says(t, "HasPausedPackage=False/NoPackagePaused: 0/3 packages paused.", "Ready=True/AllPackagesProgressed")
+	f.reports(t, "HasPausedPackage=False/NoPackagePaused: 0/3 packages paused.", "Ready=True/AllPackagesProgressed")
 	silent(t, f)
 }
 
@@ -121,7 +121,7 @@ func TestDeselected(t *testing.T) {
 	own.Spec.Image = image(t, "v2")
 	env.Create(t, own)
 	f.install(t, "v1", rolling(1))
-	f.says(t, "Stalled=True/CollisionDetected: "+f.namespace("d")+"/"+f.name+": it was not made for this", "Available=True/EnoughPackagesAvailable: 3/4")
+	f.reports(t, "Stalled=True/CollisionDetected: "+f.namespace("d")+"/"+f.name+": it was not made for this", "Available=True/EnoughPackagesAvailable: 3/4")
 	require.NoError(t, env.Client.Delete(t.Context(), own))
 	f.rolledOut(t)
 
@@ -137,11 +137,11 @@ func TestDeselected(t *testing.T) {
 		}
 		return nil
 	})
-	f.says(t, "Ready=False/NotAllPackagesProgressed: packages of hosted clusters that are not selected are being removed: 4", "Available=True/EnoughPackagesAvailable: 0/0")
+	f.reports(t, "Ready=False/NotAllPackagesProgressed: packages of hosted clusters that are not selected are being removed: 4", "Available=True/EnoughPackagesAvailable: 0/0")
 	for _, cluster := range []string{"c", "d"} {
 		edit(t, f.clusterNamed(cluster), func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"fleet": f.name, "risk": "low"}) })
 	}
-	f.says(t, "Available=True/EnoughPackagesAvailable: 2/2")
+	f.reports(t, "Available=True/EnoughPackagesAvailable: 2/2")
 	if pkg := edit(t, f.pkg("b"), func(*corev1alpha1.Package) {}); pkg.DeletionTimestamp != nil {
 		t.Error("more are removed at a time than may be unavailable")
 	}

@@ -75,7 +75,7 @@ func TestIgnoredFields(t *testing.T) {
 	awaitValue(t, ns, "object", "v3")
 }
 
-// An adopted object keeps its ignored fields, and the engine ignores no other field.
+// An adopted object keeps its ignored fields. A template must not ignore fields of the metadata.
 func TestIgnoredFieldsOfAdopted(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -64,7 +64,7 @@ func upgrade(t *testing.T, dep *corev1alpha1.ClusterObjectDeployment, phases ...
 }
 
 // keeps checks that the message of the condition ObjectsKept contains a text.
-func says(text string) func(*corev1alpha1.ClusterObjectDeployment) error {
+func keeps(text string) func(*corev1alpha1.ClusterObjectDeployment) error {
 	return func(d *corev1alpha1.ClusterObjectDeployment) error {
 		if c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionObjectsKept); c == nil || !strings.Contains(c.Message, text) {
 			return fmt.Errorf("it does not say %q: %+v", text, c)
@@ -96,8 +96,8 @@ func TestObjectsOfTheNextVersionStay(t *testing.T) {
 	awaitClusterRollout(t, dep)
 
 	upgrade(t, dep, phase("rest", configIn(name, "2"), vessel))
-	awaitClusterRollout(t, dep, says("Namespace "+name+" was released instead of deleted: revision 2 still has 1 object in it."),
-		says("CustomResourceDefinition vessels.spared.lockstep.run was released instead of deleted: revision 2 still has 1 instance of it."))
+	awaitClusterRollout(t, dep, keeps("Namespace "+name+" was released instead of deleted: revision 2 still has 1 object in it."),
+		keeps("CustomResourceDefinition vessels.spared.lockstep.run was released instead of deleted: revision 2 still has 1 instance of it."))
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	definition.SetName("vessels.spared.lockstep.run")
@@ -158,7 +158,7 @@ func TestAdoptedNamespacesStay(t *testing.T) {
 	// The record survives a further write of the Namespace.
 	relabelled := raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":%q,"labels":{"team":"a"}}}`, last))
 	upgrade(t, dep, phase("one", relabelled, namespaceObject(created, kept), namespaceObject("kube-public", adopting)), phase("two", configIn(last, "2")))
-	awaitClusterRollout(t, dep, says("Namespace "+dropped+" was released instead of deleted: it existed before the package adopted it."))
+	awaitClusterRollout(t, dep, keeps("Namespace "+dropped+" was released instead of deleted: it existed before the package adopted it."))
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: dropped}}
 	await(t, ns, "to be released", func(n *corev1.Namespace) error {
 		if len(n.OwnerReferences) > 0 {

@@ -210,7 +210,7 @@ func (c *Crew) launch(tb testing.TB) (*lane, error) {
 		lanes = append(lanes, c.Gateway.other)
 	}
 	for _, one := range lanes {
-		one.begin(c)
+		one.reset(c)
 	}
 	path, err := c.kubeconfig(l.server)
 	if err != nil {

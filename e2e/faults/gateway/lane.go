@@ -56,7 +56,7 @@ func newLane(up upstream) *lane {
 }
 
 // reset prepares the lane for the next manager.
-func (l *lane) begin(c *Crew) {
+func (l *lane) reset(c *Crew) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.Crew, l.started, l.dead, l.away, l.next = c, make(chan struct{}), false, time.Time{}, map[string]Decision{}

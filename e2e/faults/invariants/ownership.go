@@ -85,7 +85,7 @@ func ownersIn(ctx context.Context, reader client.Reader, step Step, namespace st
 		}
 		owners[string(set.UID)] = archived
 		if n := len(set.Status.ControllerOf); n > 0 {
-			found = append(found, step.violation(6, "%s is archived and says that it controls %d objects", set.Name, n))
+			found = append(found, step.violation(6, "%s is archived, and its status lists %d controlled objects", set.Name, n))
 		}
 	}
 	return owners, found, nil

@@ -49,7 +49,7 @@ func (s Step) reverse(o Object, e sandbox.Entry, removed []Object) []Violation {
 			continue
 		}
 		if at := s.gone(other); at.IsZero() && !s.Unfinished || e.Received.Before(at) {
-			found = append(found, s.violation(6, "%s of phase %d was deleted at %s, before %s of phase %d was gone at %s", o, s.From[o].Phase, stamp(e.Received), other, s.From[other].Phase, stamp(at)))
+			found = append(found, s.violation(6, "%s of phase %d was deleted at %s, before %s of phase %d was removed at %s", o, s.From[o].Phase, stamp(e.Received), other, s.From[other].Phase, stamp(at)))
 		}
 	}
 	first := s.firstWrites()

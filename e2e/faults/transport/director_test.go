@@ -36,7 +36,7 @@ func newDirector(lives []*life, starts [][]fault) *director {
 
 // arm arms the faults of the next start. Faults that were not injected in the previous one,
 // because it was killed too early, are retried after all others.
-func (d *director) begin() {
+func (d *director) arm() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.armed) > 0 {

@@ -78,7 +78,7 @@ func (l *life) enter(ctx context.Context, s *stage) error {
 	l.begins = append(l.begins, time.Now())
 	l.last, l.looks = time.Now(), 0
 	l.mu.Unlock()
-	return s.begin(ctx, l.scenario, l.namespace)
+	return s.start(ctx, l.scenario, l.namespace)
 }
 
 // live goes through one stage to its end.
@@ -87,7 +87,7 @@ func (l *life) live(ctx context.Context, s *stage) error {
 	defer func() { l.took = append(l.took, time.Since(begun)) }()
 	defer l.disarm()
 	if err := l.enter(ctx, s); err != nil {
-		return fmt.Errorf("cannot begin: %w", err)
+		return fmt.Errorf("cannot start: %w", err)
 	}
 	last := errors.New("requests are being made all the time")
 	var looked time.Time

@@ -57,7 +57,7 @@ func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]faul
 		if leader {
 			s.clearLease(t)
 		}
-		r.director.begin()
+		r.director.arm()
 		// The previous manager has exited by now, and all its requests have ended.
 		started, err := s.audit.Mark(context.WithoutCancel(t.Context()))
 		if err != nil {

@@ -22,7 +22,7 @@ import (
 type stage struct {
 	name string
 	// start starts it in a namespace. It ends with a state.
-	begin func(ctx context.Context, s *scenario, namespace string) error
+	start func(ctx context.Context, s *scenario, namespace string) error
 	// from and to are the versions before and after it; nil for none.
 	from, to *version
 	// paused means that the package is paused at the end.
@@ -75,13 +75,13 @@ func newScenario(t *testing.T, env *harness.Env) *scenario {
 		s.images[i+1] = env.Push(t, fmt.Sprintf("shop:v%d", i+1), v.files())
 	}
 	s.stages = []*stage{
-		{name: "install", begin: install, to: v1, sets: 1},
-		{name: "drift", begin: drift, from: v1, to: v1, drift: true},
-		{name: "pause", begin: pause(true), from: v1, to: v1, paused: true},
-		{name: "resume", begin: resume, from: v1, to: v1, drift: true},
-		{name: "upgrade", begin: upgrade(2), from: v1, to: v2, sets: 1},
-		{name: "release", begin: upgrade(3), from: v2, to: v3, sets: 1},
-		{name: "delete", begin: remove, from: v3},
+		{name: "install", start: install, to: v1, sets: 1},
+		{name: "drift", start: drift, from: v1, to: v1, drift: true},
+		{name: "pause", start: pause(true), from: v1, to: v1, paused: true},
+		{name: "resume", start: resume, from: v1, to: v1, drift: true},
+		{name: "upgrade", start: upgrade(2), from: v1, to: v2, sets: 1},
+		{name: "release", start: upgrade(3), from: v2, to: v3, sets: 1},
+		{name: "delete", start: remove, from: v3},
 	}
 	return s
 }
