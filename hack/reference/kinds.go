@@ -28,7 +28,7 @@ func byKind(values map[string]string, comments string) (string, error) {
 	}
 	used := map[string]bool{"Ready": true, "Reconciling": true, "Stalled": true}
 	var b strings.Builder
-	b.WriteString("\n## Conditions by kind\n\nWith the statuses that they have; in another case a condition is absent. Every kind has `Ready`, `Reconciling` and `Stalled` beside, mostly with the reason of the condition that decides. Kinds for the cluster have those of their namespaced form. `PREFIX/TYPE` is mapped from an object of the package.\n")
+	b.WriteString("\n## Conditions by kind\n\nA condition is absent if none of the listed statuses applies. Every kind also has `Ready`, `Reconciling` and `Stalled`, usually with the reason of another condition. Cluster-scoped kinds have the same conditions as their namespaced twins. `PREFIX/TYPE` is mapped from an object of the package.\n")
 	for _, kind := range kinds {
 		fmt.Fprintf(&b, "\n### %s\n\n| Condition | Status | Reasons |\n|---|---|---|\n", kind.Kind)
 		for _, condition := range kind.Conditions {

@@ -2,10 +2,10 @@ package v1alpha1
 
 import "k8s.io/apimachinery/pkg/runtime"
 
-// AvailablePackageSpec is one package with the versions in which the repositories
-// of a namespace, or of the cluster, offer it. The controller of repositories
-// writes it. A package of more than 512 KiB has several objects, of which the
-// first has the name of the package.
+// AvailablePackageSpec is one package with the versions that the repositories of a
+// namespace, or of the cluster, offer. The controller of repositories writes it. A
+// package of more than 512 KiB has several objects; the first has the name of the
+// package.
 type AvailablePackageSpec struct {
 	// PackageName is the name of the package.
 	// +kubebuilder:validation:MaxLength=253
@@ -15,20 +15,19 @@ type AvailablePackageSpec struct {
 	// +optional
 	Part int32 `json:"part,omitempty"`
 
-	// Display is what people see of the package. Only part 0 has it.
+	// Display describes the package to people. Only part 0 has it.
 	// +optional
 	Display *PackageDisplay `json:"display,omitempty"`
 
-	// Versions of the package, the lowest first, in all parts together. Behind one of
-	// a repository with a namespaceSelector is the same version of the repository that
-	// has it for the other namespaces. The list is written as a whole: managedFields of
-	// each field would be as large as the list.
+	// Versions of the package, the lowest first, in all parts together. A version from
+	// a repository with a namespaceSelector is followed by the same version for the
+	// other namespaces.
 	// +listType=atomic
 	// +optional
 	Versions []AvailableVersion `json:"versions,omitempty"`
 }
 
-// PackageDisplay is what people see of a package. It is never interpreted.
+// PackageDisplay describes a package to people. It is never interpreted.
 type PackageDisplay struct {
 	// Name to show in place of the package's name.
 	// +optional
@@ -71,7 +70,7 @@ type PackageDisplay struct {
 	// +optional
 	Owners []string `json:"owners,omitempty"`
 
-	// Support says where help is to be had.
+	// Support describes how to get help.
 	// +optional
 	Support string `json:"support,omitempty"`
 }
@@ -81,7 +80,7 @@ type PackageLink struct {
 	// Name to show for the link.
 	Name string `json:"name"`
 
-	// URL of the page, which begins with https:// or http://.
+	// URL of the page, which starts with https:// or http://.
 	URL string `json:"url"`
 }
 
@@ -90,8 +89,8 @@ type AvailableVersion struct {
 	// Version is a semantic version, without a leading v.
 	Version string `json:"version"`
 
-	// Image is the reference of the package image, by digest where the repository
-	// knows it. Unset where files has the content, or the version cannot be installed.
+	// Image is the reference of the package image, by digest if the repository knows
+	// it. Unset if files has the content, or the version cannot be installed.
 	// +optional
 	Image string `json:"image,omitempty"`
 
@@ -102,13 +101,13 @@ type AvailableVersion struct {
 	// Repository is the name of the repository that offers the version.
 	Repository string `json:"repository"`
 
-	// Revision orders what several repositories offer as one version: dot-separated
+	// Revision decides between repositories that offer the same version: dot-separated
 	// integers, as in the annotation packaging.carvel.dev/revision.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Retracted says why the version is chosen for no new installation, unless the
-	// constraint is this very version.
+	// Retracted is the reason why no new installation gets the version, unless the
+	// constraint names it exactly.
 	// +optional
 	Retracted string `json:"retracted,omitempty"`
 
@@ -120,7 +119,7 @@ type AvailableVersion struct {
 	// +optional
 	Release *PackageRelease `json:"release,omitempty"`
 
-	// Provides are APIs that the version brings.
+	// Provides lists APIs of the version.
 	// +optional
 	Provides []ProvidedAPI `json:"provides,omitempty"`
 
@@ -129,12 +128,12 @@ type AvailableVersion struct {
 	// +optional
 	Dependencies []Dependency `json:"dependencies,omitempty"`
 
-	// UniqueInScope is the scope in which the package may be installed once.
+	// UniqueInScope is the scope that can have one installation of the package.
 	// +optional
 	UniqueInScope UniqueScope `json:"uniqueInScope,omitempty"`
 
-	// Scopes in which the version may be installed: Cluster, as a ClusterPackage,
-	// Namespaced, as a Package. Empty means both.
+	// Scopes of the version: Cluster, as a ClusterPackage; Namespaced, as a Package.
+	// Empty means both.
 	// +listType=atomic
 	// +optional
 	Scopes []Scope `json:"scopes,omitempty"`
@@ -145,13 +144,13 @@ type AvailableVersion struct {
 	// +optional
 	ConfigSchema *runtime.RawExtension `json:"configSchema,omitempty"`
 
-	// ConfigUnchecked is why the schema that the version states cannot be used here, so
-	// that it has no configSchema and its config is not checked. Empty where it can.
+	// ConfigUnchecked is the reason why the version's schema cannot be used and its
+	// config is not checked.
 	// +optional
 	ConfigUnchecked string `json:"configUnchecked,omitempty"`
 
-	// NotCarriedOver names what a version in another format asks for and does not
-	// get here, such as template[0].ytt. Such a version is not installed.
+	// NotCarriedOver names unsupported features of a version in another format, such as
+	// template[0].ytt. Such a version cannot be installed.
 	// +optional
 	NotCarriedOver []string `json:"notCarriedOver,omitempty"`
 }
@@ -166,18 +165,18 @@ type PackageRelease struct {
 	// +optional
 	Date string `json:"date,omitempty"`
 
-	// Licenses of what the package holds.
+	// Licenses of the content.
 	// +optional
 	Licenses []string `json:"licenses,omitempty"`
 
-	// Requirements says what the package needs of a cluster, such as memory.
+	// Requirements on the cluster, such as memory.
 	// +optional
 	Requirements string `json:"requirements,omitempty"`
 }
 
 // AvailableConstraint is a constraint on the cluster.
 type AvailableConstraint struct {
-	// Platforms of which one has to match: Kubernetes, OpenShift. Empty means any.
+	// Platforms that the version supports: Kubernetes, OpenShift. Empty means any.
 	// +optional
 	Platforms []string `json:"platforms,omitempty"`
 
@@ -191,7 +190,7 @@ type AvailableConstraint struct {
 	Range string `json:"range,omitempty"`
 }
 
-// ProvidedAPI is an API that a package brings.
+// ProvidedAPI is an API that a package provides.
 type ProvidedAPI struct {
 	// APIVersion such as example.com/v1.
 	APIVersion string `json:"apiVersion"`

@@ -1,7 +1,6 @@
 package v1alpha1
 
-// Condition types that every kind with a status may report, as kstatus reads
-// them.
+// Condition types of every kind with a status, as in kstatus.
 const (
 	// ConditionReady is True when the object is in its desired state.
 	ConditionReady = "Ready"
@@ -9,7 +8,7 @@ const (
 	// ConditionReconciling is True while the engine is working on it.
 	ConditionReconciling = "Reconciling"
 
-	// ConditionStalled is True when the engine cannot go on without help.
+	// ConditionStalled is True when a user has to act.
 	ConditionStalled = "Stalled"
 )
 
@@ -19,54 +18,54 @@ const (
 	// ConditionAvailable is True when all probes are true.
 	ConditionAvailable = "Available"
 
-	// ConditionProgressing is True while a rollout is going on.
+	// ConditionProgressing is True during a rollout.
 	ConditionProgressing = "Progressing"
 
-	// ConditionPaused is True when reconciliation is stopped by the user.
+	// ConditionPaused is True when the user has paused reconciliation.
 	ConditionPaused = "Paused"
 
 	// ConditionUnpacked is True when a Package's image was pulled and loaded.
 	ConditionUnpacked = "Unpacked"
 
-	// ConditionVerified says whether the image has the signature that an
-	// ImageConfig requires. It is Unknown where the registry could not be asked,
-	// and absent where none is required. Reasons beside Verified: NoSignature,
-	// SignatureInvalid, IdentityMismatch, KeyExpired, TrustRootInvalid,
-	// RegistryUnreachable, Conflicting, InvalidReference, NoPolicy.
+	// ConditionVerified is True when the image has the signature that an ImageConfig
+	// requires. It is Unknown if the registry did not answer, and absent if no
+	// signature is required.
+	// Its other reasons are NoSignature, SignatureInvalid, IdentityMismatch, KeyExpired,
+	// TrustRootInvalid, RegistryUnreachable, Conflicting, InvalidReference and NoPolicy.
 	ConditionVerified = "Verified"
 
-	// ConditionInvalid is True when a Package cannot be installed as it is; the
-	// message says what to change.
+	// ConditionInvalid is True when a Package cannot be installed as it is; the message
+	// has the remedy.
 	ConditionInvalid = "Invalid"
 
 	// ConditionInTransition is True while an ObjectSet does not control all of
 	// its objects.
 	ConditionInTransition = "InTransition"
 
-	// ConditionSucceeded is True from the first time on that an ObjectSet was
-	// available for its success delay.
+	// ConditionSucceeded is True once an ObjectSet was available for its success delay.
 	ConditionSucceeded = "Succeeded"
 
-	// ConditionArchived is True when an ObjectSet owns nothing any more, False
-	// while it is being archived.
+	// ConditionArchived is True when an ObjectSet no longer owns anything, False while
+	// it is being archived.
 	ConditionArchived = "Archived"
 
-	// ConditionClaimed is True when an ObjectSet has claimed all of its objects.
-	// It is durable before the first object is written. False names the winner.
+	// ConditionClaimed is True when an ObjectSet has claimed all of its objects. It is
+	// stored before the first object is written. If it is False, the message names the
+	// winner.
 	ConditionClaimed = "Claimed"
 
 	// ConditionAwaitingActivation is True while a revision waits for a user to activate
-	// it. On an ObjectSet it is False once that was done, or when it was refused; the
-	// reason says which.
+	// it. On an ObjectSet it is False once a user did so, or if it was refused.
 	ConditionAwaitingActivation = "AwaitingActivation"
 
-	// ConditionRolledBack is True while the revision in charge is one to which the
-	// deployment went back because another missed its deadline, and False where it
-	// could not go back. It is absent otherwise.
+	// ConditionRolledBack is True while an earlier revision is in charge because a
+	// later one missed its deadline or was rejected, and False if the deployment could
+	// not go back. It is absent otherwise.
 	ConditionRolledBack = "RolledBack"
 
-	// ConditionDrifted is True when objects differ from their templates, and driftPolicy
-	// leaves them so. The message names some of them. It is absent where there are none.
+	// ConditionDrifted is True when objects differ from their templates, and
+	// driftPolicy leaves them unchanged. The message names some of them. It is absent
+	// otherwise.
 	ConditionDrifted = "Drifted"
 
 	// ConditionObjectsKept is True on a revision whose rollout released Namespaces and
@@ -84,41 +83,41 @@ const (
 	// conditions, names or parts of messages.
 	ConditionTruncated = "Truncated"
 
-	// ConditionTeardownForbidden is True while the ServiceAccount of a revision may not
-	// delete objects that are to be removed, or does not exist. The message names them,
-	// and the missing right.
+	// ConditionTeardownForbidden is True while the ServiceAccount of a revision lacks
+	// the right to delete objects, or does not exist. The message names the objects and
+	// the right.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
 	// ConditionAuthorized is False while the ServiceAccount of a revision lacks rights
 	// that its objects need, or does not exist: nothing of the revision is claimed or
-	// written. The message names all of these rights. It is absent otherwise.
+	// written. The message names all missing rights. It is absent otherwise.
 	ConditionAuthorized = "Authorized"
 
-	// ConditionPermissionsGranted is True where the ceiling of the manager has the rights
-	// that the manifest asks for in permissions.rules. False says which of them it does not
-	// have: nothing of that version is written, and what is installed stays. It is absent
-	// where none are asked for, and once a version that was refused is not wanted any more.
-	// Reasons beside PermissionsGranted: NoCeiling, AboveCeiling.
+	// ConditionPermissionsGranted is True when the manager's ceiling has the rights in
+	// permissions.rules of the manifest. If it is False, nothing of that version is
+	// written, and the installed version stays; the message names the missing rights.
+	// It is absent if no rights are requested.
 	ConditionPermissionsGranted = "PermissionsGranted"
 
-	// ConditionTargetConnected is True while the cluster of targetRef is connected. False
-	// says why it is not, and when the next attempt is made; nothing is written there
-	// meanwhile.
+	// ConditionTargetConnected is True while the cluster of targetRef is connected. If
+	// it is False, nothing is written there; the message has the reason and the time of
+	// the next attempt.
 	ConditionTargetConnected = "TargetConnected"
 
-	// ConditionResolved is True when packageRef led to a version that is offered. False
-	// says why it did not; the installed version stays.
+	// ConditionResolved is True when an offered version matches packageRef. If it is
+	// False, the installed version stays.
 	ConditionResolved = "Resolved"
 
-	// ConditionDependenciesReady is True when all that a package depends on is
+	// ConditionDependenciesReady is True when all dependencies of a package are
 	// available. While it is False, nothing of a new revision is written.
 	ConditionDependenciesReady = "DependenciesReady"
 
-	// ConditionDeletionHeld is True while a package that is being deleted waits for
-	// those that depend on it. The message names them.
+	// ConditionDeletionHeld is True while a package that is being deleted waits for its
+	// dependents. The message names them.
 	ConditionDeletionHeld = "DeletionHeld"
 
-	// ConditionSatisfied is True for a dependency that is there, in a version that fits.
+	// ConditionSatisfied is True for a dependency that is installed in a matching
+	// version.
 	ConditionSatisfied = "Satisfied"
 
 	// ConditionConflicting is True when a repository offers versions of packages

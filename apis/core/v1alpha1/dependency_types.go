@@ -2,10 +2,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PackageDependencies says how what a package depends on is installed.
+// PackageDependencies controls how dependencies are installed.
 type PackageDependencies struct {
-	// Management says who installs missing packages. Auto, which unset means: the manager
-	// installs them, and upgrades those that it installed. User: others do; the package waits.
+	// Management decides who installs missing packages. Auto, the default: the manager
+	// installs them, and upgrades the ones that it installed. User: the package waits
+	// for you.
 	// +optional
 	Management DependencyManagement `json:"management,omitempty"`
 
@@ -17,15 +18,14 @@ type PackageDependencies struct {
 	// +optional
 	Overrides []DependencyOverride `json:"overrides,omitempty"`
 
-	// DeletionPolicy says what becomes of packages that were installed for this one
-	// alone, when it no longer needs them or is deleted. Orphan, which unset means,
-	// keeps them. Delete deletes them after the objects of this one.
+	// DeletionPolicy decides about packages that were installed only for this one, when
+	// it no longer needs them or is deleted. Orphan, the default, keeps them. Delete
+	// deletes them after the objects of this one.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
-// DependencyManagement says who installs what a package depends on. The empty value
-// means Auto.
+// DependencyManagement decides who installs dependencies. The empty value means Auto.
 // +kubebuilder:validation:Enum=Auto;User
 type DependencyManagement string
 
@@ -44,19 +44,19 @@ type DependencyOverride struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Package takes the place of what the manifest says, field by field. For a
-	// dependency on an API it names the package that provides it.
+	// Package overrides the manifest, field by field. For a dependency on an API it
+	// names the package that provides it.
 	// +optional
 	Package *DependencyPackageOverride `json:"package,omitempty"`
 
 	// ConfigFrom is the configuration of the package that is installed for this
-	// dependency. A package that is there already keeps its own.
+	// dependency. An installed package keeps its own.
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	ConfigFrom []ValueSource `json:"configFrom,omitempty"`
 }
 
-// DependencyPackageOverride takes the place of single fields of a dependency.
+// DependencyPackageOverride overrides single fields of a dependency.
 type DependencyPackageOverride struct {
 	// Name of the package, as repositories offer it.
 	// +kubebuilder:validation:MaxLength=253
@@ -66,21 +66,21 @@ type DependencyPackageOverride struct {
 	VersionSelection `json:",inline"`
 }
 
-// UpgradePolicy says who but its user may change the version of a package.
+// UpgradePolicy decides who else can change the version of a package.
 type UpgradePolicy struct {
-	// AllowDependents lets the manager change packageRef.version where packages that
-	// depend on this one need a higher version.
+	// AllowDependents lets the manager change packageRef.version if dependents need a
+	// higher version.
 	// +optional
 	AllowDependents bool `json:"allowDependents,omitempty"`
 
-	// Dependents of a ClusterPackage whose requirements count: they limit to which
-	// versions the manager changes it, hold its deletion, and, with allowDependents,
-	// change its version. For a Package, these are always those of its namespace.
+	// Dependents of a ClusterPackage whose requirements count: they limit its versions,
+	// hold its deletion, and, with allowDependents, change its version. For a Package,
+	// the dependents of its namespace count.
 	// +optional
 	Dependents Dependents `json:"dependents,omitempty"`
 }
 
-// Dependents are which dependents of a ClusterPackage count.
+// Dependents decides which dependents of a ClusterPackage count.
 // +kubebuilder:validation:Enum=Cluster;All
 type Dependents string
 
@@ -93,14 +93,14 @@ const (
 	DependentsAll Dependents = "All"
 )
 
-// Dependency is what a version of a package depends on. Exactly one of package and
-// api is set.
+// Dependency is a dependency of a package version. Exactly one of package and api is
+// set.
 type Dependency struct {
 	// Name of the dependency, unique in the package.
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// Optional says that the package works without it.
+	// Optional means that the package works without it.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 
@@ -132,7 +132,7 @@ type DependencyAPI struct {
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
 
-	// FieldPaths that its schema has to have, such as spec.privateKey.
+	// FieldPaths that its schema must have, such as spec.privateKey.
 	// +listType=atomic
 	// +optional
 	FieldPaths []string `json:"fieldPaths,omitempty"`
@@ -172,13 +172,13 @@ type DependencyReference struct {
 	Name string `json:"name"`
 }
 
-// UniqueScope is a scope in which there may be one installation of a package.
+// UniqueScope is a scope that can have one installation of a package.
 // +kubebuilder:validation:Enum=Cluster;Namespace
 type UniqueScope string
 
 const (
-	// UniqueScopeCluster allows one ClusterPackage in the cluster. Packages, which decide
-	// about their namespace alone, may be installed once in each.
+	// UniqueScopeCluster allows one ClusterPackage in the cluster, and one Package in
+	// each namespace.
 	UniqueScopeCluster UniqueScope = "Cluster"
 
 	// UniqueScopeNamespace allows one installation in each namespace.

@@ -56,8 +56,8 @@ type HostedClusterPackageStrategyInstant struct{}
 // HostedClusterPackageStrategyRollingUpgrade updates a few hosted clusters at a
 // time.
 type HostedClusterPackageStrategyRollingUpgrade struct {
-	// MaxUnavailable is the number of Packages that may be unavailable during
-	// the update. At most so many, and at most 100, are updated at a time.
+	// MaxUnavailable is the number of Packages that can be unavailable during the
+	// update, and that are updated at a time, up to 100.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	MaxUnavailable int `json:"maxUnavailable"`
@@ -78,8 +78,8 @@ type HostedClusterPackagePartition struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.static) && size(self.static) > 0) || has(self.alphanumericAsc)",message="static must have items or alphanumericAsc must be set"
 type HostedClusterPackagePartitionOrder struct {
-	// Static lists label values in order; * stands for all that are not listed,
-	// which come last without it.
+	// Static lists label values in order; * matches all other values, which come last
+	// without it.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.all(value, value == '*' || value.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",message="each item must be a label value or *"
@@ -108,8 +108,7 @@ type HostedClusterPackageStatus struct {
 	// +optional
 	Partitions []HostedClusterPackagePartitionStatus `json:"partitions,omitempty"`
 
-	// Processing names the Packages whose update has begun and not ended, 100 at
-	// most.
+	// Processing names the Packages that are being updated, at most 100.
 	// +optional
 	Processing []HostedClusterPackageRefStatus `json:"processing,omitempty"`
 }
@@ -132,7 +131,7 @@ type HostedClusterPackageCountsStatus struct {
 	// +optional
 	ProgressedPackages int32 `json:"progressedPackages,omitempty"`
 
-	// UpdatedPackages is the number of Packages that are as the template says.
+	// UpdatedPackages is the number of Packages that match the template.
 	// +optional
 	UpdatedPackages int32 `json:"updatedPackages,omitempty"`
 }
@@ -140,7 +139,7 @@ type HostedClusterPackageCountsStatus struct {
 // HostedClusterPackagePartitionStatus counts the Packages of one group.
 type HostedClusterPackagePartitionStatus struct {
 	// Name of the group: a label value, empty for hosted clusters without the label,
-	// and * for those with values that a static order does not list.
+	// and * for values that a static order does not list.
 	Name string `json:"name"`
 
 	HostedClusterPackageCountsStatus `json:",inline"`

@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ImageConfig says of images with a prefix where they are pulled from, with
-// which credentials, and whose signature they need.
+// ImageConfig sets the place and credentials that images with a prefix are pulled with,
+// and the signatures that they need.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

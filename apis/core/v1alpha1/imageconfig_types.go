@@ -4,40 +4,40 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ImageConfigSpec is what holds for images with a prefix. For each purpose by
-// itself, the ImageConfig with the longest prefix counts; of two that have the
-// same one neither does, and the images are refused.
+// ImageConfigSpec sets rules for images with a prefix. For each purpose separately, the
+// ImageConfig with the longest prefix counts. If two have the same prefix, neither
+// counts, and the images are refused.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.rewrite) || has(self.pullSecretRef) || has(self.verification)",message="it says nothing: set rewrite, pullSecretRef or verification"
 type ImageConfigSpec struct {
-	// MatchImages are the images of Packages and repositories, and those that
-	// packages name, that it is about, by their references as they are written.
+	// MatchImages selects images of Packages and repositories, and images that packages
+	// name, by their references.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
 	// +listMapKey=prefix
 	MatchImages []ImageMatch `json:"matchImages"`
 
-	// Rewrite is where the images are pulled from instead. It is applied once, and
-	// the flags of the manager change no reference that it has rewritten.
+	// Rewrite changes the place that images are pulled from. It is applied once, and
+	// the manager's flags do not change its results.
 	// +optional
 	Rewrite *ImageRewrite `json:"rewrite,omitempty"`
 
-	// PullSecretRef names a Secret in the namespace of the manager, with
-	// credentials for the registry that the images are pulled from. They are for
-	// the images of all namespaces.
+	// PullSecretRef names a Secret in the namespace of the manager, with credentials
+	// for the registry that the images are pulled from. They apply to images of all
+	// namespaces.
 	// +optional
 	PullSecretRef *LocalSecretReference `json:"pullSecretRef,omitempty"`
 
-	// Verification is whose signature the images need.
+	// Verification requires signatures of the images.
 	// +optional
 	Verification *ImageVerification `json:"verification,omitempty"`
 }
 
 // ImageMatch matches references of images.
 type ImageMatch struct {
-	// Prefix of references: a host, with its port where it has one, and segments
-	// of a path. ghcr.io/acme matches ghcr.io/acme/shop, but not ghcr.io/acme-evil.
+	// Prefix of references: a host, with its port if it has one, and segments of a
+	// path. ghcr.io/acme matches ghcr.io/acme/shop, but not ghcr.io/acme-evil.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^(localhost|[A-Za-z0-9-]+([.:][A-Za-z0-9-]+)+)(/[a-z0-9._-]+)*/?$`
@@ -52,7 +52,7 @@ type ImageRewrite struct {
 	Prefix string `json:"prefix"`
 }
 
-// ImageVerificationMode is what follows where an image is not verified.
+// ImageVerificationMode is the consequence for an image that is not verified.
 // +kubebuilder:validation:Enum=Enforce;Warn
 type ImageVerificationMode string
 
@@ -72,18 +72,17 @@ const (
 	VerifiedImagesRepository VerifiedImages = "Repository"
 )
 
-// ImageVerification is whose signature images need. A signature by one authority
-// suffices.
+// ImageVerification requires a signature by one of its authorities.
 type ImageVerification struct {
-	// Mode Enforce uses no content of an image that is not verified; the installed one
-	// stays. Warn says so in the condition Verified alone.
+	// Mode Enforce uses no content of an image that is not verified; the installed
+	// package stays. Warn only reports it in the condition Verified.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode ImageVerificationMode `json:"mode,omitempty"`
 
 	// Images are the uses of images that need a signature. Images of packages are
-	// verified before they are rendered, and those of repositories before anything of
-	// them is offered.
+	// verified before they are rendered, images of repositories before their content is
+	// offered.
 	// +kubebuilder:default={Package,Repository}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
@@ -147,7 +146,7 @@ type ImageAuthorityKey struct {
 
 // ImageAuthorityKeyless are identities that a certificate authority attests.
 type ImageAuthorityKeyless struct {
-	// Identities, of which one has to be that of the certificate.
+	// Identities that certificates can have.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
@@ -158,8 +157,8 @@ type ImageAuthorityKeyless struct {
 	// trusted_root.json. None is downloaded.
 	TrustedRootRef ImageKeyRef `json:"trustedRootRef"`
 
-	// TransparencyLog says whether a signature needs an entry in a transparency
-	// log of the trusted root.
+	// TransparencyLog decides whether a signature needs an entry in a transparency log
+	// of the trusted root.
 	// +kubebuilder:default=Required
 	// +optional
 	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
@@ -217,7 +216,7 @@ type ImageKeyRef struct {
 
 // ImageConfigStatus is the observed state of an ImageConfig.
 type ImageConfigStatus struct {
-	// Conditions: Ready, Reconciling, Stalled. Where Stalled is True, the reason is
+	// Conditions: Ready, Reconciling, Stalled. If Stalled is True, the reason is
 	// Conflicting, InvalidPrefix or TrustRootInvalid.
 	// +listType=map
 	// +listMapKey=type

@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ObjectDeploymentSpec is the desired state of an ObjectDeployment or
-// ClusterObjectDeployment. Every field but the targetRef of the template may be
-// changed at any time.
+// ClusterObjectDeployment. Every field except the template's targetRef can be changed
+// at any time.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.template.spec.targetRef) == has(oldSelf.template.spec.targetRef)) && (!has(self.template.spec.targetRef) || (self.template.spec.targetRef == oldSelf.template.spec.targetRef))",message="template.spec.targetRef is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.template.spec.targetRef) || !has(self.template.spec.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef"
@@ -19,53 +19,52 @@ type ObjectDeploymentSpec struct {
 	// controller reference, not by this selector.
 	Selector metav1.LabelSelector `json:"selector"`
 
-	// Template of the revisions; a change of its spec makes a new one.
+	// Template of the revisions; a change of its spec creates a new one.
 	Template ObjectSetTemplate `json:"template"`
 
 	// Paused stops the reconciliation of the deployment and its revisions.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// ProgressDeadlineSeconds is the time in seconds that a revision has to
-	// become available, counted from its creation or from the last progress it
-	// made. A revision that misses it is reported as stalled and goes on trying.
-	// Unset means 600; 2147483647 is in effect no deadline.
+	// ProgressDeadlineSeconds is the time in seconds that a revision has to become
+	// available, counted from its creation or from the last progress it made. A
+	// revision that misses it is reported as stalled and keeps trying. Unset means 600;
+	// 2147483647 effectively means no deadline.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
 
-	// DriftPolicy says what happens to objects that others have changed or
-	// deleted. Correct, which unset means, puts them right. Report names them in
-	// the condition Drifted and leaves them as they are, until a new revision
-	// changes them.
+	// DriftPolicy decides about objects that other clients have changed or deleted.
+	// Correct, the default, restores them. Report names them in the condition Drifted
+	// and leaves them unchanged, until a new revision changes them.
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
-	// RevisionActivationPolicy says what a new revision does. Automatic, which unset
-	// means: it takes over at once. Manual: it waits, paused and writing nothing, until
-	// a user sets lifecycleState of its ObjectSet to Active. The one in charge goes on.
+	// RevisionActivationPolicy decides when a new revision takes over. Automatic, the
+	// default: at once. Manual: once a user sets lifecycleState of its ObjectSet to
+	// Active; until then it writes nothing, and the revision in charge continues.
 	// +optional
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
 
-	// OnDeadline says what becomes of a revision that misses its progress deadline.
-	// Hold, which unset means: it goes on trying. Rollback: it gives way to the last
-	// one that succeeded, and its content is not tried again before a retry. Another
-	// template, version or digest is other content.
+	// OnDeadline decides about a revision that misses its progress deadline. Hold, the
+	// default: it keeps trying. Rollback: it gives way to the last one that succeeded,
+	// and its content is not tried again before a retry. Another template, version or
+	// digest is other content.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
-	// ArchivalPolicy says what happens to objects that a new version drops, once it has
-	// succeeded. Delete, which unset means, deletes them. Release takes them out of control:
-	// they stay as they are, neither corrected nor probed, named in status.retained of the
+	// ArchivalPolicy decides about objects that a new version drops, once it has
+	// succeeded. Delete, the default, deletes them. Release keeps them without control:
+	// they are neither corrected nor probed, and named in status.retained of the
 	// revision that had them, until that revision is deleted, they are pruned, or the
-	// deployment is deleted; a version that has them again takes them back. ReleaseData does so
-	// with CustomResourceDefinitions, Namespaces, PersistentVolumeClaims and PersistentVolumes,
-	// and deletes the others, such as workloads and their rights.
+	// deployment is deleted; a version that has them again takes them back. ReleaseData
+	// keeps CustomResourceDefinitions, Namespaces, PersistentVolumeClaims and
+	// PersistentVolumes, and deletes the others.
 	// +optional
 	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 }
 
-// ObjectSetTemplate describes the ObjectSets that a deployment makes.
+// ObjectSetTemplate describes the ObjectSets of a deployment.
 type ObjectSetTemplate struct {
 	// Metadata of the ObjectSets. Only labels are used.
 	Metadata metav1.ObjectMeta `json:"metadata"`
@@ -92,9 +91,9 @@ type ObjectDeploymentStatus struct {
 	// +optional
 	CollisionCount *int32 `json:"collisionCount,omitempty"`
 
-	// TemplateHash is the hash of the current template and its well-known labels.
-	// The ObjectSet of the template is named DEPLOYMENT-HASH, with a suffix where
-	// that name is taken, and annotated package-operator.run/hash: HASH.
+	// TemplateHash is the hash of the current template and its well-known labels. The
+	// ObjectSet of the template is named DEPLOYMENT-HASH, with a suffix if that name is
+	// taken, and annotated package-operator.run/hash: HASH.
 	// +optional
 	TemplateHash string `json:"templateHash,omitempty"`
 
@@ -139,9 +138,9 @@ type ObjectDeploymentStatus struct {
 	// +optional
 	Blocking []BlockingObject `json:"blocking,omitempty"`
 
-	// Jobs that have finished, with what content. A Job that succeeded is not run again
-	// while its content stays the same, also when its TTL or a user has removed it. An
-	// entry is removed when no revision that is not archived contains the Job.
+	// Jobs that have finished. A Job that succeeded is not run again with the same
+	// content, even after it was deleted. An entry is removed when only archived
+	// revisions contain the Job.
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	Jobs []JobRecord `json:"jobs,omitempty"`

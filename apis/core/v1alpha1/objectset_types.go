@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ObjectSetSpec is the desired state of an ObjectSet or ClusterObjectSet. Only
-// the lifecycle state may be changed after creation, and the revision may grow.
+// ObjectSetSpec is the desired state of an ObjectSet or ClusterObjectSet. After
+// creation, only the lifecycle state can change, and the revision can grow.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.previous) == has(oldSelf.previous)) && (!has(self.previous) || (self.previous == oldSelf.previous))",message="previous is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.phases) == has(oldSelf.phases)) && (!has(self.phases) || (self.phases == oldSelf.phases))",message="phases is immutable"
@@ -14,7 +14,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="!has(self.targetRef) || !has(self.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.revision) || (has(self.revision) && (self.revision >= oldSelf.revision))",message="revision may only grow"
 type ObjectSetSpec struct {
-	// LifecycleState says whether the revision is in charge of its objects.
+	// LifecycleState decides whether the revision is in charge of its objects.
 	// +kubebuilder:default=Active
 	// +optional
 	LifecycleState ObjectSetLifecycleState `json:"lifecycleState,omitempty"`
@@ -23,16 +23,16 @@ type ObjectSetSpec struct {
 	// +optional
 	Previous []PreviousRevisionReference `json:"previous,omitempty"`
 
-	// Revision is the number of this revision: 1 or more, and higher than that
-	// of every earlier one. A set that is activated again gets the highest one.
+	// Revision is the number of this revision: 1 or more, and higher than all earlier
+	// ones. A set that is activated again gets the highest number.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
 	ObjectSetTemplateSpec `json:",inline"`
 }
 
-// ObjectSetLifecycleState says whether a revision is in charge of its objects.
-// The empty value means Active.
+// ObjectSetLifecycleState decides whether a revision is in charge of its objects. The
+// empty value means Active.
 // +kubebuilder:validation:Enum=Active;Paused;Archived
 type ObjectSetLifecycleState string
 
@@ -89,8 +89,8 @@ type ObjectSetStatus struct {
 	// +optional
 	Phases []PhaseStatus `json:"phases,omitempty"`
 
-	// Timeline says when each of the first phases went how far. It is written with what else
-	// changes, and never on its own.
+	// Timeline records the progress of the first phases. It is written only along with
+	// other changes.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional

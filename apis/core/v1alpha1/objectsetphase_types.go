@@ -3,8 +3,8 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ObjectSetPhaseSpec is the desired state of an ObjectSetPhase or
-// ClusterObjectSetPhase. Only paused may be changed after creation, and the revision may grow. The class
-// is the label package-operator.run/phase-class.
+// ClusterObjectSetPhase. After creation, only paused can change, and the revision can
+// grow. The class is the label package-operator.run/phase-class.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.previous) == has(oldSelf.previous)",message="previous is immutable"
 // +kubebuilder:validation:XValidation:rule="has(self.availabilityProbes) == has(oldSelf.availabilityProbes)",message="availabilityProbes is immutable"

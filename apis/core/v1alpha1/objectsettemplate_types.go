@@ -7,9 +7,8 @@ import (
 // ObjectSetTemplateSpec is the content of a revision: its objects in phases and
 // the probes that gate them.
 type ObjectSetTemplateSpec struct {
-	// Phases are rolled out in the order of this list and torn down in the
-	// reverse of it. A phase begins when all probes of all earlier phases are
-	// true at the same moment.
+	// Phases are rolled out in the order of this list and torn down in reverse. A phase
+	// starts when all probes of all earlier phases are true at the same moment.
 	// +optional
 	Phases []ObjectSetTemplatePhase `json:"phases,omitempty"`
 
@@ -25,15 +24,15 @@ type ObjectSetTemplateSpec struct {
 
 	// ServiceAccountName is the ServiceAccount that creates, changes and deletes the
 	// objects of the revision: the manager impersonates it. It is in the namespace of
-	// the revision; that of a cluster-scoped one, in the manager's namespace. Unset: the
-	// manager's own identity.
+	// the revision or, for a cluster-scoped one, in the manager's namespace. Unset
+	// means the manager's own identity.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// TargetRef selects another cluster that the objects are rolled out to. Unset: to the
-	// one that the revision is in. It cannot be changed.
+	// TargetRef selects another cluster to roll the objects out to. Unset means the
+	// cluster of the revision. It cannot be changed.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 }
@@ -60,9 +59,9 @@ type ObjectSetTemplatePhase struct {
 	// +optional
 	Slices []string `json:"slices,omitempty"`
 
-	// SecretSlices are names of Secrets, in the namespace of the ObjectSet or, for
-	// a ClusterObjectSet, in that of the manager, whose objects follow those of the
-	// slices. They hold the objects of a revision that has sensitive values.
+	// SecretSlices are names of Secrets, in the namespace of the ObjectSet or, for a
+	// ClusterObjectSet, in the manager's namespace, whose objects follow the slices.
+	// They hold the objects of a revision that has sensitive values.
 	// +kubebuilder:validation:MaxItems=10000
 	// +kubebuilder:validation:items:MaxLength=253
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -78,9 +77,9 @@ type ObjectSetObject struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Object runtime.RawExtension `json:"object"`
 
-	// CollisionProtection says what happens when the object exists already and
-	// is not ours: Prevent refuses it, IfNoController takes it over unless
-	// it has a controller, None takes it over from any outside the engine.
+	// CollisionProtection decides about an existing object of another owner: Prevent
+	// refuses it, IfNoController takes it over unless it has a controller, None takes
+	// it over from any owner outside the engine.
 	// +kubebuilder:default=Prevent
 	// +optional
 	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
@@ -91,21 +90,21 @@ type ObjectSetObject struct {
 	ConditionMappings []ConditionMapping `json:"conditionMappings,omitempty"`
 }
 
-// CollisionProtection says what happens when an object exists already and is
-// not ours. The empty value means Prevent.
+// CollisionProtection decides about an existing object of another owner. The empty
+// value means Prevent.
 // +kubebuilder:validation:Enum=Prevent;IfNoController;None
 type CollisionProtection string
 
 const (
-	// CollisionProtectionPrevent refuses any object that is not ours.
+	// CollisionProtectionPrevent refuses any object of another owner.
 	CollisionProtectionPrevent CollisionProtection = "Prevent"
 
 	// CollisionProtectionIfNoController takes an object over unless it has
 	// another controller.
 	CollisionProtectionIfNoController CollisionProtection = "IfNoController"
 
-	// CollisionProtectionNone takes an object over from everyone outside the
-	// engine; between two packages the claim decides.
+	// CollisionProtectionNone takes an object over from any owner outside the engine;
+	// between two packages the claim decides.
 	CollisionProtectionNone CollisionProtection = "None"
 )
 

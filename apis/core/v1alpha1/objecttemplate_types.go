@@ -31,7 +31,7 @@ type ObjectTemplateSource struct {
 	// Items are the values to read.
 	Items []ObjectTemplateSourceItem `json:"items"`
 
-	// Optional says that the object may be missing.
+	// Optional allows the object to be missing.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -49,7 +49,7 @@ type ObjectTemplateSourceItem struct {
 // ObjectTemplateStatus is the observed state of an ObjectTemplate or
 // ClusterObjectTemplate.
 type ObjectTemplateStatus struct {
-	// Conditions of the template, and those of the object it renders.
+	// Conditions of the template and of the object that it renders.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

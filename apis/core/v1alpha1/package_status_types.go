@@ -45,11 +45,11 @@ type PackageStatus struct {
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
 
-	// Resolved says which package was unpacked last.
+	// Resolved describes the package that was unpacked last.
 	// +optional
 	Resolved *ResolvedPackage `json:"resolved,omitempty"`
 
-	// LastAttempted says which version of packageRef was chosen last, whether or not
+	// LastAttempted is the version of packageRef that was chosen last, whether or not
 	// it could be installed. A lower one is a downgrade.
 	// +optional
 	LastAttempted *AttemptedVersion `json:"lastAttempted,omitempty"`
@@ -75,8 +75,8 @@ type PackageStatus struct {
 	Blocking []BlockingObject `json:"blocking,omitempty"`
 }
 
-// LoadRecord is written before a large package is loaded, and removed when that has
-// ended. Where it stays, the manager ended before the load did, and waits for the next.
+// LoadRecord is written before a large package is loaded, and removed afterwards. If it
+// stays, the manager ended during the load, and waits before it tries again.
 type LoadRecord struct {
 	// SpecHash identifies the spec that is loaded.
 	// +kubebuilder:validation:MaxLength=64
@@ -91,23 +91,23 @@ type LoadRecord struct {
 	// +optional
 	Interruptions int32 `json:"interruptions,omitempty"`
 
-	// NotBefore is when the next load may begin.
+	// NotBefore is the earliest time of the next load.
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
-// ResolvedPackage is what a Package's image turned out to hold.
+// ResolvedPackage describes the content of a Package's image.
 type ResolvedPackage struct {
 	// PackageName is the name in the manifest's metadata.
 	// +optional
 	PackageName string `json:"packageName,omitempty"`
 
 	// Version is the version that was chosen by packageRef, or else the version that
-	// the manifest states; empty where it states none.
+	// the manifest states, if any.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Image is the reference that was pulled; empty where a repository offers the
+	// Image is the reference that was pulled; empty if a repository offers the
 	// manifests of the package themselves.
 	// +optional
 	Image string `json:"image,omitempty"`
@@ -118,49 +118,49 @@ type ResolvedPackage struct {
 	Digest string `json:"digest,omitempty"`
 
 	// Repository is the name of the repository that offered it, such as
-	// PackageRepository/stable, where packageRef is set.
+	// PackageRepository/stable, if packageRef is set.
 	// +optional
 	Repository string `json:"repository,omitempty"`
 
-	// CatalogName is the name by which packages depend on it: that of packageRef, or
-	// else packageName of the manifest, or else the name in its metadata.
+	// CatalogName is the name by which packages depend on it: the name in packageRef,
+	// or else packageName of the manifest, or else the name in its metadata.
 	// +optional
 	CatalogName string `json:"catalogName,omitempty"`
 
-	// UniqueInScope is the scope in which the package may be installed once.
+	// UniqueInScope is the scope that can have one installation of the package.
 	// +optional
 	UniqueInScope UniqueScope `json:"uniqueInScope,omitempty"`
 
-	// Provides are APIs that it brings.
+	// Provides lists its APIs.
 	// +listType=atomic
 	// +optional
 	Provides []ProvidedAPI `json:"provides,omitempty"`
 
-	// Images are those of the containers and image volumes of its objects, and those
-	// of its lock that the objects name elsewhere, sorted by image. At most 50 with
-	// 8 KiB, and fewer where the status has no room.
+	// Images of the containers and image volumes of its objects, and images of its lock
+	// that the objects name elsewhere, sorted by image. At most 50 with 8 KiB, or fewer
+	// if the status has no room.
 	// +kubebuilder:validation:MaxItems=50
 	// +listType=atomic
 	// +optional
 	Images []PackageImage `json:"images,omitempty"`
 
-	// OmittedImages is how many more images the objects name.
+	// OmittedImages counts further images of the objects.
 	// +optional
 	OmittedImages int32 `json:"omittedImages,omitempty"`
 }
 
 // PackageImage is an image that objects of a package name.
 type PackageImage struct {
-	// Name of the image in the manifest; empty for one that is not of the lock.
+	// Name of the image in the manifest; empty for an image that is not in the lock.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Image is the reference without its digest. Of an image of the lock it is the
-	// locked one, after overrides.
+	// Image is the reference without its digest. For an image in the lock, it is the
+	// locked reference, after overrides.
 	Image string `json:"image"`
 
-	// Digest such as sha256:…; empty where the objects name a tag alone. What runs
-	// is then what the tag stood for when a node pulled it.
+	// Digest such as sha256:…; empty if the objects name only a tag, which nodes
+	// resolve when they pull it.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 }
@@ -171,7 +171,7 @@ type AttemptedVersion struct {
 	// +optional
 	PackageName string `json:"packageName,omitempty"`
 
-	// API is that of packageRef for which the package was chosen, where it names one.
+	// API of packageRef that the package was chosen for.
 	// +optional
 	API *APIReference `json:"api,omitempty"`
 

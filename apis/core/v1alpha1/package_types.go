@@ -62,11 +62,10 @@ type PackageSpec struct {
 	// +optional
 	ImagePullSecrets []LocalSecretReference `json:"imagePullSecrets,omitempty"`
 
-	// ImagePullPolicy says when a registry is asked what a tag stands for. Unset:
-	// whenever the spec changes. Always: whenever the package is rendered.
-	// IfNotPresent: when the image changes, or when it is not known what it stood
-	// for last. Never: no registry is asked at all, so that the image has to be in
-	// the manager's cache already. An image by digest stands for itself.
+	// ImagePullPolicy decides when a tag is resolved. Unset: whenever the spec changes.
+	// Always: whenever the package is rendered. IfNotPresent: when the image changes,
+	// or if its last digest is unknown. Never: no registry is contacted, so the image
+	// has to be in the manager's cache. An image by digest stands for itself.
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
 
@@ -129,40 +128,39 @@ type PackageSpec struct {
 	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
 
 	// IgnoredFields are fields of objects that others own, such as a controller that
-	// fills them in: they are written when the object is created, and then left as
-	// they are. They are added to those that the package itself names.
+	// sets them. They are written only when the object is created. They are added to
+	// the fields in the package.
 	// +kubebuilder:validation:MaxItems=100
 	// +optional
 	IgnoredFields []IgnoredFields `json:"ignoredFields,omitempty"`
 
-	// DriftPolicy says what happens to objects that others have changed or
-	// deleted. Correct, which unset means, puts them right. Report names them in
-	// the condition Drifted and leaves them as they are, until the package itself
-	// changes them.
+	// DriftPolicy decides about objects that other clients have changed or deleted.
+	// Correct, the default, restores them. Report names them in the condition Drifted
+	// and leaves them unchanged, until the package itself changes them.
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
-	// ArchivalPolicy says what happens to objects that a new version drops, once it has
-	// succeeded. Delete, which unset means, deletes them. Release takes them out of control:
-	// they stay as they are, neither corrected nor probed, named in status.retained of the
-	// revision that had them, until that revision is deleted, they are pruned, or the package
-	// is deleted; a version that has them again takes them back. ReleaseData does so with
-	// CustomResourceDefinitions, Namespaces, PersistentVolumeClaims and PersistentVolumes, and
-	// deletes the others, such as workloads and their rights.
+	// ArchivalPolicy decides about objects that a new version drops, once it has
+	// succeeded. Delete, the default, deletes them. Release keeps them without control:
+	// they are neither corrected nor probed, and named in status.retained of the
+	// revision that had them, until that revision is deleted, they are pruned, or the
+	// package is deleted; a version that has them again takes them back. ReleaseData
+	// keeps CustomResourceDefinitions, Namespaces, PersistentVolumeClaims and
+	// PersistentVolumes, and deletes the others.
 	// +optional
 	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 
-	// DeletionPolicy says what becomes of the objects when the package is deleted.
-	// Delete, which unset means, removes them in reverse order. Orphan leaves them
-	// running, without a controller.
+	// DeletionPolicy decides about the objects when the package is deleted. Delete, the
+	// default, removes them in reverse order. Orphan leaves them running, without a
+	// controller.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// Dependencies says how what the package depends on is installed.
+	// Dependencies controls how dependencies are installed.
 	// +optional
 	Dependencies *PackageDependencies `json:"dependencies,omitempty"`
 
-	// UpgradePolicy says who but its user may change the version of the package.
+	// UpgradePolicy decides who else can change the version of the package.
 	// +optional
 	UpgradePolicy *UpgradePolicy `json:"upgradePolicy,omitempty"`
 
@@ -170,10 +168,10 @@ type PackageSpec struct {
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 
-	// ProgressDeadlineSeconds is the time in seconds that a revision has to
-	// become available, counted from its creation or from the last progress it
-	// made. A revision that misses it is reported as stalled and goes on trying.
-	// Unset means 600; 2147483647 is in effect no deadline.
+	// ProgressDeadlineSeconds is the time in seconds that a revision has to become
+	// available, counted from its creation or from the last progress it made. A
+	// revision that misses it is reported as stalled and keeps trying. Unset means 600;
+	// 2147483647 effectively means no deadline.
 	// +kubebuilder:validation:Minimum=1
 	// +optional
 	ProgressDeadlineSeconds *int32 `json:"progressDeadlineSeconds,omitempty"`
@@ -184,23 +182,23 @@ type PackageSpec struct {
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
 
-	// RevisionActivationPolicy says what a new revision does. Automatic, which unset
-	// means: it takes over at once. Manual: it waits, paused and writing nothing, until
-	// a user sets lifecycleState of its ObjectSet to Active. The one in charge goes on.
+	// RevisionActivationPolicy decides when a new revision takes over. Automatic, the
+	// default: at once. Manual: once a user sets lifecycleState of its ObjectSet to
+	// Active; until then it writes nothing, and the revision in charge continues.
 	// +optional
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
 
-	// OnDeadline says what becomes of a revision that misses its progress deadline.
-	// Hold, which unset means: it goes on trying. Rollback: it gives way to the last
-	// one that succeeded, and its content is not tried again before a retry. Another
-	// template, version or digest is other content.
+	// OnDeadline decides about a revision that misses its progress deadline. Hold, the
+	// default: it keeps trying. Rollback: it gives way to the last one that succeeded,
+	// and its content is not tried again before a retry. Another template, version or
+	// digest is other content.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 }
 
 // IgnoredFields names fields of the objects of a kind.
 type IgnoredFields struct {
-	// Group of the kind, in any version. Empty: that of Kubernetes' own first kinds.
+	// Group of the kind, in any version. Empty means the core group.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Group string `json:"group,omitempty"`
@@ -220,10 +218,10 @@ type IgnoredFields struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// JSONPointers (RFC 6901) to the fields, such as /webhooks/0/failurePolicy. An
-	// element of a list is named by its position in the package; it is found by its
-	// name, where it has one. apiVersion, kind, status, labels and annotations of the
-	// engine, and the metadata but for single labels and annotations cannot be named.
+	// JSONPointers (RFC 6901) to the fields, such as /webhooks/0/failurePolicy. A list
+	// element is named by its position in the package, and found by its name if it has
+	// one. apiVersion, kind, status, labels and annotations of the engine, and metadata
+	// except single labels and annotations cannot be named.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
@@ -241,10 +239,10 @@ type PackageReference struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// API that the package has to provide, in the place of its name: the only package
-	// that repositories offer with it is installed, in a version that provides it. While
-	// several are offered, none is; the condition Resolved names them. The package that
-	// was installed stays, whatever else provides the API later.
+	// API that the package has to provide, instead of its name. The only offered
+	// package with this API is installed. If there are several, none is installed, and
+	// the condition Resolved names them. The installed package stays, even if others
+	// provide the API later.
 	// +optional
 	API *APIReference `json:"api,omitempty"`
 
@@ -266,13 +264,13 @@ type APIReference struct {
 	Kind string `json:"kind"`
 }
 
-// DowngradePolicy says whether a lower version may be installed. The empty value
+// DowngradePolicy decides whether a lower version can be installed. The empty value
 // means Deny.
 // +kubebuilder:validation:Enum=Deny;Allow
 type DowngradePolicy string
 
 const (
-	// DowngradePolicyDeny keeps the version that is installed.
+	// DowngradePolicyDeny keeps the installed version.
 	DowngradePolicyDeny DowngradePolicy = "Deny"
 
 	// DowngradePolicyAllow installs the lower version.
@@ -306,13 +304,12 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key"`
 
-	// Optional says that the package is rendered also where the Secret or the key
-	// does not exist.
+	// Optional allows the Secret or the key to be missing.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 
-	// Sensitive says that the values may be rendered into Secrets only, and are
-	// stored nowhere else. With false they are ordinary values.
+	// Sensitive values can be rendered only into Secrets, and are stored nowhere else.
+	// With false they are ordinary values.
 	// +kubebuilder:default=true
 	// +optional
 	Sensitive *bool `json:"sensitive,omitempty"`
@@ -332,8 +329,7 @@ type ConfigMapKeyReference struct {
 	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key"`
 
-	// Optional says that the package is rendered also where the ConfigMap or the
-	// key does not exist.
+	// Optional allows the ConfigMap or the key to be missing.
 	// +optional
 	Optional bool `json:"optional,omitempty"`
 }
@@ -351,7 +347,7 @@ type LocalSecretReference struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.patch) != has(self.patchFrom)",message="exactly one of patch and patchFrom must be set"
 type PackagePatch struct {
-	// Target selects the objects; at least one has to match. Unset: the one object
+	// Target selects the objects; at least one has to match. Unset means the object
 	// that a strategic merge patch names by apiVersion, kind and metadata.name.
 	// +optional
 	Target *PatchTarget `json:"target,omitempty"`
@@ -363,8 +359,8 @@ type PackagePatch struct {
 	// +optional
 	Patch string `json:"patch,omitempty"`
 
-	// PatchFrom names where the patch is kept, in the same namespaces as those of
-	// configFrom. It is watched.
+	// PatchFrom names the source of the patch, in the same namespace as configFrom. It
+	// is watched.
 	// +optional
 	PatchFrom *ValueSource `json:"patchFrom,omitempty"`
 }
@@ -411,24 +407,23 @@ type CommonMetadata struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// ImagePullPolicy says when a registry is asked what a tag stands for.
+// ImagePullPolicy decides when a tag is resolved.
 // +kubebuilder:validation:Enum=Always;IfNotPresent;Never
 type ImagePullPolicy string
 
 const (
-	// ImagePullPolicyAlways asks whenever the package is rendered.
+	// ImagePullPolicyAlways resolves it whenever the package is rendered.
 	ImagePullPolicyAlways ImagePullPolicy = "Always"
 
-	// ImagePullPolicyIfNotPresent asks when it is not known what the image stood
-	// for last.
+	// ImagePullPolicyIfNotPresent resolves it if its last digest is unknown.
 	ImagePullPolicyIfNotPresent ImagePullPolicy = "IfNotPresent"
 
-	// ImagePullPolicyNever asks no registry.
+	// ImagePullPolicyNever never contacts a registry.
 	ImagePullPolicyNever ImagePullPolicy = "Never"
 )
 
-// ArchivalPolicy says what happens to objects that a new version drops. The
-// empty value means Delete.
+// ArchivalPolicy decides about objects that a new version drops. The empty value means
+// Delete.
 // +kubebuilder:validation:Enum=Delete;Release;ReleaseData
 type ArchivalPolicy string
 
@@ -436,28 +431,28 @@ const (
 	// ArchivalPolicyDelete deletes them.
 	ArchivalPolicyDelete ArchivalPolicy = "Delete"
 
-	// ArchivalPolicyRelease takes them out of control and leaves them.
+	// ArchivalPolicyRelease keeps them without control.
 	ArchivalPolicyRelease ArchivalPolicy = "Release"
 
-	// ArchivalPolicyReleaseData does so with the kinds that hold data, and deletes the others.
+	// ArchivalPolicyReleaseData keeps only the kinds that hold data.
 	ArchivalPolicyReleaseData ArchivalPolicy = "ReleaseData"
 )
 
-// DriftPolicy says what happens to objects that others have changed. The
-// empty value means Correct.
+// DriftPolicy decides about objects that other clients have changed. The empty value
+// means Correct.
 // +kubebuilder:validation:Enum=Correct;Report
 type DriftPolicy string
 
 const (
-	// DriftPolicyCorrect puts changed objects right.
+	// DriftPolicyCorrect restores changed objects.
 	DriftPolicyCorrect DriftPolicy = "Correct"
 
-	// DriftPolicyReport names changed objects and leaves them as they are.
+	// DriftPolicyReport names changed objects and leaves them unchanged.
 	DriftPolicyReport DriftPolicy = "Report"
 )
 
-// DeletionPolicy says what becomes of the objects of a deleted package. The empty
-// value means Delete.
+// DeletionPolicy decides about the objects of a deleted package. The empty value means
+// Delete.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 

@@ -8,12 +8,11 @@ const DefaultRepositoryInterval = "10m"
 
 // PackageRepositorySpec says where packages are offered.
 type PackageRepositorySpec struct {
-	// Source is where the content of the repository is fetched from.
+	// Source of the content.
 	Source RepositorySource `json:"source"`
 
-	// Interval is how often the source is fetched again, such as 10m, which unset
-	// means. The least is 30s. A source that stands for itself, such as an image by
-	// digest or inline content, is fetched once.
+	// Interval between fetches of the source; the default is 10m, the minimum 30s. A
+	// constant source, such as an image by digest or inline content, is fetched once.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]{1,6})?(ms|s|m|h))+$`
@@ -41,10 +40,10 @@ type PackageRepositorySpec struct {
 	NamespaceSelector *metav1.LabelSelector `json:"namespaceSelector,omitempty"`
 }
 
-// RepositorySource is where a repository is fetched from: an image, an archive or
-// file on a web server, a git repository, or its own text. Exactly one is set.
-// Secrets and ConfigMaps are in the namespace of the repository; those of a
-// ClusterPackageRepository, in the manager's namespace.
+// RepositorySource is the source of a repository: an image, an archive or file on a web
+// server, a git repository, or its own text. Exactly one is set. Secrets and ConfigMaps
+// are in the namespace of the repository or, for a ClusterPackageRepository, in the
+// manager's namespace.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.image), has(self.http), has(self.git), has(self.inline)].filter(x, x).size() == 1",message="exactly one of image, http, git and inline must be set"
 type RepositorySource struct {
@@ -85,8 +84,7 @@ type RepositoryImageSource struct {
 	// +optional
 	TagSelection *VersionSelection `json:"tagSelection,omitempty"`
 
-	// ImagePullSecrets name Secrets with credentials of the registry, as those of
-	// Packages.
+	// ImagePullSecrets name Secrets with credentials of the registry, as in Packages.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	ImagePullSecrets []LocalSecretReference `json:"imagePullSecrets,omitempty"`
@@ -193,9 +191,8 @@ type VersionSelection struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Prereleases, where present, lets versions with a prerelease take part. A
-	// version that is one prerelease, such as 1.2.0-rc.1, is chosen in any case; as the
-	// bound of a range it lets none take part.
+	// Prereleases, if set, includes versions with a prerelease. An exact prerelease,
+	// such as 1.2.0-rc.1, is always included; the bounds of a range include none.
 	// +optional
 	Prereleases *Prereleases `json:"prereleases,omitempty"`
 }
@@ -252,13 +249,13 @@ type RepositoryArtifact struct {
 	// Digest of the content, such as sha256:….
 	Digest string `json:"digest"`
 
-	// Revision is what the source calls it: the digest of an image, after its tag
-	// where one was selected; the branch or tag and the commit of a git repository;
-	// the ETag of a file on a web server.
+	// Revision in the source: the digest of an image, after its tag if one was
+	// selected; the branch or tag and the commit of a git repository; the ETag of a
+	// file on a web server.
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// Validator makes the next fetch conditional. It means nothing to others.
+	// Validator makes the next fetch conditional.
 	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Validator string `json:"validator,omitempty"`

@@ -11,31 +11,31 @@ const (
 	// ReasonImagePullBackOff is that the image could not be pulled.
 	ReasonImagePullBackOff = "ImagePullBackOff"
 
-	// ReasonImageNotVerified is that the image of a Package or repository lacks the signature that an
-	// ImageConfig requires; the condition Verified says why.
+	// ReasonImageNotVerified is that the image of a Package or repository lacks the
+	// signature that an ImageConfig requires; see the condition Verified.
 	ReasonImageNotVerified = "ImageNotVerified"
 
 	// ReasonVerified is that the image has such a signature.
 	ReasonVerified = "Verified"
 
-	// ReasonPermissionsGranted is that the ceiling has all rights that are asked for.
+	// ReasonPermissionsGranted is that the ceiling has all requested rights.
 	ReasonPermissionsGranted = "PermissionsGranted"
 
 	// ReasonNoCeiling is that the manager has no ceiling, and so grants nothing.
 	ReasonNoCeiling = "NoCeiling"
 
-	// ReasonAboveCeiling is that the ceiling lacks rights that are asked for.
+	// ReasonAboveCeiling is that the ceiling lacks requested rights.
 	ReasonAboveCeiling = "AboveCeiling"
 
-	// ReasonInEffect is that an ImageConfig counts.
+	// ReasonInEffect is that an ImageConfig is in effect.
 	ReasonInEffect = "InEffect"
 
-	// ReasonMemoryExceeded is that the namespace would have the manager hold more than
-	// its share of memory.
+	// ReasonMemoryExceeded is that the namespace would exceed its share of the
+	// manager's memory.
 	ReasonMemoryExceeded = "MemoryExceeded"
 
-	// ReasonLoadBackOff is that the manager ended while it loaded the package, and waits
-	// before it does so again.
+	// ReasonLoadBackOff is that the manager ended while it loaded the package, and
+	// waits before it tries again.
 	ReasonLoadBackOff = "LoadBackOff"
 
 	// ReasonLoadError is that the structure of the package is wrong.
@@ -66,8 +66,7 @@ const (
 	// the spec names cannot be used.
 	ReasonConfigSourceInvalid = "ConfigSourceInvalid"
 
-	// ReasonUnsupported is that the package needs what this engine does not
-	// serve yet.
+	// ReasonUnsupported is that the package needs an unsupported feature.
 	ReasonUnsupported = "Unsupported"
 
 	// ReasonServiceAccountRequired is that the manager installs no Package without
@@ -80,7 +79,7 @@ const (
 	// ReasonTargetConnected is that the target answers.
 	ReasonTargetConnected = "Connected"
 
-	// ReasonTargetConnecting is that no attempt to connect has ended yet.
+	// ReasonTargetConnecting is that the first attempt to connect has not ended.
 	ReasonTargetConnecting = "Connecting"
 
 	// ReasonKubeconfigMissing is that the Secret or its key does not exist.
@@ -90,19 +89,19 @@ const (
 	// leads to the manager's own cluster.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
 
-	// ReasonTargetLimitExceeded is that the target answers with more than is read of one,
-	// or that there are too many targets.
+	// ReasonTargetLimitExceeded is that an answer of the target is too large, or that
+	// there are too many targets.
 	ReasonTargetLimitExceeded = "LimitExceeded"
 
 	// ReasonTargetUnreachable is that the target does not answer.
 	ReasonTargetUnreachable = "Unreachable"
 
-	// ReasonTargetUnauthorized is that the target does not accept the credentials, or they
-	// do not suffice.
+	// ReasonTargetUnauthorized is that the target refuses the credentials, or they lack
+	// rights.
 	ReasonTargetUnauthorized = "Unauthorized"
 
-	// ReasonOtherCluster is that the kubeconfig leads to another cluster than the one that
-	// has the objects.
+	// ReasonOtherCluster is that the kubeconfig leads to another cluster while the
+	// objects are in the former one.
 	ReasonOtherCluster = "OtherCluster"
 )
 
@@ -111,19 +110,18 @@ const (
 	// ReasonResolved is that the version is chosen.
 	ReasonResolved = "Resolved"
 
-	// ReasonUnknownPackage is that no repository offers a package of the name, or one
-	// that provides the API.
+	// ReasonUnknownPackage is that no repository offers a package with the name or the
+	// API.
 	ReasonUnknownPackage = "UnknownPackage"
 
-	// ReasonNoMatchingVersion is that a package of the name is offered, and none of
-	// its versions fits.
+	// ReasonNoMatchingVersion is that the package is offered, but no version matches.
 	ReasonNoMatchingVersion = "NoMatchingVersion"
 
-	// ReasonDowngradeRefused is that only lower versions fit than the one that was
+	// ReasonDowngradeRefused is that only lower versions match than the one that was
 	// chosen last.
 	ReasonDowngradeRefused = "DowngradeRefused"
 
-	// ReasonVersionInvalid: packageRef.version is not a valid constraint.
+	// ReasonVersionInvalid is that packageRef.version is not a valid constraint.
 	ReasonVersionInvalid = "VersionInvalid"
 )
 
@@ -133,45 +131,45 @@ const (
 	// ReasonDependenciesReady is that all dependencies are available.
 	ReasonDependenciesReady = "DependenciesReady"
 
-	// ReasonWaitingForDependencies is that dependencies are installed and not
+	// ReasonWaitingForDependencies is that dependencies are installed, but not
 	// available yet.
 	ReasonWaitingForDependencies = "WaitingForDependencies"
 
 	// ReasonDependenciesUnsatisfied is that a dependency cannot be satisfied.
 	ReasonDependenciesUnsatisfied = "DependenciesUnsatisfied"
 
-	// ReasonDependencyCycle is that a package depends on itself by way of others.
+	// ReasonDependencyCycle is that a package depends on itself through others.
 	ReasonDependencyCycle = "DependencyCycle"
 
-	// ReasonResolutionLimit is that the search for versions that fit was ended by its
-	// limit.
+	// ReasonResolutionLimit is that the search for versions exceeded its limit.
 	ReasonResolutionLimit = "ResolutionLimit"
 
 	// ReasonInstalledByThisPackage is that the dependency was installed for this
 	// package.
 	ReasonInstalledByThisPackage = "InstalledByThisPackage"
 
-	// ReasonAlreadyInstalled is that the dependency was there before, or was installed
+	// ReasonAlreadyInstalled is that the dependency was already installed, by a user or
 	// for another package.
 	ReasonAlreadyInstalled = "AlreadyInstalled"
 
 	// ReasonAPIServed is that the cluster serves the API.
 	ReasonAPIServed = "ApiServed"
 
-	// ReasonVersionMismatch is that the package is installed in a version that does
-	// not fit, and may not be changed.
+	// ReasonVersionMismatch is that the installed version does not match and cannot be
+	// changed.
 	ReasonVersionMismatch = "VersionMismatch"
 
-	// ReasonNotAvailable is that the package is installed and not available yet.
+	// ReasonNotAvailable is that the package is installed, but not available yet.
 	ReasonNotAvailable = "NotAvailable"
 
 	// ReasonAmbiguousProvider is that several packages provide the API.
 	ReasonAmbiguousProvider = "AmbiguousProvider"
 
-	// ReasonFieldsMissing is that the API is served without fields that are required.
+	// ReasonFieldsMissing is that the served API lacks required fields.
 	ReasonFieldsMissing = "FieldsMissing"
 
-	// ReasonManagedByUser is that the dependency is missing, and left to the user.
+	// ReasonManagedByUser is that the dependency is missing, and the user has to
+	// install it.
 	ReasonManagedByUser = "ManagedByUser"
 
 	// ReasonNoLongerRequired is that only an earlier revision of the package depends
@@ -187,12 +185,12 @@ const (
 	// ReasonFetched is that the content is fetched and offered.
 	ReasonFetched = "Fetched"
 
-	// ReasonFetchFailed is that the source could not be fetched. The content fetched
-	// before stays offered.
+	// ReasonFetchFailed is that the source could not be fetched. The former content
+	// stays offered.
 	ReasonFetchFailed = "FetchFailed"
 
-	// ReasonContentInvalid: the fetched content is not a repository. The content
-	// fetched before stays offered.
+	// ReasonContentInvalid is that the fetched content is not a repository. The former
+	// content stays offered.
 	ReasonContentInvalid = "ContentInvalid"
 
 	// ReasonVersionConflict is that another repository offers the same version with

@@ -17,14 +17,14 @@ const (
 	ReasonPreflightError = "PreflightError"
 
 	// ReasonServiceAccountMissing is that the ServiceAccount of the revision does not
-	// exist, so that nothing is written.
+	// exist, so nothing is written.
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
 
-	// ReasonSlicesMissing is that slices of a revision do not exist, so that
-	// nothing of it is written or deleted.
+	// ReasonSlicesMissing is that slices of a revision do not exist, so nothing of it
+	// is written or deleted.
 	ReasonSlicesMissing = "SlicesMissing"
 
-	// ReasonCollisionDetected is that an object exists and is not ours.
+	// ReasonCollisionDetected is that an object already exists with another owner.
 	ReasonCollisionDetected = "CollisionDetected"
 
 	// ReasonProgressing is that no revision matches the template yet.
@@ -37,7 +37,7 @@ const (
 	// ReasonIdle is that the current revision has succeeded.
 	ReasonIdle = "Idle"
 
-	// ReasonPaused is that the spec says paused.
+	// ReasonPaused is that the spec is paused.
 	ReasonPaused = "Paused"
 
 	// ReasonPartiallyPaused is that not all phases report paused.
@@ -53,7 +53,7 @@ const (
 	// ReasonArchivalInProgress is that a revision is being archived.
 	ReasonArchivalInProgress = "ArchivalInProgress"
 
-	// ReasonArchived is that a revision owns nothing any more.
+	// ReasonArchived is that a revision no longer owns anything.
 	ReasonArchived = "Archived"
 
 	// ReasonClaimed is that all objects were claimed.
@@ -83,22 +83,21 @@ const (
 	// ReasonOvertaken is that another revision was activated at the same time.
 	ReasonOvertaken = "Overtaken"
 
-	// ReasonValuesNotKept is that sensitive values of a revision are gone, so that it
-	// cannot be activated.
+	// ReasonValuesNotKept is that the sensitive values of a revision are not kept, so
+	// it cannot be activated.
 	ReasonValuesNotKept = "ValuesNotKept"
 
 	// ReasonRejected is that the content of a revision was rejected.
 	ReasonRejected = "Rejected"
 
-	// ReasonRolledBack is that the revision in charge is one to which the deployment
-	// went back.
+	// ReasonRolledBack is that the deployment went back to the revision in charge.
 	ReasonRolledBack = "RolledBack"
 
-	// ReasonUser is that a user rejected a content.
+	// ReasonUser is that a user rejected the content.
 	ReasonUser = "User"
 
-	// ReasonNoEarlierSuccess is that no earlier revision has succeeded to which a
-	// deployment could go back.
+	// ReasonNoEarlierSuccess is that no earlier revision has succeeded, so the
+	// deployment cannot go back.
 	ReasonNoEarlierSuccess = "NoEarlierSuccess"
 
 	// ReasonTearingDown is that objects are being deleted.
@@ -108,19 +107,19 @@ const (
 	// an Event.
 	ReasonJobsNotRecorded = "JobsNotRecorded"
 
-	// ReasonDriftReported is that objects were changed by others, and that
-	// driftPolicy says to leave them so.
+	// ReasonDriftReported is that other clients changed objects, and driftPolicy leaves
+	// them unchanged.
 	ReasonDriftReported = "DriftReported"
 
 	// ReasonObjectsKept is that objects are released instead of deleted, because their
-	// deletion would destroy the objects in them. It is on an Event, too.
+	// deletion would delete the objects in them. It is on an Event, too.
 	ReasonObjectsKept = "ObjectsKept"
 
-	// ReasonFieldsAdjusted is that fields of other managers gave way to a template, or that the
-	// API server kept a field that left it. It is on an Event, too.
+	// ReasonFieldsAdjusted is that fields of other managers gave way to a template, or
+	// that the API server kept a removed field. It is on an Event, too.
 	ReasonFieldsAdjusted = "FieldsAdjusted"
 
-	// ReasonStatusLimit is that a status would be larger than statuses may be.
+	// ReasonStatusLimit is that a status exceeds its limit.
 	ReasonStatusLimit = "StatusLimit"
 
 	// ReasonApplyError is that the API server refused a write.
@@ -130,7 +129,7 @@ const (
 // Reasons of ObjectTemplates, in addition to TemplateError, CollisionDetected, ApplyError,
 // ServiceAccountRequired and TearingDown.
 const (
-	// ReasonRendered is that the object is as the template renders it.
+	// ReasonRendered is that the object is up to date.
 	ReasonRendered = "Rendered"
 
 	// ReasonSourceError is that a source is missing or wrong.
@@ -150,7 +149,7 @@ const (
 	// ReasonAllPackagesProgressed is that the rollout of all Packages is done.
 	ReasonAllPackagesProgressed = "AllPackagesProgressed"
 
-	// ReasonNotAllPackagesProgressed: the rollout of a Package continues.
+	// ReasonNotAllPackagesProgressed is that the rollout of a Package continues.
 	ReasonNotAllPackagesProgressed = "NotAllPackagesProgressed"
 
 	// ReasonAtLeastOnePackagePaused is that a Package is paused.
@@ -159,11 +158,11 @@ const (
 	// ReasonNoPackagePaused is that no Package is paused.
 	ReasonNoPackagePaused = "NoPackagePaused"
 
-	// ReasonHostedClustersUnknown is that the cluster serves no HostedClusters, or that
-	// they cannot be listed. Packages stay as they are.
+	// ReasonHostedClustersUnknown is that HostedClusters are not served or cannot be
+	// listed. Packages stay unchanged.
 	ReasonHostedClustersUnknown = "HostedClustersUnknown"
 
-	// ReasonSelectorInvalid is that the selector of hosted clusters cannot be used.
-	// Packages stay as they are.
+	// ReasonSelectorInvalid is that the selector of hosted clusters is invalid.
+	// Packages stay unchanged.
 	ReasonSelectorInvalid = "SelectorInvalid"
 )

@@ -9,8 +9,8 @@ import (
 // blocking.
 const MaxBlockingObjects = 10
 
-// RevisionActivationPolicy says what a new revision does. The empty value means
-// Automatic.
+// RevisionActivationPolicy decides when a new revision takes over. The empty value
+// means Automatic.
 // +kubebuilder:validation:Enum=Automatic;Manual
 type RevisionActivationPolicy string
 
@@ -22,16 +22,16 @@ const (
 	RevisionActivationManual RevisionActivationPolicy = "Manual"
 )
 
-// DeadlineAction says what becomes of a revision that misses its progress
-// deadline. The empty value means Hold.
+// DeadlineAction decides about a revision that misses its progress deadline. The empty
+// value means Hold.
 // +kubebuilder:validation:Enum=Hold;Rollback
 type DeadlineAction string
 
 const (
-	// DeadlineHold is a revision that goes on trying.
+	// DeadlineHold keeps trying.
 	DeadlineHold DeadlineAction = "Hold"
 
-	// DeadlineRollback is a revision that gives way to the last one that succeeded.
+	// DeadlineRollback goes back to the last revision that succeeded.
 	DeadlineRollback DeadlineAction = "Rollback"
 )
 
@@ -39,31 +39,30 @@ const (
 // rejected.
 const MaxRejectedContents = 10
 
-// RejectedContent is what a revision was made of that is not rolled out again.
+// RejectedContent is the content of a revision that is not rolled out again.
 type RejectedContent struct {
-	// TemplateHash is that of the revision, as in its annotation
-	// package-operator.run/hash.
+	// TemplateHash of the revision, as in its annotation package-operator.run/hash.
 	// +kubebuilder:validation:MaxLength=64
 	TemplateHash string `json:"templateHash"`
 
-	// Version of the package, where it states one.
+	// Version of the package, if it states one.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Digest of the package, where the revision is of one.
+	// Digest of the package, if the revision has one.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 
-	// Reason is ProgressDeadlineExceeded, or User where a user rejected it.
+	// Reason is ProgressDeadlineExceeded, or User if a user rejected it.
 	Reason string `json:"reason"`
 
 	// Message names the revision, and the first object that it was waiting for.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Released are CustomResourceDefinitions, Namespaces and PersistentVolumeClaims that
-	// only this revision brought, the first few, as KIND NAME: they stay, and nothing
-	// controls them.
+	// Released names the first few CustomResourceDefinitions, Namespaces and
+	// PersistentVolumeClaims that only this revision created, as KIND NAME. They stay
+	// without a controller.
 	// +kubebuilder:validation:MaxItems=10
 	// +listType=atomic
 	// +optional
@@ -73,7 +72,7 @@ type RejectedContent struct {
 	Time metav1.Time `json:"time"`
 
 	// Retry is the value that the annotation package-operator.run/retry had then.
-	// Another one ends the rejection.
+	// Another value ends the rejection.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Retry string `json:"retry,omitempty"`
@@ -155,8 +154,7 @@ type PhaseTimes struct {
 	// +optional
 	ReadyAt *metav1.MicroTime `json:"readyAt,omitempty"`
 
-	// WaitedFor is the last object that the phase was seen to wait for, and what it
-	// lacked.
+	// WaitedFor is the last object that the phase was waiting for, and the reason.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	WaitedFor string `json:"waitedFor,omitempty"`
@@ -190,13 +188,13 @@ type JobRecord struct {
 	// Name of the Job.
 	Name string `json:"name"`
 
-	// ContentHash is a hash of the Job as it was rendered, without the well-known
-	// labels and the revision. Another content runs again.
+	// ContentHash is a hash of the rendered Job, without the well-known labels and the
+	// revision. Other content runs again.
 	// +kubebuilder:validation:MaxLength=64
 	ContentHash string `json:"contentHash"`
 
-	// Result is how it ended. A success satisfies the probes of the Job when it is
-	// gone; a Job that failed is created again when it is gone.
+	// Result is how it ended. After the Job is deleted, a success satisfies its probes;
+	// a failed Job is created again.
 	Result JobResult `json:"result"`
 
 	// UID of the Job that ended so.
@@ -204,7 +202,8 @@ type JobRecord struct {
 	UID types.UID `json:"uid,omitempty"`
 
 	// NamespaceUID is the UID of the namespace that it ran in. In another namespace of
-	// that name the Job runs again: what it made went with the former one.
+	// that name the Job runs again, because its results were deleted with the former
+	// one.
 	// +optional
 	NamespaceUID types.UID `json:"namespaceUID,omitempty"`
 }
@@ -229,12 +228,11 @@ type BlockingObject struct {
 	// +optional
 	Phase string `json:"phase,omitempty"`
 
-	// Message says what the object lacks and, where it can be told, what to do.
+	// Message describes the problem of the object and, if known, the remedy.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// More is how many further objects of the phase, which are not listed, have the
-	// same message.
+	// More counts further objects of the phase with the same message.
 	// +optional
 	More int32 `json:"more,omitempty"`
 }
@@ -255,7 +253,7 @@ type ControlledObjectReference struct {
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Version of the API; empty where the version does not matter.
+	// Version of the API; empty if the version does not matter.
 	Version string `json:"version"`
 }
 

@@ -7,7 +7,7 @@ const (
 	// ScopeNamespaced is the scope of the kinds that live in a namespace.
 	ScopeNamespaced Scope = "Namespaced"
 
-	// ScopeCluster is the scope of the kinds whose name begins with Cluster.
+	// ScopeCluster is the scope of the kinds whose name starts with Cluster.
 	ScopeCluster Scope = "Cluster"
 )
 

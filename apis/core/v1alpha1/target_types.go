@@ -5,14 +5,14 @@ import "cmp"
 // TargetReference names another cluster to roll objects out to.
 type TargetReference struct {
 	// KubeconfigSecretRef names the kubeconfig of the cluster, whose user creates,
-	// changes and deletes the objects. A changed Secret is followed, as long as it
-	// leads to the same cluster. A kubeconfig that runs programs, names files,
-	// impersonates, or does not verify the server, is refused.
+	// changes and deletes the objects. A changed Secret is used as long as it leads to
+	// the same cluster. A kubeconfig that runs programs, names files, impersonates, or
+	// does not verify the server, is refused.
 	KubeconfigSecretRef KubeconfigSecretReference `json:"kubeconfigSecretRef"`
 
-	// Namespace in the other cluster: of all objects of a Package, by default the
-	// namespace of the same name as the Package's; of those objects of a
-	// ClusterPackage that name none. It has to exist.
+	// Namespace in the other cluster. All objects of a Package are in it; the default
+	// is the name of the Package's namespace. Objects of a ClusterPackage are in it if
+	// they name none. It has to exist.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	// +optional

@@ -5,12 +5,12 @@ import corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 // PackageManifestConstraint is a constraint on the cluster. All fields that are
 // set have to be met.
 type PackageManifestConstraint struct {
-	// PlatformVersion limits the version of a platform. It says nothing on other
+	// PlatformVersion limits the version of a platform. It is ignored on other
 	// platforms.
 	PlatformVersion *PackageManifestPlatformVersionConstraint `json:"platformVersion,omitempty"`
 
-	// Platform lists the platforms that the package supports; one has to match.
-	// Every cluster is Kubernetes, those of OpenShift among them. Empty means any.
+	// Platform lists the platforms that the package supports; one has to match. Every
+	// cluster is Kubernetes, including OpenShift. Empty means any.
 	// +kubebuilder:validation:items:Enum=Kubernetes;OpenShift
 	Platform []PlatformName `json:"platform,omitempty"`
 
@@ -47,7 +47,7 @@ type PackageManifestPlatformVersionConstraint struct {
 
 // PackageManifestUniqueInScopeConstraint allows one installation of a package.
 type PackageManifestUniqueInScopeConstraint struct {
-	// Scope in which there may be one installation. Empty means Namespace for a
-	// Package and Cluster for a ClusterPackage.
+	// Scope that can have one installation. Empty means Namespace for a Package and
+	// Cluster for a ClusterPackage.
 	Scope corev1alpha1.UniqueScope `json:"scope,omitempty"`
 }

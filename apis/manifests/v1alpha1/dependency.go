@@ -19,7 +19,7 @@ type PackageManifestDependency struct {
 	// and api.
 	Name string `json:"name,omitempty"`
 
-	// Optional says that the package works without it.
+	// Optional means that the package works without it.
 	Optional bool `json:"optional,omitempty"`
 
 	// Image is a dependency on another package's image. kubectl package update
@@ -43,7 +43,7 @@ type PackageManifestDependencyPackage struct {
 	// any release. At most 4 KiB, 32 alternatives and 64 comparisons.
 	Version string `json:"version,omitempty"`
 
-	// Prereleases, where present, lets versions with a prerelease take part.
+	// Prereleases, if set, includes versions with a prerelease.
 	Prereleases *PackageManifestPrereleases `json:"prereleases,omitempty"`
 }
 
@@ -61,8 +61,8 @@ type PackageManifestDependencyAPI struct {
 	// Kind such as Certificate.
 	Kind string `json:"kind"`
 
-	// FieldPaths that its schema has to have, such as spec.privateKey, as kubectl
-	// explain takes them: lists are passed through. At most 50.
+	// FieldPaths that its schema must have, such as spec.privateKey, in the notation of
+	// kubectl explain. At most 50.
 	FieldPaths []string `json:"fieldPaths,omitempty"`
 }
 

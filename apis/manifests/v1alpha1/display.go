@@ -1,7 +1,6 @@
 package v1alpha1
 
-// PackageManifestDisplay is what a catalogue shows of a package. It is text for
-// people and is never interpreted.
+// PackageManifestDisplay describes a package to people. It is never interpreted.
 type PackageManifestDisplay struct {
 	// Name to show in place of metadata.name: one line of at most 253 bytes.
 	Name string `json:"name,omitempty"`
@@ -32,11 +31,10 @@ type PackageManifestDisplay struct {
 	// Owners of the package, who answer for it, at most 50.
 	Owners []PackageManifestOwner `json:"owners,omitempty"`
 
-	// Support says where help is to be had, in at most 64 KiB.
+	// Support describes how to get help, in at most 64 KiB.
 	Support string `json:"support,omitempty"`
 
-	// Requirements says what the package needs of a cluster, such as memory, in at
-	// most 64 KiB.
+	// Requirements on the cluster, such as memory, in at most 64 KiB.
 	Requirements string `json:"requirements,omitempty"`
 }
 
@@ -57,7 +55,7 @@ type PackageManifestLink struct {
 	// Name to show for the link. Required.
 	Name string `json:"name"`
 
-	// URL of the page, which begins with https:// or http://, without user name and
+	// URL of the page, which starts with https:// or http://, without user name and
 	// password: at most 253 bytes. Required.
 	URL string `json:"url"`
 }

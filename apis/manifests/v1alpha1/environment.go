@@ -2,16 +2,16 @@ package v1alpha1
 
 // PackageEnvironment describes the cluster. Parts that were not detected are nil.
 type PackageEnvironment struct {
-	// Kubernetes is there always.
+	// Kubernetes is always set.
 	Kubernetes PackageEnvironmentKubernetes `json:"kubernetes"`
 
-	// OpenShift is there on OpenShift.
+	// OpenShift is set on OpenShift.
 	OpenShift *PackageEnvironmentOpenShift `json:"openShift,omitempty"`
 
-	// Proxy is there where the Proxy "cluster" of OpenShift has one of its values.
+	// Proxy is set if the Proxy "cluster" of OpenShift has one of its values.
 	Proxy *PackageEnvironmentProxy `json:"proxy,omitempty"`
 
-	// HyperShift is there where the cluster serves HostedClusters: on a HyperShift
+	// HyperShift is set if the cluster serves HostedClusters: on a HyperShift
 	// management cluster.
 	HyperShift *PackageEnvironmentHyperShift `json:"hyperShift,omitempty"`
 }
@@ -24,11 +24,11 @@ type PackageEnvironmentKubernetes struct {
 
 // PackageEnvironmentOpenShift describes OpenShift.
 type PackageEnvironmentOpenShift struct {
-	// Version of the last completed update, such as 4.20.1; while none has completed,
-	// the one that the cluster is on its way to.
+	// Version of the last completed update, such as 4.20.1; until one has completed, of
+	// the running update.
 	Version string `json:"version"`
 
-	// Managed is there on managed OpenShift.
+	// Managed is set on managed OpenShift.
 	Managed *PackageEnvironmentManagedOpenShift `json:"managed,omitempty"`
 }
 
@@ -46,14 +46,14 @@ type PackageEnvironmentProxy struct {
 	// HTTPSProxy is the proxy for HTTPS.
 	HTTPSProxy string `json:"httpsProxy,omitempty"`
 
-	// NoProxy lists what to reach without a proxy, separated by commas.
+	// NoProxy lists hosts to reach without a proxy, separated by commas.
 	NoProxy string `json:"noProxy,omitempty"`
 }
 
 // PackageEnvironmentHyperShift describes HyperShift.
 type PackageEnvironmentHyperShift struct {
-	// HostedCluster is there for a Package in the namespace of the control plane of a
-	// hosted cluster.
+	// HostedCluster is set for a Package in the namespace of a hosted cluster's control
+	// plane.
 	HostedCluster *PackageEnvironmentHyperShiftHostedCluster `json:"hostedCluster,omitempty"`
 }
 

@@ -1,14 +1,14 @@
 package v1alpha1
 
-// PackageManifestFilter says which files and objects are left out.
+// PackageManifestFilter leaves files and objects out.
 type PackageManifestFilter struct {
 	// Conditions are named CEL expressions, evaluated once and available to the
 	// expressions of paths and objects as cond.NAME. They cannot refer to each
 	// other.
 	Conditions []PackageManifestNamedCondition `json:"conditions,omitempty"`
 
-	// Paths leave out files, before they are rendered. A file is left out when any
-	// rule says so. Conditions and paths are 1,000 at most.
+	// Paths leave out files, before they are rendered. A file is left out if any
+	// matching expression is false. There can be 1,000 conditions and paths.
 	Paths []PackageManifestPath `json:"paths,omitempty"`
 }
 
@@ -29,7 +29,7 @@ type PackageManifestPath struct {
 	// 4 KiB.
 	Glob string `json:"glob"`
 
-	// Expression in CEL of type bool, of at most 10 KiB. Beside what conditions see,
-	// it sees them as cond.NAME.
+	// Expression in CEL of type bool, of at most 10 KiB. It can also use the
+	// conditions, as cond.NAME.
 	Expression string `json:"expression"`
 }

@@ -21,7 +21,7 @@ type PackageManifest struct {
 
 // PackageManifestSpec is the content of a PackageManifest.
 type PackageManifestSpec struct {
-	// Scopes say by which kind the package may be installed. At least one.
+	// Scopes list the kinds that can install the package. At least one.
 	Scopes []PackageManifestScope `json:"scopes"`
 
 	// Phases in the order of their rollout, at most 150; names are unique. At least
@@ -32,15 +32,15 @@ type PackageManifestSpec struct {
 	AvailabilityProbes []corev1alpha1.ObjectSetProbe `json:"availabilityProbes,omitempty"`
 
 	// IgnoredFields are fields of objects that others own, such as a controller of the
-	// package: they are written when the object is created, and then left as they are.
-	// An object names its own in the annotation package-operator.run/ignored-fields, one
-	// JSON pointer a line. At most 100.
+	// package. They are written only when the object is created. An object can add more
+	// in the annotation package-operator.run/ignored-fields, one JSON pointer a line.
+	// At most 100.
 	IgnoredFields []corev1alpha1.IgnoredFields `json:"ignoredFields,omitempty"`
 
 	// Version of the package, a strict semantic version such as 1.2.3 or 1.2.3-rc.1,
 	// without a leading v. It becomes the label package-operator.run/version, with _
-	// for +. Where it is stated, unknown fields of the manifest and unknown config
-	// keys are errors; else they are dropped and named in a warning.
+	// for +. If it is set, unknown fields of the manifest and unknown config keys are
+	// errors; otherwise they are dropped with a warning.
 	Version string `json:"version,omitempty"`
 
 	// Provider of the package, a valid label value. It becomes the label
@@ -55,7 +55,7 @@ type PackageManifestSpec struct {
 	// Release describes this version.
 	Release *PackageManifestRelease `json:"release,omitempty"`
 
-	// Display is what a catalogue shows of the package.
+	// Display describes the package to people.
 	Display *PackageManifestDisplay `json:"display,omitempty"`
 
 	// Config describes the configuration that a Package may carry.
@@ -65,38 +65,36 @@ type PackageManifestSpec struct {
 	// as .images.NAME, by digest. Without a lock they are an error.
 	Images []PackageManifestImage `json:"images,omitempty"`
 
-	// Components, where present, turns on the mode with several components: each
-	// folder below components/ is a package of its own, with a manifest.
+	// Components, if set, enables several components: each folder below components/ is
+	// a package of its own, with a manifest.
 	Components *PackageManifestComponentsConfig `json:"components,omitempty"`
 
-	// Filter says which files and objects are left out. The key is singular on
-	// the wire.
+	// Filter leaves files and objects out.
 	Filter PackageManifestFilter `json:"filter,omitempty"`
 
-	// Constraints that a cluster has to meet. All of them.
+	// Constraints that a cluster must meet, all of them.
 	Constraints []PackageManifestConstraint `json:"constraints,omitempty"`
 
 	// Repositories that dependencies are resolved from.
 	Repositories []PackageManifestRepository `json:"repositories,omitempty"`
 
-	// Dependencies of the package. Those of the form image are resolved into the
-	// lock when the package is updated; there are at most 50 of the others, of 12 KiB
-	// as JSON.
+	// Dependencies of the package. The form image is resolved into the lock when the
+	// package is updated. There can be 50 others, of 12 KiB as JSON.
 	Dependencies []PackageManifestDependency `json:"dependencies,omitempty"`
 
-	// Provides are the APIs that the package brings, beside those of the
-	// CustomResourceDefinitions in it, which need not be listed. At most 2,000.
+	// Provides lists APIs of the package that are not defined by its
+	// CustomResourceDefinitions. At most 2,000.
 	Provides []PackageManifestAPI `json:"provides,omitempty"`
 
-	// Permissions that the workload of the package asks for, and those of users.
+	// Permissions of the workload and of users.
 	Permissions *PackageManifestPermissions `json:"permissions,omitempty"`
 
-	// SuccessDelaySeconds is the time in seconds that a revision has to stay
-	// available before it counts as succeeded. 0 is the default; it is never below.
+	// SuccessDelaySeconds is the time in seconds that a revision has to stay available
+	// before it counts as succeeded. The default is 0.
 	SuccessDelaySeconds int32 `json:"successDelaySeconds,omitempty"`
 }
 
-// PackageManifestScope says by which kind a package may be installed.
+// PackageManifestScope is a kind that can install a package.
 // +kubebuilder:validation:Enum=Cluster;Namespaced
 type PackageManifestScope string
 
@@ -115,7 +113,7 @@ type PackageManifestPhase struct {
 	Name string `json:"name"`
 
 	// Class of the agent that writes the objects of the phase: "default" is the manager
-	// itself, others are agents, mostly for other clusters. Empty means none: the phase
+	// itself; others are agents, usually for other clusters. Empty means that the phase
 	// is rolled out directly.
 	Class string `json:"class,omitempty"`
 }

@@ -14,14 +14,14 @@ type PackageManifestTest struct {
 // PackageManifestTestCaseTemplate is a case in which all templates are rendered.
 type PackageManifestTestCaseTemplate struct {
 	// Name of the case: letters, digits, dots, dashes and underscores, unique. Its
-	// fixtures are in .test-fixtures/NAME/ beside the manifest.
+	// fixtures are in .test-fixtures/NAME/ next to the manifest.
 	Name string `json:"name"`
 
 	// Context that the templates are rendered with.
 	Context TemplateContext `json:"context,omitempty"`
 }
 
-// TemplateContext is what a template sees of the Package and the cluster.
+// TemplateContext is the input of a template.
 type TemplateContext struct {
 	// Package that is being installed.
 	Package TemplateContextPackage `json:"package"`
@@ -33,7 +33,7 @@ type TemplateContext struct {
 	Environment PackageEnvironment `json:"environment"`
 }
 
-// TemplateContextPackage is what a template sees of the Package.
+// TemplateContextPackage is the Package in the input of a template.
 type TemplateContextPackage struct {
 	// Metadata of the Package.
 	Metadata TemplateContextObjectMeta `json:"metadata"`
@@ -42,7 +42,7 @@ type TemplateContextPackage struct {
 	Image string `json:"image"`
 }
 
-// TemplateContextObjectMeta is what a template sees of an object's metadata.
+// TemplateContextObjectMeta is the metadata of an object.
 type TemplateContextObjectMeta struct {
 	// Name of the object.
 	Name string `json:"name"`
@@ -59,12 +59,12 @@ type TemplateContextObjectMeta struct {
 
 // PackageManifestTestKubeconform validates objects against schemas.
 type PackageManifestTestKubeconform struct {
-	// KubernetesVersion of the schemas, such as v1.31.0. Required; the schemas that
-	// come with the program are of its own version, whatever is said here.
+	// KubernetesVersion of the schemas, such as v1.31.0. Required; the built-in schemas
+	// have the program's own version.
 	KubernetesVersion string `json:"kubernetesVersion"`
 
-	// SchemaLocations to search for kinds that are neither of Kubernetes nor of the
-	// package, in kubeconform's form: files below the package's folder, or URLs, which
-	// are read with --download-schemas alone.
+	// SchemaLocations of kinds that belong neither to Kubernetes nor to the package, in
+	// kubeconform's form: files below the package's folder, or URLs, which need
+	// --download-schemas.
 	SchemaLocations []string `json:"schemaLocations,omitempty"`
 }

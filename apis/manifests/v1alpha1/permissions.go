@@ -1,6 +1,6 @@
 package v1alpha1
 
-// PackageManifestAPI is an API that a package brings.
+// PackageManifestAPI is an API that a package provides.
 type PackageManifestAPI struct {
 	// APIVersion such as example.com/v1.
 	APIVersion string `json:"apiVersion"`
@@ -13,16 +13,16 @@ type PackageManifestAPI struct {
 // those that users get. The roles are made in a phase of their own, permissions, before
 // all others.
 type PackageManifestPermissions struct {
-	// ServiceAccountName is the ServiceAccount of the workload, to which rules are
-	// granted; required beside these. It is in the namespace of the Package. That of a
-	// ClusterPackage is in the namespace of the ServiceAccount of this name that the
-	// package brings, or else in spec.defaultNamespace.
+	// ServiceAccountName is the ServiceAccount of the workload, which gets the rules;
+	// required along with them. It is in the namespace of the Package. For a
+	// ClusterPackage, it is in the namespace of the package's own ServiceAccount of
+	// this name, or else in spec.defaultNamespace.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// Rules that the workload asks for. They are granted by a Role in the namespace of
-	// a Package, and by a ClusterRole for a ClusterPackage, where the ClusterRole that
-	// --permission-ceiling of the manager names has all of them. Else nothing of the
-	// package is written. At most 100, of 2,000 single rights.
+	// Rules that the workload requires. A Role in the namespace of a Package grants
+	// them, or a ClusterRole for a ClusterPackage, if the ClusterRole of the manager's
+	// --permission-ceiling has all of them. Otherwise nothing of the package is
+	// written. At most 100, of 2,000 single rights.
 	Rules []PackageManifestPolicyRule `json:"rules,omitempty"`
 
 	// AggregateTo are the roles of users that get rights on the kinds of the package's
@@ -31,7 +31,7 @@ type PackageManifestPermissions struct {
 	AggregateTo []string `json:"aggregateTo,omitempty"`
 }
 
-// PackageManifestPolicyRule is a rule as that of a ClusterRole.
+// PackageManifestPolicyRule is a rule like a ClusterRole's.
 type PackageManifestPolicyRule struct {
 	// Verbs such as get; * means all of them.
 	Verbs []string `json:"verbs"`
@@ -45,6 +45,6 @@ type PackageManifestPolicyRule struct {
 	// ResourceNames limit the rule to objects of these names.
 	ResourceNames []string `json:"resourceNames,omitempty"`
 
-	// NonResourceURLs are paths that are no resources, in place of these.
+	// NonResourceURLs are paths that are not resources.
 	NonResourceURLs []string `json:"nonResourceURLs,omitempty"`
 }

@@ -9,6 +9,6 @@ type PackageManifestRelease struct {
 	// Date of the release, such as 2026-01-31 or 2026-01-31T12:00:00Z.
 	Date string `json:"date,omitempty"`
 
-	// Licenses of what the package holds, as SPDX expressions.
+	// Licenses of the content, as SPDX expressions.
 	Licenses []string `json:"licenses,omitempty"`
 }

@@ -50,21 +50,20 @@ type RepositoryEntryData struct {
 	// it. Unset, they know it by name.
 	PackageName string `json:"packageName,omitempty"`
 
-	// Display is what a catalogue shows of the package. That of the highest version
-	// counts.
+	// Display describes the package to people. The highest version's counts.
 	Display *corev1alpha1.PackageDisplay `json:"display,omitempty"`
 
 	// Release describes the versions of this image.
 	Release *corev1alpha1.PackageRelease `json:"release,omitempty"`
 
-	// Provides are APIs that the image brings.
+	// Provides lists APIs of the image.
 	Provides []corev1alpha1.ProvidedAPI `json:"provides,omitempty"`
 
 	// Dependencies of the image on packages and APIs.
 	Dependencies []corev1alpha1.Dependency `json:"dependencies,omitempty"`
 
-	// Scopes in which the image may be installed: Cluster, Namespaced. Empty means both.
-	// Uniqueness in its scope is among the constraints.
+	// Scopes of the image: Cluster, Namespaced. Empty means both. Uniqueness in its
+	// scope is among the constraints.
 	Scopes []PackageManifestScope `json:"scopes,omitempty"`
 
 	// ConfigSchema is the OpenAPI v3 schema of the package's config.
@@ -72,10 +71,10 @@ type RepositoryEntryData struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ConfigSchema *runtime.RawExtension `json:"configSchema,omitempty"`
 
-	// Retracted says why the versions are chosen for no new installation.
+	// Retracted is the reason why no new installation gets the versions.
 	Retracted string `json:"retracted,omitempty"`
 
-	// Revision orders what several repositories offer as one version: dot-separated
+	// Revision decides between repositories that offer the same version: dot-separated
 	// integers. Unset is the lowest.
 	Revision string `json:"revision,omitempty"`
 }
