@@ -32,6 +32,10 @@ const (
 	adjustPeriod = 250 * time.Millisecond
 	// idlePeriod is the time without allocations after which memory is given back.
 	idlePeriod = 10 * time.Second
+	// startQuiet is the same period of a process that starts, for at most startMost. Until then only GOMEMLIMIT and gcPercent bound its
+	// memory: what it reads stays, and collecting it took a third of the processor time of a restart.
+	startQuiet = 500 * time.Millisecond
+	startMost  = 2 * time.Minute
 	// idleBytes is the amount of allocation that counts as none: renewals of the Lease, and probes.
 	idleBytes = 4 << 20
 )
@@ -52,14 +56,15 @@ func limitGarbage(profiled bool) {
 // Go itself collects every two minutes, and keeps the heap as large as during the work.
 func keepMemorySmall(most int64, idle func()) ctrlmanager.RunnableFunc {
 	return func(ctx context.Context) error {
-		limit, last, returned, at := most, allocated(), true, time.Now()
+		limit, last, returned, began := most, allocated(), true, time.Now()
+		period, at := startQuiet, began
 		defer debug.SetMemoryLimit(most)
 		wait.UntilWithContext(ctx, func(context.Context) {
-			if next := limitFor(int64(read("/gc/heap/live:bytes")), most); next != limit && os.Getenv("GOGC") == "" { //nolint:gosec // less than the memory of a machine
+			if next := limitFor(int64(read("/gc/heap/live:bytes")), most); period == idlePeriod && next != limit && os.Getenv("GOGC") == "" { //nolint:gosec // less than the memory of a machine
 				debug.SetMemoryLimit(next)
 				limit = next
 			}
-			if time.Since(at) < idlePeriod {
+			if time.Since(at) < period {
 				return
 			}
 			now := allocated()
@@ -70,9 +75,11 @@ func keepMemorySmall(most int64, idle func()) ctrlmanager.RunnableFunc {
 				idle()
 				runtime.GC() // pooled objects are garbage after a second one only
 				debug.FreeOSMemory()
-				returned = true
+				returned, period = true, idlePeriod
 			}
-			last, at = now, time.Now()
+			if last, at = now, time.Now(); at.Sub(began) > startMost {
+				period = idlePeriod
+			}
 		}, adjustPeriod)
 		return nil
 	}
