@@ -3,7 +3,9 @@ package revisions
 import (
 	"fmt"
 	"maps"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -14,15 +16,51 @@ import (
 
 // SpecDigest returns a digest of the canonical JSON of a template.
 func SpecDigest(spec corev1alpha1.ObjectSetTemplateSpec) (objects.Digest, error) {
-	raw, err := json.Marshal(spec)
+	value, err := Decoded(spec)
 	if err != nil {
-		return objects.Digest{}, fmt.Errorf("cannot encode the template: %w", err)
-	}
-	var value any
-	if err := json.Unmarshal(raw, &value); err != nil {
-		return objects.Digest{}, fmt.Errorf("cannot decode the template: %w", err)
+		return objects.Digest{}, err
 	}
 	return drift.Digest(value), nil
+}
+
+// Decoded returns a template as decoded JSON. Its objects are JSON, and are only decoded: encoding
+// them takes as long again.
+func Decoded(spec corev1alpha1.ObjectSetTemplateSpec) (map[string]any, error) {
+	phases := slices.Clone(spec.Phases)
+	for i := range phases {
+		phases[i].Objects = slices.Clone(phases[i].Objects)
+		for j := range phases[i].Objects {
+			if object := &phases[i].Objects[j].Object; object.Raw != nil {
+				*object = runtime.RawExtension{}
+			}
+		}
+	}
+	outer := spec
+	outer.Phases = phases
+	raw, err := json.Marshal(outer)
+	if err != nil {
+		return nil, fmt.Errorf("cannot encode the template: %w", err)
+	}
+	var value map[string]any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return nil, fmt.Errorf("cannot decode the template: %w", err)
+	}
+	decoded, _ := value["phases"].([]any)
+	for i := range decoded {
+		entries, _ := decoded[i].(map[string]any)["objects"].([]any)
+		for j := range entries {
+			text := spec.Phases[i].Objects[j].Object.Raw
+			if text == nil {
+				continue
+			}
+			var object any
+			if err := json.Unmarshal(text, &object); err != nil {
+				return nil, fmt.Errorf("cannot decode object %d of phase %q: %w", j, spec.Phases[i].Name, err)
+			}
+			entries[j].(map[string]any)["object"] = object
+		}
+	}
+	return value, nil
 }
 
 // WellKnown returns the well-known labels of a deployment's new revision. The deployment's own

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/load"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/internal/revisions"
 )
 
 // New returns a deployment for a Package, without content.
@@ -209,12 +210,8 @@ func changeCause(loaded *load.Content, first, image, config bool) string {
 func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	content := *spec
 	content.ServiceAccountName = ""
-	encoded, err := json.Marshal(content)
+	template, err := revisions.Decoded(content)
 	if err != nil {
-		return "", err
-	}
-	var template map[string]any
-	if err := json.Unmarshal(encoded, &template); err != nil {
 		return "", err
 	}
 	phases, _ := template["phases"].([]any)
