@@ -1,14 +1,23 @@
 package manager
 
 import (
+	"fmt"
+	"reflect"
 	"time"
 
+	"github.com/tidwall/gjson"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
@@ -38,7 +47,71 @@ func cacheOptions(c *Config) cache.Options {
 // config has no timeout.
 func newCache(config *rest.Config) cache.NewCacheFunc {
 	return func(_ *rest.Config, options cache.Options) (cache.Cache, error) {
-		options.HTTPClient = nil
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("make a client for the caches: %w", err)
+		}
+		options.HTTPClient = client
+		if newInformer := options.NewInformer; newInformer != nil && len(options.ByObject) == 0 && len(options.DefaultNamespaces) == 0 {
+			options.NewInformer = func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+				if source, err := sourceOf(config, &options, obj); err == nil && source != nil {
+					lw = source
+				}
+				return newInformer(lw, obj, resync, indexers)
+			}
+		}
 		return cache.New(config, options)
 	}
+}
+
+// sourceOf returns a source of all objects of a kind, which decodes events faster than the one of controller-runtime: at a start
+// everything is an event. It is nil for metadata alone.
+func sourceOf(config *rest.Config, options *cache.Options, obj runtime.Object) (toolscache.ListerWatcher, error) {
+	gvk, err := apiutil.GVKForObject(obj, options.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	if object, err := options.Scheme.New(gvk); err != nil || reflect.TypeOf(object) != reflect.TypeOf(obj) {
+		return nil, err
+	}
+	mapping, err := options.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.NegotiatedSerializer = reflector.Events{
+		NegotiatedSerializer: serializer.NewCodecFactory(options.Scheme).WithoutConversion(),
+		Object: func(_ watch.EventType, text string) (runtime.Object, error) {
+			object, err := options.Scheme.New(gvk)
+			if err != nil {
+				return nil, err
+			}
+			if _, is := object.(corev1alpha1.GenericPackage); is {
+				err = json.Unmarshal([]byte(text), object)
+			} else {
+				err = json.Unmarshal(withoutFields(text), object)
+			}
+			object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed clients do
+			return object, err
+		},
+	}
+	client, err := rest.UnversionedRESTClientForConfigAndClient(config, options.HTTPClient)
+	if err != nil {
+		return nil, err
+	}
+	source := &reflector.Source{Client: client, Resource: mapping.Resource, NewList: func() runtime.Object {
+		list, _ := options.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		return list
+	}}
+	return &toolscache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext}, nil
+}
+
+// withoutFields returns the text of an object without its managed fields, which are a third of it, and which compact drops.
+func withoutFields(text string) []byte {
+	fields := gjson.Get(text, "metadata.managedFields")
+	if fields.Index == 0 {
+		return []byte(text)
+	}
+	raw := append(make([]byte, 0, len(text)), text[:fields.Index]...)
+	return append(append(raw, "null"...), text[fields.Index+len(fields.Raw):]...)
 }

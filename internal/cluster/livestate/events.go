@@ -23,7 +23,7 @@ type observed struct {
 func (o observed) object(typ watch.EventType, text string) (runtime.Object, error) {
 	fields := gjson.GetMany(text, "metadata.namespace", "metadata.name", "metadata.uid", "metadata.resourceVersion")
 	of, uid, version := name{Namespace: fields[0].String(), Name: fields[1].String()}, types.UID(fields[2].String()), fields[3].String()
-	if typ == watch.Deleted || o.known(of, uid, version) {
+	if (typ == watch.Deleted || o.known(of, uid, version)) && gjson.Valid(text) {
 		brief := &metav1.PartialObjectMetadata{}
 		// Cloned, so that a record's key does not keep the text of the whole event.
 		brief.Namespace, brief.Name = strings.Clone(of.Namespace), strings.Clone(of.Name)

@@ -19,8 +19,7 @@ import (
 // times as long.
 type Events struct {
 	runtime.NegotiatedSerializer
-	// Object decodes an object that was added, changed or deleted. It must not keep a
-	// part of the text.
+	// Object decodes an object that was added, changed or deleted. The text may be no JSON, and no part of it must be kept.
 	Object func(typ watch.EventType, text string) (runtime.Object, error)
 }
 
@@ -29,7 +28,7 @@ func (e Events) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := slices.Clone(e.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range infos {
 		if stream := infos[i].StreamSerializer; stream != nil && infos[i].MediaType == runtime.ContentTypeJSON {
-			infos[i].StreamSerializer = &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: frame{stream.Serializer}, Framer: stream.Framer}
+			infos[i].StreamSerializer = &runtime.StreamSerializerInfo{EncodesAsText: true, Serializer: frame{stream.Serializer}, Framer: framer{stream.Framer}}
 		}
 	}
 	return infos
@@ -41,7 +40,7 @@ func (e Events) DecoderToVersion(serializer runtime.Decoder, gv runtime.GroupVer
 }
 
 // frame decodes the type of an event. The rest is decoded by frameDecoder before the
-// next frame overwrites it; the framer has checked that it is JSON.
+// next frame overwrites it.
 type frame struct{ runtime.Serializer }
 
 // Decode decodes into a *metav1.WatchEvent, whose object is the whole frame.
@@ -63,11 +62,14 @@ type frameDecoder struct {
 
 // Decode returns the object of the frame.
 func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if into != nil {
+		return d.Decoder.Decode(data, gvk, into) // a list
+	}
 	fields := gjson.GetManyBytes(data, "type", "object")
 	typ, text := watch.EventType(fields[0].String()), fields[1].Raw
 	switch {
-	case into != nil || text == "":
-		return d.Decoder.Decode(data, gvk, into) // a list, or a refusal
+	case text == "":
+		return d.Decoder.Decode(data, gvk, into) // a refusal
 	case typ == watch.Error || typ == watch.Bookmark:
 		return d.Decoder.Decode([]byte(text), gvk, into)
 	}

@@ -1,0 +1,81 @@
+package reflector
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// framer reads the frames of a watch, which are JSON objects. That of apimachinery validates them on the way, which takes longer
+// than to decode them, and keeps a frame of any size in memory.
+type framer struct{ runtime.Framer }
+
+// NewFrameReader implements runtime.Framer.
+func (framer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
+	return &frames{Closer: r, in: bufio.NewReaderSize(r, 32<<10)}
+}
+
+// frames are the JSON objects of a stream. Each is as long as its braces and strings say; its decoder has to validate it.
+type frames struct {
+	io.Closer
+	in *bufio.Reader
+	// depth counts the open braces and brackets of the present frame, 0 between frames.
+	depth           int
+	quoted, escaped bool
+}
+
+// Read reads the next part of a frame, and returns io.ErrShortBuffer unless it is the last one.
+func (f *frames) Read(data []byte) (n int, err error) {
+	for n < len(data) {
+		if _, err := f.in.Peek(1); err != nil {
+			if errors.Is(err, io.EOF) && f.depth > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return 0, err
+		}
+		chunk, _ := f.in.Peek(min(f.in.Buffered(), len(data)-n))
+		start, end, err := f.scan(chunk)
+		if err != nil {
+			return 0, err
+		}
+		n += copy(data[n:], chunk[start:end])
+		_, _ = f.in.Discard(end)
+		if n > 0 && f.depth == 0 {
+			return n, nil
+		}
+	}
+	return n, io.ErrShortBuffer
+}
+
+// scan returns which part of a chunk belongs to the present frame, or to the next one between frames.
+func (f *frames) scan(chunk []byte) (start, end int, err error) {
+	if f.depth == 0 {
+		for start < len(chunk) && (chunk[start] == '\n' || chunk[start] == ' ' || chunk[start] == '\r' || chunk[start] == '\t') {
+			start++
+		}
+		if start < len(chunk) && chunk[start] != '{' {
+			return 0, 0, fmt.Errorf("an event of a watch begins with %q, and is not a JSON object", chunk[start])
+		}
+	}
+	for i := start; i < len(chunk); i++ {
+		c := chunk[i]
+		switch {
+		case f.escaped:
+			f.escaped = false
+		case c == '"':
+			f.quoted = !f.quoted
+		case f.quoted:
+			f.escaped = c == '\\'
+		case c == '{' || c == '[':
+			f.depth++
+		case c == '}' || c == ']':
+			if f.depth--; f.depth == 0 {
+				return start, i + 1, nil
+			}
+		}
+	}
+	return start, len(chunk), nil
+}
