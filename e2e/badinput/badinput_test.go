@@ -31,8 +31,8 @@ const (
 	// meanwhile is the maximum time for a good package while there is a bad one. It is shorter than
 	// the timeout for a registry's answer.
 	meanwhile = 25 * time.Second
-	// memoryLimit bounds the manager's resident memory over all rows: four images
-	// of limits.PackageBytes with what Go's collector adds, and its own 60 MiB.
+	// memoryLimit is the limit of the manager's resident memory over all rows: four images
+	// of limits.PackageBytes, the overhead of Go's collector, and 60 MiB for itself.
 	memoryLimit = 400 << 20
 )
 
@@ -61,7 +61,7 @@ type row struct {
 	after func(t *testing.T, env *harness.Env, namespace string)
 }
 
-// bed is what all rows share.
+// bed has the environment that all rows share.
 type bed struct {
 	env     *harness.Env
 	manager *harness.Manager
@@ -123,7 +123,7 @@ func (r row) slug() string {
 	return strings.Trim(notInName.ReplaceAllString(strings.ToLower(r.name), "-"), "-")
 }
 
-// judge puts one piece of bad input in and looks at what comes of it.
+// judge installs one piece of bad input and checks the result.
 func (b *bed) judge(t *testing.T, r row) {
 	ns := r.slug()
 	b.env.Namespace(t, ns)
@@ -207,7 +207,7 @@ func missing(message string, texts []string) string {
 	return ""
 }
 
-// judgeStatusCommand checks what `kubectl-package status` prints.
+// judgeStatusCommand checks the output of `kubectl-package status`.
 func (b *bed) judgeStatusCommand(t *testing.T, r row, ns string) {
 	t.Helper()
 	out, err := b.plugin(t, "status", "bad", "-n", ns)
@@ -217,8 +217,7 @@ func (b *bed) judgeStatusCommand(t *testing.T, r row, ns string) {
 	}
 }
 
-// judgeValidateCommand checks what `kubectl-package validate` prints about the
-// same files.
+// judgeValidateCommand checks the output of `kubectl-package validate` for the same files.
 func (b *bed) judgeValidateCommand(t *testing.T, r row) {
 	t.Helper()
 	if r.validate == nil {

@@ -19,8 +19,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// rolloutRows are packages that are sound, and what stands in their way in the
-// cluster.
+// rolloutRows returns valid packages, each with an obstacle in the cluster.
 func rolloutRows() []row {
 	return []row{
 		{

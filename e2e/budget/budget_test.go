@@ -160,7 +160,7 @@ func overloaded(m measure.Measurement) int {
 	return n
 }
 
-// show lists what the manager asked for, but for objects of the workload that it wrote.
+// show lists the manager's requests, except writes of the workload's objects.
 func show(t *testing.T, m measure.Measurement) {
 	t.Helper()
 	lines := 0

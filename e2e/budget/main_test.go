@@ -1,6 +1,6 @@
-// Package budget_test fails when something costs more requests than it should:
-// it checks what the benchmark counts against docs/design/budget.md and against exact
-// numbers. Times and memory are limits of the benchmark alone.
+// Package budget_test fails if the manager makes too many requests. It compares the
+// benchmark's counts with docs/design/budget.md and with exact numbers. Only the benchmark
+// itself limits times and memory.
 package budget_test
 
 import (

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// level is what a test needs.
+// level is the environment that a test needs.
 type level string
 
 const (
@@ -167,7 +167,7 @@ func (c check) pkg() string {
 	return ""
 }
 
-// test returns what follows -run, in words.
+// test returns the name of the test after -run, in words.
 func (c check) test() string {
 	at := slices.Index(c.Args, "-run")
 	if at < 0 || at+1 == len(c.Args) {

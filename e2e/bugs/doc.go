@@ -21,7 +21,7 @@
 //	./task bugs -- -level unit         only tests that need no control plane
 //	./task bugs -- -only 03,11         some of them
 //	./task bugs -- -baseline           the same tests without a bug: they have to pass
-//	./task bugs -- -list               the table alone
+//	./task bugs -- -list               only print the table
 //
 // The patches have little context, so they still apply after lines have moved. If a patch no
 // longer applies, rewrite it: change the sources as its header describes, and use

@@ -67,8 +67,8 @@ func touched(ctx context.Context, patch, dir string) ([]string, error) {
 	return files, nil
 }
 
-// git runs as if there were no repository: git apply would leave files alone that
-// it thinks belong to one.
+// git runs git as if there were no repository. Otherwise git apply ignores files that it
+// assigns to one.
 func git(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "git", args...)
 	cmd.Dir = dir

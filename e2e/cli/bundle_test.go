@@ -112,7 +112,7 @@ func TestBundle(t *testing.T) {
 		t.Error("the same content made other bytes")
 	}
 	server.CloseClientConnections()
-	off.Store(true) // whatever asks the first registry from now on fails, and is counted
+	off.Store(true) // from now on, requests to the first registry fail and are counted
 
 	mirror := env.Registry() + "/mirror"
 	var loaded struct {

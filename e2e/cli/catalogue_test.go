@@ -75,7 +75,7 @@ func (c *console) in(t *testing.T, namespace string, code int, args ...string) s
 	return text
 }
 
-// has fails where a text lacks something.
+// has fails the test if a text lacks one of the wanted ones.
 func has(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	for _, want := range wanted {
@@ -160,8 +160,8 @@ func TestCatalogue(t *testing.T) {
 	})
 	has(t, c.run(t, 1, "upgrade", "shop", "--version", "1.0.0"), "1.0.0  is lower than 1.2.0, which was chosen before", "--allow-downgrade")
 
-	// The colour is changed alone; the title is removed with it, because a file of values
-	// is the whole of them.
+	// The file only contains the colour. That removes the title, because a file replaces all
+	// values.
 	require.NoError(t, os.WriteFile(values, []byte("title: Corner\ncolor: blue\n"), 0o600))
 	has(t, c.run(t, 0, "upgrade", "shop", "--values", values), "changed: values", "available")
 	if color := frontOf(t, env)["color"]; color != "blue" {

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The revisions of a package say what changed the spec for them.
+// The revisions of a package record the field manager that changed the spec.
 func TestChangedWith(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

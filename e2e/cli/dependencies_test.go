@@ -86,7 +86,7 @@ func TestDependencies(t *testing.T) {
 		"    └── disk: package dependencies/front-db-disk  disk.example.com 1.0.0  available  generated  needs >=1\n")
 	has(t, run(0, "deps", "front-db-disk"), "  package dependencies/front-db (generated) → disk (disk.example.com >=1)")
 
-	// What cannot be had is said by install, and explained with what to do.
+	// install reports a dependency that is not available, and explain adds a remedy.
 	has(t, run(1, "install", "mail.example.com", "mail"), "its dependencies cannot be satisfied", "post.example.com")
 	has(t, run(0, "explain", "mail"), "dependencies not satisfied", "Cause  post: ", "post.example.com", "Do     ")
 	has(t, run(0, "delete", "mail"), "is deleted")

@@ -60,8 +60,8 @@ func fails(t *testing.T, env *harness.Env, texts []string, args ...string) {
 	}
 }
 
-// What Helm and kubectl installed becomes a package's object by object, is released, and becomes
-// another's: none is deleted or recreated.
+// A package adopts objects of Helm and kubectl one by one, and releases them. Another package
+// adopts them afterwards. No object is deleted or recreated.
 func TestAdoptAndRelease(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -139,7 +139,7 @@ func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
 	if n := len(env.Package(t, ns, "web").PackageSpec().Patches); n != 1 {
 		t.Errorf("the package has %d patches", n)
 	}
-	// The other package has waited for the object, which it may not take without being allowed to.
+	// The other package has waited for the object, because it must not adopt it without permission.
 	released := state{UID: page, Value: "new"}
 	require.Equal(t, released, stateOf(t, env, ns, "page"), "the released object")
 	ok(t, env, "adopt", "cm/page", "--into", "second", "-n", ns, "--yes")
@@ -172,7 +172,8 @@ func keepsWhatItReleased(t *testing.T, env *harness.Env, ns string) {
 	})
 }
 
-// A ClusterPackage adopts objects of the cluster and of a namespace, and releases one in that namespace alone.
+// A ClusterPackage adopts objects of the cluster and of a namespace, and releases only one object
+// in that namespace.
 func TestAdoptIntoAClusterPackage(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

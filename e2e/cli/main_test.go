@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 // patience is harness.Patience as commands take it.
 var patience = harness.Patience.String()
 
-// result is what a command line did.
+// result is the result of a command.
 type result struct {
 	code     int
 	out, err string

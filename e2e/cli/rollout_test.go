@@ -102,7 +102,7 @@ func TestInstallAfterFailedPull(t *testing.T) {
 	ok(t, env, "delete", "notes", "-n", "later")
 }
 
-// A package that cannot become available is paused and goes on.
+// A package that cannot become available can be paused and resumed.
 func TestPauseWhileUnavailable(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -160,7 +160,7 @@ func TestRolloutOfADeployment(t *testing.T) {
 	}
 }
 
-// valueOf reads what a ConfigMap holds.
+// valueOf reads the value in a ConfigMap.
 func valueOf(t *testing.T, env *harness.Env, namespace, name string) string {
 	t.Helper()
 	var cm corev1.ConfigMap

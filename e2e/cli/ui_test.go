@@ -23,8 +23,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The page of a cluster lets in who has the code, shows a package that becomes available by its stream, the cause of one that does
-// not, and what changed between two revisions; it ends with the command.
+// The page of a cluster requires the code. It updates when a package becomes available, and shows
+// why a package does not, and the changes between two revisions. It ends with the command.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -134,7 +134,7 @@ func newCase(t *testing.T, env *harness.Env, prefix, kind string, policy metav1.
 		env.WaitAvailable(t, ns, "shop")
 		c.target = c.find(t, kind)
 		if kind == "ObjectDeployment" {
-			c.leaveAlone(t) // else the Package recreates it
+			c.leaveAlone(t) // otherwise, the Package recreates it
 		}
 	}
 	c.waitObjects(t, 9)
@@ -292,7 +292,8 @@ func (c *deletion) judgeUncontrolled(t *testing.T) {
 	})
 }
 
-// marks returns what of the engine is left on an object.
+// marks returns an owner reference, or a label or an annotation of the engine, that an object still
+// has.
 func marks(obj client.Object) string {
 	if len(obj.GetOwnerReferences()) > 0 {
 		return "an owner"

@@ -71,7 +71,7 @@ func TestDeletePhasesInReverse(t *testing.T) {
 	t.Logf("%d deletes, %d requests in all", deleted.Len(), len(slices.DeleteFunc(entries, func(e sandbox.Entry) bool { return e.Verb == "watch" || e.Object.Resource == "leases" })))
 }
 
-// nothingLeft checks that no object of ours is in the namespace.
+// nothingLeft checks that the namespace contains no objects of the engine.
 func nothingLeft(t *testing.T, env *harness.Env, namespace string) {
 	t.Helper()
 	lists := map[string]client.ObjectList{

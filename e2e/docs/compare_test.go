@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// varying is what differs from run to run.
+// varying matches texts that differ from run to run.
 var varying = []struct {
 	pattern *regexp.Regexp
 	with    string
@@ -20,7 +20,7 @@ var varying = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "},
 }
 
-// normal is a line without what varies.
+// normal returns a line without varying texts.
 func normal(line string) string {
 	for _, v := range varying {
 		line = v.pattern.ReplaceAllString(line, v.with)

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// smallManifest is completed by what a page shows of a manifest.
+// smallManifest is completed with a page's part of a manifest.
 const smallManifest = `
 apiVersion: manifests.package-operator.run/v1alpha1
 kind: PackageManifest
@@ -114,8 +114,8 @@ func (r *runner) packageSpec(t *testing.T, b block) {
 	r.apply(t, b, string(text))
 }
 
-// apply lets the API server check objects; unknown fields are refused. It is one request, as another page may delete an object of the
-// same name.
+// apply lets the API server check objects, and refuse unknown fields. It is one request, because
+// another page can delete an object of the same name.
 func (r *runner) apply(t *testing.T, b block, text string) {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "*.yaml")

@@ -180,7 +180,7 @@ func copyCharts(t *testing.T, to string) {
 	require.NoError(t, os.CopyFS(to, os.DirFS("testdata/charts")))
 }
 
-// helmProgram returns a script that is Helm itself in sweeps, and else this program in its place.
+// helmProgram returns a script that runs Helm in sweeps, and this program as a stand-in otherwise.
 func helmProgram(t *testing.T) string {
 	t.Helper()
 	if !harness.Deep() {

@@ -36,7 +36,7 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", filepath.Base(b.page), b.first) }
 
-// before is a command that the page does not show: what a reader has already.
+// before is a command that the page does not show, because readers already have its result.
 var before = regexp.MustCompile(`^\s*<!-- before: (.*) -->$`)
 
 var comment = regexp.MustCompile(`^\s*<!-- ([a-z]+)(?:: (.*))? -->$`)

@@ -14,7 +14,7 @@ import (
 
 const readme = "../../README.md"
 
-// chart is what `helm template …` prints here.
+// chart is the output of `helm template …` in this test.
 const chart = `apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -71,7 +71,7 @@ clusterpackage shop changed: image registry.example/shop:v2 → registry.example
 clusterpackage shop is available: shop 0.1.0, revision 3, after 0.1s`},
 }
 
-// readmeEnd takes away what the last of these commands installs.
+// readmeEnd removes the package that the last of these commands installs.
 const readmeEnd = "kubectl package delete clusterpackage/shop"
 
 var codeSpan = regexp.MustCompile("`([^`]+)`")

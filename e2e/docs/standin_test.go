@@ -31,8 +31,9 @@ import (
 // standInVariable makes this program stand in the place of Helm.
 const standInVariable = "LOCKSTEP_STAND_IN_FOR_HELM"
 
-// standIn writes what Helm 4 writes for the commands of the guide: objects applied on the server by the field manager helm, with
-// its label and annotations, and the record of a release. It knows no functions of templates, hooks or history.
+// standIn makes the writes of Helm 4 for the commands of the guide: server-side applies of objects
+// by the field manager helm, with Helm's label and annotations, and the record of a release. It
+// does not support template functions, hooks or history.
 type standIn struct {
 	client.Client
 	name, namespace, chart         string
@@ -256,7 +257,7 @@ func (h *standIn) apply(ctx context.Context, u *unstructured.Unstructured) error
 	if h.forces {
 		options = append(options, client.ForceOwnership)
 	}
-	// A namespace that was created just now may not be known everywhere.
+	// Admission might not know a namespace that was only just created.
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
 		err := h.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), options...)
 		return err == nil || !apierrors.IsNotFound(err), err

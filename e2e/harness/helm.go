@@ -59,7 +59,7 @@ func HelmRecord(namespace, name string, revision int, status, manifest string) *
 		"name": name, "namespace": namespace, "version": revision, "info": map[string]any{"status": status}, "manifest": manifest,
 	})
 	if err != nil {
-		panic(err) // of texts alone
+		panic(err) // only strings are encoded
 	}
 	var zipped bytes.Buffer
 	z := gzip.NewWriter(&zipped)

@@ -122,8 +122,7 @@ func (e *Env) Create(tb testing.TB, obj client.Object) {
 	require.NoError(tb, e.Client.Create(tb.Context(), obj))
 }
 
-// SetImage changes the image of a Package, or of a ClusterPackage where the
-// namespace is empty.
+// SetImage changes the image of a Package, or of a ClusterPackage if the namespace is empty.
 func (e *Env) SetImage(tb testing.TB, namespace, name, image string) {
 	tb.Helper()
 	pkg := e.Package(tb, namespace, name)
@@ -132,7 +131,7 @@ func (e *Env) SetImage(tb testing.TB, namespace, name, image string) {
 	require.NoError(tb, e.Client.Patch(tb.Context(), pkg.(client.Object), client.MergeFrom(before)))
 }
 
-// Package reads a Package, or a ClusterPackage where the namespace is empty.
+// Package reads a Package, or a ClusterPackage if the namespace is empty.
 func (e *Env) Package(tb testing.TB, namespace, name string) corev1alpha1.GenericPackage {
 	tb.Helper()
 	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()

@@ -14,7 +14,7 @@ import (
 // Suite stands in for a test that lasts as long as all tests of a package, or as a
 // command: for fixtures that are set up once.
 type Suite struct {
-	testing.TB // nil: only the methods below may be used
+	testing.TB // nil: use only the methods below
 	ctx        context.Context
 	cancel     context.CancelFunc
 	cleanups   []func()
@@ -39,8 +39,9 @@ func (s *Suite) Do(step func()) bool {
 	return !s.failed
 }
 
-// Run runs a step of the set-up and the tests of a package, and takes everything away. parallel is how many tests run at a
-// time: more than processors where they mostly wait; 0 leaves it to -parallel.
+// Run runs the set-up and the tests of a package, and all cleanups. parallel is the number of
+// parallel tests, which can exceed the number of processors if tests mostly wait; 0 leaves it to
+// -parallel.
 func (s *Suite) Run(m *testing.M, parallel int, setup func()) (code int) {
 	defer func() { s.End(code) }()
 	if !s.Do(setup) {

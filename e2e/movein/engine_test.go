@@ -100,7 +100,8 @@ func lead(t *testing.T) {
 	})
 }
 
-// formerLeader is what of Package Operator matters here, until it is stopped.
+// formerLeader simulates Package Operator's reactions to its deployment and package until it is
+// stopped.
 func formerLeader(ctx context.Context) error {
 	watcher, err := client.NewWithWatch(env.Config(), client.Options{Scheme: env.Client.Scheme()})
 	if err != nil {
@@ -286,8 +287,8 @@ func waitForLease(t *testing.T) *harness.Manager {
 	return manager
 }
 
-// releaseEngine leaves the cluster to Package Operator: not while a manager of ours leads, and then
-// by patches of metadata alone, killed again and again.
+// releaseEngine hands the cluster over to Package Operator. That fails while a Lockstep manager
+// leads. Afterwards it only patches metadata, even if it is killed again and again.
 func releaseEngine(t *testing.T, manager *harness.Manager, all []*installation) {
 	t.Helper()
 	if code, out, _ := run(t, 0, "release-engine", "--yes", "--timeout", "2s"); code == 0 || !strings.Contains(out, "still holds the Lease") {

@@ -23,11 +23,11 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// formerManager is the field manager of what Package Operator creates and updates.
+// formerManager is Package Operator's field manager for creates and updates.
 const formerManager = "package-operator-manager"
 
-// manifestName is the name in the manifest of every package here: Package Operator puts
-// it on objects where this engine puts the name of the Package.
+// manifestName is the name in the manifest of every package here. Package Operator labels objects
+// with it, and this engine with the name of the Package.
 const manifestName = "web-app"
 
 const probes = `  availabilityProbes:
@@ -38,8 +38,8 @@ const probes = `  availabilityProbes:
     - fieldsEqual: {fieldA: .status.updatedReplicas, fieldB: .status.replicas}
 `
 
-// app returns the files of a package: a value, and what else the settings hold. In a cluster package
-// the objects have a namespace, else none.
+// app returns the files of a package with a value and more settings. Objects of cluster packages
+// have a namespace; others do not.
 func app(value, more, namespace string) harness.Files {
 	files := harness.Files{
 		"manifest.yaml": harness.Manifest(manifestName, []string{"config", "deploy"}, probes),

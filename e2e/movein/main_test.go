@@ -1,6 +1,6 @@
-// Package movein_test has the engine take over what Package Operator left, and give it
-// back: its state is written as Package Operator writes it, with its owner references,
-// field managers, annotations and slices.
+// Package movein_test checks that the engine takes over the packages of Package Operator, and
+// gives them back. The tests write the state as Package Operator does, with its owner
+// references, field managers, annotations and slices.
 package movein_test
 
 import (

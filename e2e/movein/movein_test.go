@@ -32,10 +32,10 @@ func packages() int {
 	return 3
 }
 
-// A cluster moves in from Package Operator, lives, and moves back: the packages are taken
-// over without a write to any of their objects, and by one patch of each deployment. Then
-// drift is repaired, an upgrade removes fields and restarts nothing, and Package Operator
-// takes back the packages left to it. A deletion leaves nothing, or the objects alone.
+// A cluster migrates from Package Operator and back. The engine takes the packages over with one
+// patch of each deployment, and without any write to their objects. Then it corrects drift, an
+// upgrade removes fields without restarting pods, and Package Operator takes back the released
+// packages. A deletion removes all objects, or only the packages.
 func TestMoveIn(t *testing.T) {
 	all := installMany(t, packages())
 	own := installOwn(t)
@@ -71,7 +71,7 @@ func TestMoveIn(t *testing.T) {
 		i.isSame(t, before[i.at])
 	}
 
-	// And here again: what Package Operator would have taken back is taken over.
+	// A new manager takes over all packages once more.
 	objects = resourceVersions(t, all)
 	env.StartManager(t)
 	for _, i := range all {
@@ -140,7 +140,7 @@ func written(entries []sandbox.Entry) (writes []sandbox.Entry) {
 	return writes
 }
 
-// tookOver checks what the manager has written since it started.
+// tookOver checks the manager's writes since it started.
 func (i *installation) tookOver(t *testing.T, journal *harness.Journal) {
 	t.Helper()
 	requests := journal.Requests(t, i.at)
@@ -206,7 +206,7 @@ func (i *installation) losesItsSet(t *testing.T) {
 }
 
 // upgrades checks an upgrade: a changed, a removed and an added field or object, and pods
-// that go on.
+// that keep running.
 func (i *installation) upgrades(t *testing.T) {
 	t.Helper()
 	before, pods := i.live(t), i.pods(t)

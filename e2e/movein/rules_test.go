@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// verdict is what a revision of Package Operator does with an object that exists.
+// verdict is Package Operator's decision about an existing object.
 type verdict string
 
 const (
@@ -29,12 +29,13 @@ const (
 type former struct {
 	uid      types.UID
 	revision int64
-	// previous are the revisions that it may take objects from.
+	// previous are the revisions that it can take objects from.
 	previous []types.UID
 	mode     corev1alpha1.CollisionProtection
 }
 
-// judge returns what Package Operator's rules have a revision do with an object. They are tried in order.
+// judge returns the decision of Package Operator's rules for a revision and an object. The first
+// matching rule wins.
 func (f former) judge(obj metav1.Object) verdict {
 	controller := metav1.GetControllerOf(obj)
 	revision, _ := strconv.ParseInt(obj.GetAnnotations()[corev1alpha1.RevisionAnnotation], 10, 64)

@@ -1,6 +1,8 @@
-// Package node_test tests on a real cluster what simulated pods do not show: readiness, restarts, shutdowns, Leases and nodes.
-// Each file in testdata is a script of testscript, in a namespace of its own, $NS; those in testdata/alone run by themselves, as
-// they disturb the manager or a node. KUBECONFIG and LOCKSTEP_REGISTRY say where; docs/development/tests.md shows how.
+// Package node_test tests behaviour on a real cluster that simulated pods do not show: readiness,
+// restarts, shutdowns, Leases and nodes. Each file in testdata is a script of testscript with its
+// own namespace, $NS. Scripts in testdata/alone run one at a time, because they disturb the manager
+// or a node. KUBECONFIG and LOCKSTEP_REGISTRY select the cluster and the registry; see
+// docs/development/tests.md.
 package node_test
 
 import (
@@ -157,7 +159,8 @@ func let(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Setenv(args[0], strings.TrimSpace(out))
 }
 
-// order QUERY JSONPATH OBJECT: the times at the path, of what kubectl gets by the query, were before the object was made.
+// order QUERY JSONPATH OBJECT: checks that the times at the path, in the results of the query, are
+// before the creation of the object.
 func order(ts *testscript.TestScript, _ bool, args []string) {
 	out, err := run(ts.Getenv("KUBECONFIG"), "kubectl", append(strings.Fields("get "+args[0]), "-o", "jsonpath="+args[1])...)
 	ts.Check(err)

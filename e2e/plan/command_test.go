@@ -42,8 +42,7 @@ func closedRegistry(t *testing.T, user, password string) string {
 	return strings.TrimPrefix(server.URL, "http://")
 }
 
-// An image is pulled with the credentials that the Package names, where the user may
-// read them.
+// An image is pulled with the credentials that the Package names, if the user can read them.
 func TestPlanWithPullSecrets(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -110,7 +109,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	if code != 2 || !strings.Contains(out, "  folder   "+dir+"\n") || strings.Contains(out, "  image ") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	// A user who may not write gets a plan all the same, and it names its unknowns.
+	// A user without write access also gets a plan, which lists its unknowns.
 	env.Create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "plan-reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "plan-reader"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},

@@ -111,8 +111,7 @@ func compare(want dryrun.Change, planned bool, before, after *unstructured.Unstr
 	return nil
 }
 
-// changed are the fields that differ, without what the controllers of Kubernetes
-// write.
+// changed returns the fields that differ, except fields that controllers of Kubernetes write.
 func changed(before, after *unstructured.Unstructured) []dryrun.Field {
 	fields := dryrun.Differences(before, after)
 	return slices.DeleteFunc(fields, func(f dryrun.Field) bool {
@@ -161,8 +160,8 @@ func (g *generation) writes(t *testing.T) map[string][]sandbox.Entry {
 	return found
 }
 
-// audited compares the manager's writes with the plan: each planned change was
-// made by the verb that it needs, and nothing else was written.
+// audited compares the manager's writes with the plan: each planned change must have been made
+// with the right verb, and there must be no other writes.
 func (u *upgrade) audited(entries []sandbox.Entry, until time.Time) error {
 	wrote := map[objects.Key][]string{}
 	for _, e := range entries {

@@ -105,7 +105,7 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 	}
 }
 
-// generation is what all chains share.
+// generation has the state that all chains share.
 type generation struct {
 	env     *harness.Env
 	cluster *dryrun.Cluster

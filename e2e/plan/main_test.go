@@ -1,5 +1,5 @@
-// Package plan_test compares what kubectl package plan foresees with what the
-// engine then does, on a real API server.
+// Package plan_test compares the output of kubectl package plan with the engine's actual
+// changes, on a real API server.
 package plan_test
 
 import (

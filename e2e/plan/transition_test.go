@@ -89,7 +89,7 @@ func TestPlanOfADefinitionWithItsResources(t *testing.T) {
 	if unit, _, _ := unstructured.NestedString(u.Object, "spec", "unit"); unit != "pascal" {
 		t.Errorf("the unit is %q", unit)
 	}
-	// What the new schema does not have either is named, though no dry run can.
+	// Fields that the new schema lacks, too, are reported, although no dry run can find them.
 	wrong := files(definition(group, size+", "+unit+", more: {type: string}", "v1", "v2"), dial(group, "v2", "dials", "size: 2, unlit: pascal"))
 	p := planOf(t, env, env.Push(t, "dials:wrong", wrong), "clusterpackage/dials")
 	if p.Outcome != dryrun.OutcomeRefused || len(p.Refusals) != 1 || !strings.Contains(p.Refusals[0].Message, "unlit") {
@@ -187,8 +187,8 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	}
 }
 
-// A value that a sensitive Secret had is not shown when the object that held it
-// changes, though the new release has no sensitive value any more.
+// The plan does not show a sensitive value if its object changes, even if the new release no
+// longer has a sensitive value.
 func TestPlanHidesWhatWasSensitive(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

@@ -41,8 +41,8 @@ func TestPlanOfAnUnservedKind(t *testing.T) {
 	}
 }
 
-// A rollback recreates what the upgrade recreated, although the earlier package lacks the
-// annotation, and the plan shows it.
+// A rollback recreates objects that the upgrade recreated, although the earlier package lacks the
+// annotation. The plan shows that.
 func TestUndoOfARecreate(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -63,7 +63,7 @@ func TestUndoOfARecreate(t *testing.T) {
 	awaitValue(t, env, "recreated", "recreated", "v1")
 }
 
-// An undo that may lose data needs confirmation, and its dry run lists the loss.
+// An undo that can lose data needs confirmation, and its dry run lists the loss.
 func TestUndoThatLosesData(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

@@ -94,8 +94,9 @@ func values(t *testing.T, env *harness.Env, namespace string) []string {
 	return found
 }
 
-// Under Manual a new revision waits, and nothing of it is written: the one in charge goes on. It takes
-// over when a user activates it, and so does one in history, without anything being rendered.
+// With the policy Manual, a new revision waits without writing any object, and the current one
+// stays in charge. The new one takes over when a user activates it. A revision in the history can
+// be activated as well, without rendering.
 func TestActivation(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// steady returns a Deployment, without spec.replicas where replicas is 0.
+// steady returns a Deployment, without spec.replicas if replicas is 0.
 func steady(name, image string, replicas int) string {
 	spec := ""
 	if replicas > 0 {
@@ -41,7 +41,7 @@ spec:
 `, name, image, spec)
 }
 
-// steadyProbes are true where every replica is available and of the current template.
+// steadyProbes are true if all replicas are available and have the current template.
 const steadyProbes = `  availabilityProbes:
   - selector: {kind: {group: apps, kind: Deployment}}
     probes:
@@ -140,7 +140,7 @@ func TestAvailableThroughout(t *testing.T) {
 		awaitDeployment(t, env, ns, name, check)
 		seen.waitReady(t, env.Package(t, ns, "web").(*corev1alpha1.Package).Generation)
 	}
-	upgrade(image("2", "1.1.0", web, free), 2) // changes labels alone
+	upgrade(image("2", "1.1.0", web, free), 2) // only changes labels
 	for _, name := range []string{"web", "free"} {
 		converged(name, func(d *appsv1.Deployment) bool { return d.Labels[corev1alpha1.PackageVersionLabel] == "1.1.0" })
 	}

@@ -382,7 +382,7 @@ func newSwitches(t *testing.T, env *harness.Env) *switches {
 	return s
 }
 
-// summary logs what all of it cost.
+// summary logs the number of writes and kills, and the times without a leader.
 func (s *switches) summary(also string) {
 	slices.Sort(s.without)
 	var sum time.Duration

@@ -78,8 +78,9 @@ func holderOf(t *testing.T, env *harness.Env) string {
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
-// An upgrade of the manager, with CRDs and roles of the new version, writes nothing to objects of packages at rest, nor does the way
-// back. A status of ours is written once at most: the other version has other fields to report.
+// An upgrade of the manager, with CRDs and roles of the new version, does not write objects of
+// packages at rest. Neither does the rollback. Each status is written at most once, because the
+// versions report different fields.
 func TestUpgradeAndBack(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")

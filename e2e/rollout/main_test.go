@@ -1,5 +1,5 @@
-// Package rollout_test follows installs, upgrades and rest through the audit log
-// of a real API server, and checks that kubectl package explain names what breaks them.
+// Package rollout_test checks installs, upgrades and rest in the audit log of a real API server.
+// It also checks that kubectl package explain finds the causes of failures.
 package rollout_test
 
 import (

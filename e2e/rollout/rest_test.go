@@ -12,9 +12,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Converged means zero requests, also while the metrics are read ten times a second, and while pages of kubectl package ui are open,
-// which cost their own watches alone; and a restart with everything in place makes zero writes (invariant 5), whatever the kinds of the
-// objects: the API server drops, defaults and converts fields of theirs, and their controllers write.
+// Converged means zero requests, even while the metrics are read ten times a second. Open pages of
+// kubectl package ui only add their own watches. A restart after everything converged makes zero
+// writes (invariant 5) for objects of any kind, although the API server drops, defaults and converts
+// fields, and controllers write them.
 func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	env := harness.New(t, sandbox.WithoutNodes())
@@ -108,8 +109,7 @@ func scrapeFor(t *testing.T, address string, rest time.Duration) (scrapes int) {
 	}
 }
 
-// notWatchOrLease leaves out what the budget leaves out: watches, and the
-// manager's own Lease.
+// notWatchOrLease excludes watches and requests for the manager's Lease, as the budget does.
 func notWatchOrLease(e sandbox.Entry) bool {
 	return e.Verb != "watch" && e.Object.Resource != "leases"
 }

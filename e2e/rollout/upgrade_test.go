@@ -44,8 +44,8 @@ func writesOfConfigMaps(t *testing.T, audit *sandbox.Audit, since sandbox.Positi
 	return entries
 }
 
-// An upgrade writes the changed objects and leaves the rest alone; so does the return to the
-// former image; objects that the new revision lacks are deleted after it has succeeded.
+// An upgrade only writes changed objects, and so does the rollback to the former image. Objects
+// that the new revision lacks are deleted after it has succeeded.
 func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -140,7 +140,7 @@ func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 		}
 		return nil
 	})
-	// What a POST created has its managedFields written before its first change.
+	// Before the first change of an object that a POST created, its managedFields are patched.
 	if len(writes) != 21 || writes[0] != "shop-04-000" || writes[1] != "shop-04-000" {
 		t.Errorf("writes were %v, want the changed object first, twice, and each of the 19 others once", writes)
 	}

@@ -32,14 +32,14 @@ func ByResource(resources ...string) Filter {
 	}
 }
 
-// Writes accepts requests that may change an object: neither reads nor dry runs.
+// Writes accepts requests that can change an object: neither reads nor dry runs.
 func Writes() Filter {
 	return func(e Entry) bool {
 		return !e.DryRun && slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb)
 	}
 }
 
-// Not accepts what filter does not.
+// Not accepts requests that filter does not.
 func Not(filter Filter) Filter { return func(e Entry) bool { return !filter(e) } }
 
 func accepted(e Entry, filters []Filter) bool {

@@ -75,7 +75,7 @@ func TestAuditCountsEachRequestOnce(t *testing.T) {
 	}
 }
 
-// A request is logged when it ends, which may be after those that it gave rise to.
+// A request is logged when it ends, which can be after the requests that it caused.
 func TestAuditIsInTheOrderOfArrival(t *testing.T) {
 	t.Parallel()
 	entries, _, err := auditFile(t, `{"auditID":"effect","stage":"ResponseComplete","verb":"delete","requestReceivedTimestamp":"2026-01-02T03:04:05.000002Z"}
@@ -86,7 +86,8 @@ func TestAuditIsInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-// What arrived before a mark and is logged after it does not count as after it, unless it was held for long.
+// A request that arrived before a mark, and is logged after it, does not count as after it unless
+// it was held for long.
 func TestAuditLeavesOutWhatArrivedBeforeTheMark(t *testing.T) {
 	t.Parallel()
 	const line = `{"auditID":%q,"stage":"ResponseComplete","requestURI":%q,"verb":"patch","requestReceivedTimestamp":%q,"stageTimestamp":%q}` + "\n"

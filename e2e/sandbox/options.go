@@ -23,15 +23,15 @@ type options struct {
 	memoryLimit string
 }
 
-// Option changes what a sandbox consists of.
+// Option configures a sandbox.
 type Option func(*options)
 
-// WithComponents limits what runs; the default is everything. The API server needs
-// etcd, and all but etcd and the registry need the API server.
+// WithComponents selects the components; the default is all. The API server needs etcd, and
+// all components except etcd and the registry need the API server.
 func WithComponents(names ...string) Option { return func(o *options) { o.components = names } }
 
-// WithoutNodes leaves out what pods alone need, nodes, the scheduler and kwok: a third of
-// the processor time of a sandbox that starts.
+// WithoutNodes omits nodes, the scheduler and kwok, which only pods need. They take a third of
+// the processor time of a starting sandbox.
 func WithoutNodes() Option { return WithComponents(Etcd, Registry, APIServer, ControllerManager) }
 
 // WithAuditPolicy names an audit policy file to use instead of the one that logs

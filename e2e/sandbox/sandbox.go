@@ -67,7 +67,7 @@ func Start(tb testing.TB, opts ...Option) *Sandbox {
 }
 
 // Run starts a sandbox and returns when it is ready. ctx bounds the start; the
-// sandbox runs until [Sandbox.Stop], or until this process ends in whatever way.
+// sandbox runs until [Sandbox.Stop], or until this process ends in any way.
 func Run(ctx context.Context, opts ...Option) (*Sandbox, error) {
 	o := newOptions(opts)
 	path, err := Binary(ctx, os.Stderr)

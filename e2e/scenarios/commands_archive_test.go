@@ -19,10 +19,10 @@ var archived = []string{
 
 // archiveCommands save and restore objects as tools do that know nothing of etcd.
 var archiveCommands = commands{
-	// archive save: keeps all objects of the script's namespace, of the kinds above.
-	// archive lose: deletes them, finalizers or not. archive restore: creates the saved
-	// objects. Each object has another UID then, has lost its status, and names owners by
-	// UIDs that nothing has any more.
+	// archive save: saves all objects of the kinds above in the script's namespace.
+	// archive lose: deletes them and ignores finalizers. archive restore: creates the saved
+	// objects. Each object has a new UID then, has lost its status, and refers to owners by
+	// UIDs that no longer exist.
 	"archive": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1 && slices.Contains([]string{"save", "lose", "restore"}, args[0]), "archive save|lose|restore")
 		switch args[0] {

@@ -12,9 +12,9 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// auditCommands show what the manager did, by the API server's audit log.
+// auditCommands show the manager's requests in the API server's audit log.
 var auditCommands = commands{
-	// mark: what follows is counted from here.
+	// mark: following commands count requests from here on.
 	"mark": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 0, "mark")
 		s.mark = s.position()
@@ -60,7 +60,7 @@ func (s *scenario) quiet(d time.Duration) {
 	}
 }
 
-// byManager accepts what the request budget counts.
+// byManager accepts the requests that the request budget counts.
 var byManager = []sandbox.Filter{
 	sandbox.ByUser(harness.ManagerUser()),
 	func(e sandbox.Entry) bool { return e.Verb != "watch" && e.Object.Resource != "leases" },

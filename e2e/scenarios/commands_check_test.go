@@ -119,7 +119,7 @@ func (l *look) deployment(ctx context.Context, name string) (types.UID, error) {
 	return dep.UID, nil
 }
 
-// inPlace is nil where an object is live with the values of its template.
+// inPlace returns nil if an object exists with the values of its template.
 func (l *look) inPlace(ctx context.Context, pkg string, o object) error {
 	all, err := l.list(ctx, o.template.GroupVersionKind(), l.namespaceOf(o))
 	if err != nil {
@@ -219,7 +219,7 @@ func (l *look) nothingElse(ctx context.Context, wanted map[string]bool) error {
 	for gvk := range kinds {
 		all, err := l.list(ctx, gvk, l.namespace)
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-			continue // a version that is not served any more
+			continue // a version that is no longer served
 		} else if err != nil {
 			return err
 		}
@@ -232,7 +232,7 @@ func (l *look) nothingElse(ctx context.Context, wanted map[string]bool) error {
 	return nil
 }
 
-// judgeStep judges what happened between a step and the next one of its package.
+// judgeStep judges the requests between a step and the next one of its package.
 func (s *scenario) judgeStep(i int) {
 	at, until, before, last, whole := s.steps[i], time.Now(), "", true, true
 	begin := s.taken(at)

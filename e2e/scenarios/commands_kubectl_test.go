@@ -31,10 +31,9 @@ var kubectlCommands = commands{
 		}
 		s.kubectl(neg, append([]string{"--kubeconfig=" + path}, args[2:]...))
 	},
-	// ready NAME…: does what an operator does for a ConfigMap with the label
-	// gated=true: it copies data.value to data.ready, as a controller reports the
-	// generation that it has seen. Waits until the ConfigMap is there with the value
-	// of the version asked for.
+	// ready NAME…: simulates an operator for ConfigMaps with the label gated=true. It copies
+	// data.value to data.ready, as a controller reports its observed generation. It waits
+	// until the ConfigMap has the value of the desired version.
 	"ready": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) >= 1, "ready NAME…")
 		for _, name := range args {

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// managerCommands start, stop and torment managers. A script that has two of them
-// names each; else there is one without a name.
+// managerCommands start, stop and disturb managers. A script with two managers names each of
+// them; otherwise, there is one without a name.
 var managerCommands = commands{
 	// manager start [NAME] [--FLAG…]: a new process, and waits until it answers.
 	// manager stop|kill [NAME]: by SIGTERM, by SIGKILL.

@@ -205,7 +205,7 @@ func messages(conditions []metav1.Condition) []string {
 	return all
 }
 
-// another is nil where the object is there and is not the one with the UID.
+// another returns nil if the object exists with another UID.
 func (s *scenario) another(ctx context.Context, uid, arg string) error {
 	obj := s.object(arg)
 	if err := s.get(ctx, obj); err != nil {

@@ -27,8 +27,8 @@ const session = "session"
 var rightsCommands = commands{
 	// credentials issue: managers started from now on read their token from a file,
 	// as a pod does, and the file has a new token.
-	// credentials revoke: the token of the file is not valid any more, and the API
-	// server knows.
+	// credentials revoke: invalidates the token of the file, and waits until the API
+	// server refuses it.
 	"credentials": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1 && slices.Contains([]string{"issue", "revoke"}, args[0]), "credentials issue|revoke")
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: session}}

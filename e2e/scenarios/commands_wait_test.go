@@ -97,7 +97,7 @@ func (s *scenario) readPackage(ctx context.Context, name string) (corev1alpha1.G
 	return pkg, err
 }
 
-// available is nil where the package's present spec is rolled out.
+// available returns nil if the package's current spec is rolled out.
 func (s *scenario) available(ctx context.Context, name string) error {
 	pkg, err := s.readPackage(ctx, name)
 	if err != nil {

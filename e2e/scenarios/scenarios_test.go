@@ -40,7 +40,7 @@ func play(t *testing.T, dir string) {
 	})
 }
 
-// words makes testscript's commands of ours.
+// words converts our commands to testscript's.
 func words() map[string]func(*testscript.TestScript, bool, []string) {
 	all := commands{}
 	for _, c := range vocabulary {

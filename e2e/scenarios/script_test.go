@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// scenario is what the commands of one script share. It is also the testing.TB
-// that they hand to the harness: a failure there ends the script at its line.
+// scenario is the state that the commands of one script share. It is also the testing.TB
+// that they pass to the harness, so that a failure there ends the script at its line.
 type scenario struct {
 	testing.TB
 	ts *testscript.TestScript
@@ -29,7 +29,7 @@ type scenario struct {
 	managers    map[string]*harness.Manager
 	// releases are the packages' contents, by name and version.
 	releases map[string]*release
-	// steps are what the script asked for, in its order.
+	// steps are the script's changes of the desired state, in order.
 	steps []step
 	// archive are the objects that the command archive saved.
 	archive []unstructured.Unstructured
@@ -86,15 +86,15 @@ func (s *scenario) cluster() *harness.Env {
 	return s.env
 }
 
-// usage ends the script where a command is not written as it should be.
+// usage ends the script if a command has wrong arguments.
 func (s *scenario) usage(ok bool, usage string) {
 	if !ok {
 		s.Fatalf("usage: %s", usage)
 	}
 }
 
-// within takes the flag --within from the arguments; without it, it is what a
-// change takes at most on a slow machine.
+// within takes the flag --within from the arguments. The default is the maximum time of a
+// change on a slow machine.
 func (s *scenario) within(args []string) (time.Duration, []string) {
 	limit, rest := patience, make([]string, 0, len(args))
 	for _, arg := range args {

@@ -40,7 +40,7 @@ func newNeedle(value string) needle {
 	for offset := range 3 {
 		for name, encoding := range map[string]*base64.Encoding{"base64": base64.RawStdEncoding, "URL base64": base64.RawURLEncoding} {
 			text := encoding.EncodeToString(append(make([]byte, offset), value...))
-			// What the bytes before and after it have a part in is left out.
+			// Omit characters that also depend on the bytes before and after the value.
 			n.forms[fmt.Sprintf("%s at offset %d", name, offset)] = []byte(text[(offset*8+5)/6 : (offset+len(value))*8/6])
 		}
 	}
@@ -58,13 +58,13 @@ func (n needle) in(text []byte) []string {
 	return found
 }
 
-// haystack is everything that users may read, by location.
+// haystack contains all texts that users can read, by location.
 type haystack struct {
 	t    *testing.T
 	seen map[string]int
 }
 
-// look fails the test where a value stands in a text.
+// look fails the test if a text contains a value.
 func (h *haystack) look(kind, where string, text []byte, needles []needle) {
 	h.t.Helper()
 	h.seen[kind] += len(text)

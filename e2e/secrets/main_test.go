@@ -1,8 +1,7 @@
-// Package secrets_test follows a sensitive value through everything that the
-// engine does with it, and looks for it wherever a user without the right to
-// read Secrets could find it (invariant 8): all objects of the API but Secrets,
-// bodies of requests in the audit log, Events, the manager's log at its most
-// talkative level, metrics, what the command line prints, the image cache.
+// Package secrets_test searches for a sensitive value in all places that a user without
+// the right to read Secrets could see (invariant 8): all objects of the API except
+// Secrets, bodies of requests in the audit log, Events, the manager's log at its most
+// verbose level, metrics, the output of the command line, the image cache.
 package secrets_test
 
 import (
@@ -12,8 +11,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// shared is what all tests use, one after the other: a control plane, and the
-// manager that works on it.
+// shared is a control plane with a running manager. The tests use it one after the other.
 var shared *lives
 
 func TestMain(m *testing.M) {

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// gossip is a webhook that repeats each Secret in everything that it may say:
-// message, reason, causes, warnings.
+// gossip is a webhook that repeats each Secret in all parts of its answer: message, reason,
+// causes, warnings.
 type gossip struct {
 	server *httptest.Server
 	// allows means that it refuses nothing and only warns.

@@ -180,7 +180,7 @@ func (f *fixture) phases(t *testing.T) {
 
 	f.classes(t)
 
-	// A restart writes nothing, also where the agent has only this namespace from then on.
+	// A restart makes no writes, even if the agent is limited to this namespace from then on.
 	agent.Stop()
 	from = f.mark(t)
 	f.StartManager(t, append(flags, "--watch-namespace", home)...)

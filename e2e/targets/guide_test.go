@@ -19,7 +19,8 @@ import (
 // fence is a block of code of a page.
 var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// guide does what the pages on other clusters show: their objects are valid, and their commands install the package.
+// guide follows the pages about other clusters: their objects are valid, and their commands
+// install the package.
 func (f *fixture) guide(t *testing.T) {
 	t.Helper()
 	task, err := os.ReadFile("../../docs/administrate/other-clusters.md")
@@ -50,8 +51,8 @@ func (f *fixture) guide(t *testing.T) {
 	require.NoError(t, client.IgnoreNotFound(f.Client.Delete(t.Context(), secret)))
 }
 
-// commands runs lines of the page: those that make the kubeconfig where the target is the current
-// context, the others at home.
+// commands runs lines of the page. The commands that create the kubeconfig run with the target as
+// the current context, all others at home.
 func (f *fixture) commands(t *testing.T, dir, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {

@@ -25,7 +25,7 @@ const looked = `  availabilityProbes:
     probes: [{cel: {rule: has(self.data.ready), message: it has to be ready}}]
 `
 
-// inspect reads and changes what a package has in the target by the commands that read and change objects.
+// inspect runs the commands that read and change objects on a package in the target.
 func (f *fixture) inspect(t *testing.T) {
 	t.Helper()
 	pkg := f.install(t, "looked", "edge", f.Push(t, "targets/looked:v1", harness.Files{

@@ -118,7 +118,7 @@ func (f *fixture) plan(t *testing.T, image string) {
 	f.unplanned(t, image)
 }
 
-// unreadable plans as a user who may not read the Secret.
+// unreadable plans as a user who cannot read the Secret.
 func (f *fixture) unreadable(t *testing.T, image string) {
 	t.Helper()
 	f.Create(t, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "reader"}, Rules: []rbacv1.PolicyRule{
@@ -170,8 +170,8 @@ kind: ConfigMap
 metadata: {name: {{ .package.metadata.name }}-elsewhere, namespace: default, annotations: {package-operator.run/phase: all}}
 `
 
-// scopes installs packages that may be installed once in a cluster in both clusters, one of them
-// as a ClusterPackage, whose templates see the environment of the target.
+// scopes installs packages that are unique in a cluster in both clusters. One of them is a
+// ClusterPackage, whose templates see the environment of the target.
 func (f *fixture) scopes(t *testing.T) {
 	t.Helper()
 	f.openShift(t, "4.17.1")

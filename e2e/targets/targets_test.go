@@ -199,7 +199,7 @@ func TestTarget(t *testing.T) {
 	f.plan(t, image)
 	f.inspect(t)
 
-	// The next manager writes what changed while none was there, and nothing else.
+	// The next manager only writes objects that changed while no manager ran.
 	audit, err := f.target.Audit()
 	require.NoError(t, err)
 	from, err := audit.Mark(t.Context())

@@ -103,7 +103,7 @@ func (f *fixture) abandon(t *testing.T, name string) {
 	f.WaitGone(t, long, pkg)
 }
 
-// poor returns a kubeconfig of a user that may connect, and nothing else.
+// poor returns the kubeconfig of a user who can connect, but has no other rights.
 func (f *fixture) poor(t *testing.T) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: "poor"}}

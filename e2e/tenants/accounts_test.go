@@ -25,8 +25,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Where accounts are required, a Secret leaves the namespace, or reaches a package, only where the account may get it, and tokens
-// of accounts never do. What servers and Secrets hold is in no status.
+// If accounts are required, a Secret only leaves the namespace or reaches a package if the account
+// can get it. Tokens of accounts never do. No status contains the content of servers or Secrets.
 func TestSecretsOfAccounts(t *testing.T) {
 	t.Parallel()
 	lent := harness.Lend(t)

@@ -42,8 +42,8 @@ func (u *tenant) installed(t *testing.T) *corev1alpha1.Package {
 	return harness.Package(u.namespace, "shop-db", "")
 }
 
-// A package that was installed for others keeps its label, spec, owners and finalizers, whatever its user tries, until it is
-// adopted; the manager takes the label off then.
+// A package that was installed as a dependency keeps its label, spec, owners and finalizers against
+// all attempts of its user, until it is adopted. Then the manager removes the label.
 func TestAdmissionBypass(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

@@ -38,7 +38,8 @@ func namesItself(w http.ResponseWriter, uid string) {
 	says(w, http.StatusOK, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, uid)
 }
 
-// newCluster returns a server that forwards to the API server of the tests: a cluster that a kubeconfig may name.
+// newCluster returns a server that forwards to the API server of the tests, as another cluster for
+// kubeconfigs.
 func newCluster(t *testing.T, uid string) *httptest.Server {
 	t.Helper()
 	config := rest.AnonymousClientConfig(env.Config())
@@ -125,7 +126,8 @@ func deploymentSays(t *testing.T, namespace, name, text string) {
 	})
 }
 
-// An account that may not read the objects of a namespace of a target claims none of them: the tenant that may, installs them.
+// An account that cannot read the objects of a target's namespace does not claim them, so that a
+// tenant with the right can install them.
 func TestTargetClaimUnauthorized(t *testing.T) {
 	t.Parallel()
 	evil, victim := newTenant(t, env, "-evil"), newTenant(t, env, "-victim")

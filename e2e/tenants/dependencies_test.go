@@ -58,7 +58,7 @@ func discard(names ...string) {
 	}
 }
 
-// awaitReady waits until a package is ready, in a version where one is given.
+// awaitReady waits until a package is ready, in the given version if it is not empty.
 func awaitReady(t *testing.T, namespace, name, version string) corev1alpha1.GenericPackage {
 	t.Helper()
 	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
@@ -348,8 +348,8 @@ func TestDepHold(t *testing.T) {
 	awaitEvent(t, pkg, "DependentsAffected", "Package "+u.namespace+"/x")
 }
 
-// However many Packages depend on something, and in however long ranges, the marks that
-// they leave on it are bounded, and there are none on packages outside their namespace.
+// The labels and annotations that dependents leave on a package are limited, regardless of the
+// number of dependents and the length of their ranges. Packages outside of their namespace get none.
 func TestDepBloat(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Where a policy refuses the manager's finalizer, on or off, the statuses say so, and without the policy all goes on.
+// If a policy refuses to add or to remove the manager's finalizer, the statuses report that. Without
+// the policy, the manager continues.
 func TestFinalizerPolicy(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "", "lockstep-author")

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// env is what all tests share: a control plane, and one manager that works on it. A test that
-// needs other flags of the manager, or stops it, takes a sandbox of its own by harness.Lend.
+// env is the control plane that all tests share, with one manager. A test that needs other flags of
+// the manager, or stops it, uses its own sandbox from harness.Lend.
 var (
 	env   *harness.Env
 	suite = harness.NewSuite()

@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The metrics name the packages of all namespaces: they take TLS, and a token of an account that may get them. A manager that waits for
-// the Lease serves them, too.
+// The metrics contain the names of packages in all namespaces, so they require TLS, and the token of
+// an account with the right to get them. A manager that waits for the Lease serves them, too.
 func TestMetricsTakeAToken(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

@@ -66,7 +66,7 @@ func watches(ctx context.Context, resource string) (int, error) {
 // often they change. The watch ends when no owner is named.
 func TestOwnerBomb(t *testing.T) {
 	t.Parallel()
-	const kind, resource = "PodTemplate", "podtemplates" // which nothing else watches by name
+	const kind, resource = "PodTemplate", "podtemplates" // there are no other watches by name
 	u := newTenant(t, env, "", "lockstep-author")
 	existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "owner"}}
 	u.create(t, existing)
@@ -102,7 +102,7 @@ func TestOwnerBomb(t *testing.T) {
 	})
 }
 
-// An owner of an API that does not answer is named, and in the way of nothing.
+// An owner whose API does not answer is reported, and does not block anything.
 func TestAggregated503(t *testing.T) {
 	t.Parallel()
 	e := harness.Lend(t)
@@ -138,7 +138,7 @@ func TestAggregated503(t *testing.T) {
 		raw.Raw = []byte(strings.Replace(string(raw.Raw), `"v1"}`, `"v2"}`, 1))
 	})
 	shows("v2")
-	// Where the kind was not known when the deployment was reconciled, it is looked up again in a minute.
+	// If the kind was unknown when the deployment was reconciled, it is looked up again in a minute.
 	harness.Await(t, e, patience+30*time.Second, dep, "to name the owner", func(dep *corev1alpha1.ObjectDeployment) error {
 		if !slices.ContainsFunc(dep.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == corev1alpha1.ConditionReady && strings.Contains(c.Message, "Its owner Thing owner cannot be watched")

@@ -42,7 +42,8 @@ func (w *slowWebhook) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(answer).Encode(review)
 }
 
-// slowDown makes the API server ask a webhook about what the manager writes to Packages of a namespace, which takes longer than the test.
+// slowDown registers a webhook for the manager's writes of Packages in a namespace. Its answer takes
+// longer than the test.
 func slowDown(t *testing.T, namespace string) *slowWebhook {
 	t.Helper()
 	w := &slowWebhook{asked: make(chan struct{}), let: make(chan struct{})}
@@ -72,8 +73,8 @@ func slowDown(t *testing.T, namespace string) *slowWebhook {
 	return w
 }
 
-// others installs a ClusterPackage without dependencies and a Package of another namespace with some, deletes that one, and
-// returns what took longest.
+// others installs a ClusterPackage without dependencies and a Package with dependencies in another
+// namespace, deletes the latter, and returns the longest of these times.
 func others(t *testing.T, name string) time.Duration {
 	t.Helper()
 	ns := name + "-victim"

@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// A Package writes nothing outside of its namespace, whatever its image brings.
+// A Package never writes outside of its namespace, regardless of its image.
 func TestScopeEscape(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

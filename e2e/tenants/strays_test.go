@@ -14,8 +14,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A user of edit creates objects that name the owner of a ClusterPackage, whose UID is on its objects in their namespace, and holds
-// them by finalizers. One of them has managedFields of the engine. The ClusterPackage is deleted all the same.
+// A user with the role edit creates objects with owner references to the owner of a ClusterPackage.
+// Its UID is on the ClusterPackage's objects in the user's namespace. The user blocks their deletion
+// with finalizers, and one of them has managedFields of the engine. The ClusterPackage can still be
+// deleted.
 func TestForeignStrays(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

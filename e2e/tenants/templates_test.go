@@ -80,11 +80,12 @@ func TestTemplateWorkers(t *testing.T) {
 	if len(earlier.Status.Conditions) > 0 {
 		t.Errorf("%s had its turn first: %+v", earlier.Name, earlier.Status.Conditions)
 	}
-	stop() // else the templates take the processors from their deletion, which has a minute
+	stop() // otherwise the templates slow down their own deletion, which has a minute
 	u.removeTemplates(t)
 }
 
-// removeTemplates deletes the tenant's templates. On a busy machine one request may not have the time for all of them.
+// removeTemplates deletes the tenant's templates. On a busy machine, one request might time out
+// before it has deleted all of them.
 func (u *tenant) removeTemplates(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, "the templates to be deleted", func(ctx context.Context) error {

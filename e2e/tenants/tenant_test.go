@@ -20,15 +20,16 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// tenant is a user with rights in one namespace alone.
+// tenant is a user with rights in only one namespace.
 type tenant struct {
 	client.Client
 	env       *harness.Env
 	namespace string
 }
 
-// newTenant returns a user of a new namespace, which is named after the test and suffix, with the ClusterRoles
-// lockstep-admin and edit there, with more ClusterRoles where an attack needs them, and no other right.
+// newTenant returns a user with a new namespace, which is named after the test and suffix. The user
+// has the ClusterRoles lockstep-admin and edit there, more ClusterRoles if an attack needs them, and
+// no other rights.
 func newTenant(t *testing.T, e *harness.Env, suffix string, more ...string) *tenant {
 	t.Helper()
 	ns := namespaceOf(t, suffix)

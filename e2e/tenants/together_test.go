@@ -168,7 +168,7 @@ func renamable(number int, text string) harness.Files {
 	return files
 }
 
-// leave deletes what a tenant has of the engine's kinds, and waits for that.
+// leave deletes a tenant's objects of the engine's kinds, and waits until they are removed.
 func (u *tenant) leave(t *testing.T) {
 	t.Helper()
 	for _, kind := range []struct {

@@ -60,7 +60,7 @@ const (
 	Break Fault = "watch ended"
 	// Half cuts the stream within the event.
 	Half Fault = "watch cut within an event"
-	// Hold delivers nothing for a while, while writes go on; then everything.
+	// Hold delays all events for a while. Writes continue meanwhile.
 	Hold Fault = "watch held back"
 	// Gone sends ERROR 410 instead of the event, so that a list follows.
 	Gone Fault = "410 in the watch"
@@ -80,7 +80,7 @@ const (
 	ListStale Fault = "stale list"
 )
 
-// OnWrites are the faults of a write that leave the process alone.
+// OnWrites are the faults of a write that do not affect the process.
 func OnWrites() []Fault {
 	return []Fault{Drop, Late, Lose, Delay, DelayAnswer, RepeatFirst, RepeatSecond, RepeatLate,
 		Conflict, TooMany, Internal, Unavailable, ConflictAfter, InternalAfter}
@@ -114,7 +114,7 @@ type Decision struct {
 	For time.Duration
 	// Version is the resource version of a stale list.
 	Version string
-	// Met is called when a fault of a list has met it, or meets none any more; it may be nil.
+	// Met is called when a fault of a list was injected, or no longer can be. It can be nil.
 	Met func()
 }
 

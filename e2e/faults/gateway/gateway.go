@@ -64,8 +64,8 @@ func New(tb testing.TB, env *harness.Env) *Gateway {
 	return &Gateway{env: env, direct: env.ManagerKubeconfig, upstream: newUpstream(tb, env.Sandbox)}
 }
 
-// Other opens a way to another cluster, at an address that stays when managers are started
-// again, and returns that and its authority.
+// Other opens a connection to another cluster, and returns its address and authority. The address
+// stays the same when the manager is restarted.
 func (g *Gateway) Other(tb testing.TB, sb *sandbox.Sandbox) (server string, authority []byte) {
 	tb.Helper()
 	up := newUpstream(tb, sb)
@@ -91,7 +91,7 @@ type Crew struct {
 	processes []*process // in the order of their starts
 }
 
-// process is one manager; wanted means that its end was asked for.
+// process is one manager; wanted means that a test or a fault ended it.
 type process struct {
 	*harness.Manager
 	wanted bool
@@ -107,7 +107,7 @@ func (g *Gateway) Start(tb testing.TB, director Director, before func(), args ..
 	return c
 }
 
-// Stop ends the manager in good order. It may be called twice.
+// Stop ends the manager in an orderly way. It can be called more than once.
 func (c *Crew) Stop() {
 	c.mu.Lock()
 	select {
@@ -119,7 +119,7 @@ func (c *Crew) Stop() {
 	<-c.done
 }
 
-// Restart ends the present manager in good order; another one is started.
+// Restart ends the current manager in an orderly way; another one is started.
 func (c *Crew) Restart() {
 	c.mu.Lock()
 	present := c.processes[len(c.processes)-1]

@@ -31,7 +31,7 @@ type lane struct {
 	dead bool
 	// away is until when nothing is let through.
 	away time.Time
-	// next is what happens to the next list or watch of a resource.
+	// next is the fault of the next list or watch, by resource.
 	next    map[string]Decision
 	flights sync.WaitGroup
 }
@@ -62,8 +62,7 @@ func (l *lane) reset(c *Crew) {
 	l.Crew, l.started, l.dead, l.away, l.next = c, make(chan struct{}), false, time.Time{}, map[string]Decision{}
 }
 
-// drain waits until what a dead manager had sent is decided, and what arrives
-// late has arrived.
+// drain waits until all requests of a dead manager have ended, including late ones.
 func (l *lane) drain() {
 	l.mu.Lock()
 	l.dead = true

@@ -41,7 +41,7 @@ func (s *scripted) Event(*Event) Decision {
 	return Decision{}
 }
 
-// server counts what arrives, and answers watches with three events.
+// server counts its requests, and answers watches with three events.
 type server struct {
 	mu    sync.Mutex
 	count int
@@ -91,11 +91,11 @@ func behind(t *testing.T, to http.Handler, d Director) (*http.Client, string) {
 
 func TestFaultsOfRequests(t *testing.T) {
 	t.Parallel()
-	const while = 300 * time.Millisecond // longer than this process may be without a processor
+	const while = 300 * time.Millisecond // longer than a busy machine can delay this process
 	for name, tc := range map[Fault]struct {
 		reason string
-		// code is the client's answer, 0 for none; answered and arrived are how often the
-		// server was asked by then and in the end.
+		// code is the client's answer, 0 for none; answered and arrived are the server's numbers
+		// of requests at that time and at the end.
 		code, answered, arrived int
 	}{
 		None:          {"it is only passed on", 201, 1, 1},

@@ -24,8 +24,8 @@ func asOf(query url.Values, version string) url.Values {
 	return query
 }
 
-// replay answers a streamed list with what the API server had at an earlier
-// version; the caller goes on with the watch from there.
+// replay answers a streamed list with the objects of an earlier version. The caller continues
+// with the watch from there.
 func (l *lane) replay(w http.ResponseWriter, r *http.Request, version string) {
 	answer, err := l.open(r, asOf(r.URL.Query(), version))
 	if err != nil || answer.StatusCode != http.StatusOK {

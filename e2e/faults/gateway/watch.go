@@ -50,7 +50,7 @@ func (l *lane) open(r *http.Request, query url.Values) (*http.Response, error) {
 	return l.to.RoundTrip(out)
 }
 
-// textOnly takes protobuf out of what a client accepts.
+// textOnly removes protobuf from the media types that a client accepts.
 func textOnly(accept string) string {
 	var kept []string
 	for media := range strings.SplitSeq(accept, ",") {
@@ -110,7 +110,7 @@ func (l *lane) expect(q *Request, d Decision) {
 	l.next[key] = d
 }
 
-// due takes what happens to a list or watch, if it is of the kind.
+// due returns the fault of a list or watch and removes it, if the function accepts it.
 func (l *lane) due(q *Request, of func(Decision) bool) Decision {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -46,9 +46,8 @@ func (s Step) firstWrites() map[Object]sandbox.Entry {
 	return first
 }
 
-// restores reports whether a write only puts back what the old revision wants,
-// because it was changed or deleted. It counts as that where the writing
-// revision is known to be an older one.
+// restores reports whether a write only corrects drift from the old revision. That requires
+// that the writing revision is known to be an older one.
 func (s Step) restores(e sandbox.Entry) bool {
 	_, had := s.From[Of(e)]
 	return had && slices.Contains(s.Drifted, Of(e)) && s.Revision != nil && s.Revision(e) != 0 && s.Revision(e) < s.newest()

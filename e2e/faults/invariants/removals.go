@@ -7,9 +7,9 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Removals judges the invariants 2 and 6: the engine deletes what the step
-// removes and nothing else, after everything new was written, a phase only when
-// nothing of the later ones is left.
+// Removals judges the invariants 2 and 6: the engine only deletes objects that the step removes,
+// after it wrote all new objects. It deletes the objects of a phase after the later phases are
+// empty.
 func (s Step) Removals() []Violation {
 	var found []Violation
 	removed := s.Removed()
@@ -62,7 +62,7 @@ func (s Step) reverse(o Object, e sandbox.Entry, removed []Object) []Violation {
 }
 
 // gone returns when the last request on a deleted object took effect, by any client: with
-// a foreign finalizer, that is its removal. It is zero where the object was not deleted.
+// a foreign finalizer, that is its removal. It is zero if the object was not deleted.
 func (s Step) gone(o Object) time.Time {
 	var at time.Time
 	deleted := false

@@ -204,7 +204,7 @@ func contentOf(objects any) string {
 	return strings.Join(names, "+")
 }
 
-// normalise takes out what differs between two runs.
+// normalise removes values that differ between two runs.
 func normalise(obj *unstructured.Unstructured) {
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"} {
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)
@@ -218,7 +218,7 @@ func normalise(obj *unstructured.Unstructured) {
 	delete(annotations, corev1alpha1.PackageGenerationAnnotation) // the last writer, again
 	delete(annotations, corev1alpha1.ChangedWithAnnotation)       // not known of changes while no manager ran
 	delete(annotations, corev1alpha1.ChangedAtAnnotation)
-	delete(annotations, corev1alpha1.ClaimedAnnotation) // only where all could be looked at first; the condition stays
+	delete(annotations, corev1alpha1.ClaimedAnnotation) // only if all objects were claimed at its creation; the condition stays
 	obj.SetAnnotations(annotations)
 	observed(obj.Object["status"], generation)
 	if conditions, found, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); found {

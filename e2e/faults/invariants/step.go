@@ -72,8 +72,8 @@ type Step struct {
 	Drifted []Object
 	// Foreign are objects that others control all along.
 	Foreign []Object
-	// Recreated are objects that have to be replaced, because a field of theirs
-	// cannot be changed.
+	// Recreated are objects that have to be replaced, because the step changes an immutable
+	// field.
 	Recreated []Object
 	// Unfinished means that the step was interrupted: a missing write or deletion is
 	// not a violation.

@@ -26,8 +26,8 @@ type suite struct {
 	audit    *sandbox.Audit
 	seed     uint64
 	random   *rand.Rand
-	// reference is how each stage ends without a fault, and positions are where
-	// faults can be injected.
+	// reference has the state at the end of each stage without a fault, and positions are the
+	// places for faults.
 	reference map[string]invariants.Snapshot
 	positions []position
 	hits      []fault
@@ -103,8 +103,8 @@ func sweepAll(t *testing.T, remote bool) {
 	}
 }
 
-// refer finds out how every stage ends without a fault, and what positions there
-// are. Two packages do so, and have to agree.
+// refer determines the end of each stage without a fault, and all positions. It does so with two
+// packages, which have to agree.
 func (s *suite) refer(t *testing.T) {
 	lives := []*life{newLife(s.scenario, "reference-one", nil, nil), newLife(s.scenario, "reference-two", nil, nil)}
 	r := s.newRun(t, lives, false, nil)
@@ -153,7 +153,7 @@ func (s *suite) sweep(t *testing.T, w sweep) {
 	tries := 1
 	switch {
 	case w.last && w.exact:
-		tries = 2 // what comes by chance does not come because it is waited for
+		tries = 2 // positions that depend on timing might not occur again
 	case w.last:
 		tries = attempts
 	}

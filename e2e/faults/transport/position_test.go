@@ -61,8 +61,8 @@ func (p position) writes() bool { return !p.reads() && !p.watches() }
 // counter gives places their positions.
 type counter map[string]int
 
-// next returns the position of something of a kind; objects of the package are
-// known by their names, everything else by its number.
+// next returns the position of the next request of a kind. Requests for objects of the package
+// have the object's name, all others have a number.
 func (c counter) next(stage, kind, name string) position {
 	which := ""
 	if strings.HasPrefix(kind, "object ") || kind == "event" {

@@ -62,7 +62,7 @@ func (s *suite) onWrites() int {
 	return n
 }
 
-// listPositions prints where faults can be injected.
+// listPositions prints the positions for faults.
 func (s *suite) listPositions(t *testing.T) {
 	var b strings.Builder
 	kinds := map[string][]string{}

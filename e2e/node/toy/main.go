@@ -79,7 +79,7 @@ func check(err error) {
 	}
 }
 
-// load requests a URL ten times a second, each time by another connection, and prints what failed.
+// load requests a URL ten times a second, each time with a new connection, and prints failures.
 func load(args []string) {
 	c := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	versions := map[string]int{}
