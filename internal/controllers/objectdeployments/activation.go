@@ -22,8 +22,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// syncActivation carries out what package revisions decides about activation and rollback,
-// one write at a time, and reports whether it wrote.
+// syncActivation carries out the decision of package revisions about activation and rollback, one
+// write at a time, and reports whether it wrote.
 func (s *reconciliation) syncActivation(ctx context.Context, d revisions.Decision) (bool, error) {
 	if i := slices.IndexFunc(s.sets, activation.RejectedByUser); i >= 0 {
 		return true, s.takeRejection(ctx, s.sets[i])
@@ -44,15 +44,15 @@ func (s *reconciliation) syncActivation(ctx context.Context, d revisions.Decisio
 	return false, nil
 }
 
-// waiting reports whether a set of the deployment awaits its activation, so that it is not
-// loaded: nothing of it is claimed or written.
+// waiting reports whether a set of the deployment awaits its activation. It is then not loaded, so
+// none of its objects are claimed or written.
 func (s *reconciliation) waiting(set corev1alpha1.GenericObjectSet) bool {
 	return s.deployment != nil && objectsets.Waiting(set)
 }
 
 // activate gives a set the highest number, in one guarded write, which hands over to it as an
-// upgrade does; from is the revision that it takes over from in a rollback. A set in history
-// that lost slices stays there.
+// upgrade does. from is the revision that it takes over from in a rollback. A set in history that
+// lost slices stays there.
 func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericObjectSet, from int64) (bool, error) {
 	if !objectsets.Owns(set) {
 		missing, err := s.missingOf(ctx, set)
@@ -92,8 +92,8 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 	return true, s.listSets(ctx)
 }
 
-// missingOf returns the reason why a set in history cannot be activated: slices or values of it
-// are gone. They are looked for again after a while.
+// missingOf returns the reason why a set in history cannot be activated: some of its slices or
+// values no longer exist. They are looked for again after a while.
 func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.GenericObjectSet) (string, error) {
 	record := s.of(set.GetUID())
 	if rest := record.missingReadAt.Add(missingRetry).Sub(s.Now()); rest > 0 {
@@ -117,8 +117,8 @@ func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.Generic
 	return "", nil
 }
 
-// valuesGone reports whether sensitive values of a set in history are not kept: nothing that
-// is in use has them.
+// valuesGone reports whether sensitive values of a set in history are lost: no revision in use has
+// them.
 func (s *reconciliation) valuesGone(set corev1alpha1.GenericObjectSet) bool {
 	names := objectsets.SecretsOf(set)
 	if len(names) == 0 || objectsets.Owns(set) {
@@ -128,9 +128,10 @@ func (s *reconciliation) valuesGone(set corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return !used[name] })
 }
 
-// renew has a set that got a new number begin again: what its status says is of the earlier one. Where objects of it may be
-// there, its claim stays, and its first phase begun: it keeps these up, and a later revision does not supersede it before that
-// has succeeded.
+// renew makes a set with a new number start over, because its status describes the earlier number.
+// If some of its objects might exist, its claim stays, and its first phase stays started: it
+// maintains these objects, and a later revision does not supersede it before that one has
+// succeeded.
 func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	status := set.ObjectSetStatus().DeepCopy()
 	status.ObservedGeneration, status.Revision = set.GetGeneration(), set.ObjectSetSpec().Revision
@@ -219,14 +220,14 @@ func (s *reconciliation) reportRevisions(status *corev1alpha1.ObjectDeploymentSt
 	status.Rejected = activation.RejectionsOf(s.deployment)
 }
 
-// awaitsActivation reports whether the revision that the template stands for is not in charge,
-// and may be activated.
+// awaitsActivation reports whether the revision of the template is not in charge, and can be
+// activated.
 func (s *reconciliation) awaitsActivation() bool {
 	return s.wanted != nil && s.wanted != s.current && !s.rejected(activation.OfSet(s.wanted))
 }
 
-// awaiting reports the action that is expected of a user: an activation, or another one
-// after a rollback. It returns the progress that is reported then.
+// awaiting reports the action that is expected of a user: an activation, or another one after a
+// rollback. It returns the progress to report then.
 func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, reason, message string) (bool, string, string) {
 	generation := s.deployment.GetGeneration()
 	if !s.awaitsActivation() {
@@ -254,13 +255,13 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 			return false, corev1alpha1.ReasonAwaitingActivation, text
 		}
 	case idle && s.awaited && s.wanted != s.current:
-		return false, corev1alpha1.ReasonRejected, "What the template stands for was rejected: change it, or run " + s.retryCommand() + "."
+		return false, corev1alpha1.ReasonRejected, "The content of the template was rejected: change it, or run " + s.retryCommand() + "."
 	}
 	return progressing, reason, message
 }
 
-// rolledBack reports whether the revision in charge took over from one that missed its
-// deadline, and the template stands for another one still.
+// rolledBack reports whether the revision in charge took over from one that missed its deadline,
+// and the template still has the content of another one.
 func (s *reconciliation) rolledBack() bool {
 	return s.current != nil && s.current != s.wanted && s.awaited && s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] != ""
 }

@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestActivationOfHistory: a set in history takes over only with all that it consists of,
-// by one write of its number after which it starts over.
+// TestActivationOfHistory: a set in history takes over only with all of its content, by one write
+// of its number, after which it starts over.
 func TestActivationOfHistory(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -91,8 +91,9 @@ func TestActivationOfHistory(t *testing.T) {
 	}
 }
 
-// TestRenewedRevisionStays: a revision that has objects, and gets a new number, is neither superseded nor retired before a newer
-// one has succeeded, although nothing is written by its new number yet; its claim stays, so that it goes on to keep up its first phase.
+// TestRenewedRevisionStays: a revision that has objects and gets a new number is neither superseded
+// nor retired before a newer one has succeeded, although it has not written anything by its new
+// number yet. Its claim stays, so that it continues to maintain its first phase.
 func TestRenewedRevisionStays(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []corev1alpha1.RevisionActivationPolicy{corev1alpha1.RevisionActivationAutomatic, corev1alpha1.RevisionActivationManual} {
@@ -148,8 +149,8 @@ func TestRenewedRevisionStays(t *testing.T) {
 	}
 }
 
-// TestActivatedTwice: the phases of a revision that started over are opened again by what its status says, also where it is to
-// start over once more before this process has seen the first time (invariant 1).
+// TestActivatedTwice: a revision that started over opens its phases again by its status, even if it
+// has to start over once more before this process has seen the first time (invariant 1).
 func TestActivatedTwice(t *testing.T) {
 	t.Parallel()
 	s := reconciliationOf(nil, nil)

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// agents returns what the agents of a revision's phases with a class report.
+// agents returns the reports of the agents for a revision's phases with a class.
 func (s *reconciliation) agents(rev *engine.Revision) []objectsets.Agent {
 	if s.Target.Cluster == nil {
 		return nil
@@ -16,8 +16,8 @@ func (s *reconciliation) agents(rev *engine.Revision) []objectsets.Agent {
 	return objectsets.Agents(rev, s.Target.Cluster)
 }
 
-// remotePhases names the ObjectSetPhases of a revision that exist. Agents find by them whose
-// objects they may take over.
+// remotePhases names the existing ObjectSetPhases of a revision. Agents find by them whose objects
+// they can take over.
 func (s *reconciliation) remotePhases(agents []objectsets.Agent, before []corev1alpha1.RemotePhaseReference) []corev1alpha1.RemotePhaseReference {
 	kind := schema.GroupKind{Group: corev1alpha1.GroupVersion.Group, Kind: s.scope.Kind("ObjectSetPhase")}
 	if len(agents) > 0 && !s.Target.Cluster.State(kind).Synced {

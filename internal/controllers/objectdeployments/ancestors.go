@@ -42,7 +42,7 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revisio
 	return nil
 }
 
-// rejectAllReserved is for a teardown: the ancestors may have changed since loading.
+// rejectAllReserved is for a teardown, because the ancestors might have changed since loading.
 func (s *reconciliation) rejectAllReserved(ctx context.Context) error {
 	for _, rev := range s.rollout.Revisions() {
 		if err := s.rejectReserved(ctx, rev); err != nil {

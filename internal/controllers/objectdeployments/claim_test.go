@@ -36,8 +36,8 @@ func (l looks) GetMetadata(context.Context, *meta.RESTMapping, string, string) (
 	return l.look()
 }
 
-// TestRefusedLookClaimsNothing: a revision whose objects may not be looked at, or not be
-// taken, holds no claim. An owner that claims one of them meanwhile is named.
+// TestRefusedLookClaimsNothing: a revision whose objects must not be read, or taken, holds no
+// claim. An owner that claims one of them meanwhile is named.
 func TestRefusedLookClaimsNothing(t *testing.T) {
 	t.Parallel()
 	object := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
@@ -97,9 +97,9 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 	}
 }
 
-// TestClaimsOfTargets: owners of different namespaces hold nothing against each other in
-// another cluster, whatever UID that reports; those of one namespace do. A table is
-// dropped with its last owner.
+// TestClaimsOfTargets: owners of different namespaces do not exclude each other in another cluster,
+// whatever UID the cluster reports; owners of one namespace do. A table is dropped with its last
+// owner.
 func TestClaimsOfTargets(t *testing.T) {
 	t.Parallel()
 	r := reconciliationOf(nil, nil).Reconciler
@@ -140,8 +140,8 @@ func TestClaimsOfTargets(t *testing.T) {
 	}
 }
 
-// TestOverruled: a revision of which a cluster-scoped owner takes an object writes nothing
-// more, and names the winner. It is claimed again when the winner releases the object.
+// TestOverruled: if a cluster-scoped owner takes an object of a revision, the revision writes
+// nothing more, and names the winner. It is claimed again when the winner releases the object.
 func TestOverruled(t *testing.T) {
 	t.Parallel()
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
@@ -190,8 +190,8 @@ func TestOverruled(t *testing.T) {
 	}
 }
 
-// TestClaimRecordedWithoutAnAnswer: a claim whose record was written, which a lost answer did not say, is not refused any more
-// for what came in its way before that was known.
+// TestClaimRecordedWithoutAnAnswer: the record of a claim was written, but its answer was lost. The
+// claim is no longer refused for an obstacle that came before the record was known.
 func TestClaimRecordedWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, block := range map[string]func(*engine.Revision){

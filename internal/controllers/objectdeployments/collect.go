@@ -31,10 +31,10 @@ func (s *reconciliation) collectSlices(ctx context.Context) error {
 	return nil
 }
 
-// collectable reports whether slices may be unused: revisions went, or a write was
-// tried that takes them away; some slices were too young; a revision was archived
-// whose Secrets history does not need; or an earlier process ended before it
-// collected. It stays so until a collection has succeeded.
+// collectable reports whether slices might be unused: revisions were removed, or a write was tried
+// that removes them; some slices were too young; a revision was archived whose Secrets history does
+// not need; or an earlier process ended before it collected. It stays so until a collection has
+// succeeded.
 func (s *reconciliation) collectable() bool {
 	due := !s.slicesDue.IsZero() && !s.Now().Before(s.slicesDue)
 	s.collectionDue = s.collectionDue || due || s.sealed() && !s.collected
@@ -45,7 +45,7 @@ func (s *reconciliation) collectable() bool {
 // of Secrets that are not.
 type sliceReferences map[string]bool
 
-// sliceReferences returns what the template and the sets name.
+// sliceReferences returns the slices that the template and the sets name.
 func (s *reconciliation) sliceReferences() sliceReferences {
 	names := sliceReferences{}
 	for _, set := range s.sets {
@@ -64,8 +64,8 @@ func (s *reconciliation) sliceReferences() sliceReferences {
 	return names
 }
 
-// sliceGrace is for how long a slice is kept that nothing names: it is written
-// before the template that names it.
+// sliceGrace is how long an unnamed slice is kept, because it is written before the template that
+// names it.
 const sliceGrace = time.Minute
 
 // dropSlices deletes the slices of the deployment that are not used; without names
@@ -100,8 +100,8 @@ func (s *reconciliation) dropSlicesOf(ctx context.Context, obsolete func(*metav1
 	return s.dropStored(ctx, kind, s.key.Namespace, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, obsolete)
 }
 
-// dropSecretsOf deletes the Secrets with objects of the deployment's name that obsolete
-// selects. They are known by their metadata: nothing of them is read.
+// dropSecretsOf deletes the Secrets with objects of the deployment's name that obsolete selects. It
+// uses only their metadata, and does not read their content.
 func (s *reconciliation) dropSecretsOf(ctx context.Context, obsolete func(*metav1.PartialObjectMetadata) bool) error {
 	labels := client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name, corev1alpha1.SliceOwnerKindLabel: s.key.Kind}
 	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, obsolete)

@@ -17,9 +17,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestCollectionKeepsWhatIsNeeded draws histories: no Secret is deleted that the template
-// or a revision that owns objects names (invariants 2 and 4), and in the end no other one
-// is left (invariant 8).
+// TestCollectionKeepsWhatIsNeeded draws histories: a Secret is never deleted while the template or
+// a revision that owns objects names it (invariants 2 and 4), and in the end no other one is left
+// (invariant 8).
 func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	scheme := newScheme(t)
@@ -39,7 +39,7 @@ func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 				}},
 			}})
 		}
-		// One that is missing may be named, too.
+		// A missing Secret can be named, too.
 		someOf := rapid.SliceOfN(rapid.SampledFrom(append(secrets, "lost")), 0, 3)
 		needed := map[string]bool{}
 		template := someOf.Draw(t, "template")

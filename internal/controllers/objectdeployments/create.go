@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// createSet creates the next revision of the template, which may wait for its activation. Its
-// name gets a suffix where the name by hash is taken, as after a rollback to an older template.
+// createSet creates the next revision of the template, which might wait for its activation. Its
+// name gets a suffix if the name by hash is taken, as after a rollback to an older template.
 func (s *reconciliation) createSet(ctx context.Context, number int64) (err error) {
 	rev := s.claimBeforeCreate(ctx, number)
 	defer func() {
@@ -66,8 +66,8 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 }
 
 // claimBeforeCreate claims all objects of a set before its creation, and returns its revision, so
-// that the set is created with the claim. It returns nil where the claim is refused or an
-// error occurs: the set is created without it then, and reports that.
+// that the set is created with the claim. If the claim is refused or fails, it returns nil: the set
+// is then created without the claim, and reports that.
 func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *engine.Revision {
 	set, err := s.newSet(number)
 	if err != nil || s.deployment.ObjectDeploymentSpec().Paused || objectsets.Waiting(set) {
@@ -84,7 +84,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *e
 	return rev
 }
 
-// adoptClaimed goes on with the revision of a set that was made with its claim.
+// adoptClaimed continues with the revision of a set that was created with its claim.
 func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *engine.Revision) {
 	rev.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
 	s.rollout.Put(rev)
@@ -92,8 +92,8 @@ func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *en
 	s.announceRollout(rev)
 }
 
-// sameSet returns the set of that name where it is the wanted revision, made by
-// an earlier pass; nil where it is another one.
+// sameSet returns the set of that name if it is the wanted revision, created by an earlier pass;
+// nil if it is a different one.
 func (s *reconciliation) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
 	found := s.scope.NewObjectSet()
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found.(client.Object)); err != nil {

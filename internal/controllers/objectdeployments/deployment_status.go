@@ -152,11 +152,10 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 	return all, name
 }
 
-// deadlinePassed reports whether the current revision missed its progress
-// deadline, counted from its creation or the last phase it opened; until then
-// another pass is due at that time. Where the revision gives way then, the time in
-// which nothing could progress does not count: before this process began, or while
-// the revision was paused or its target away.
+// deadlinePassed reports whether the current revision missed its progress deadline, counted from
+// its creation or the last phase it opened; until then another pass is due at that time. If the
+// revision gives way at the deadline, time without possible progress does not count: before this
+// process started, or while the revision was paused or its target away.
 func (s *reconciliation) deadlinePassed() bool {
 	spec := s.deployment.ObjectDeploymentSpec()
 	deadline := progressDeadline
@@ -168,7 +167,7 @@ func (s *reconciliation) deadlinePassed() bool {
 		s.attended = time.Time{}
 		return false
 	}
-	since := activation.Began(s.current, s.Now())
+	since := activation.DeadlineStart(s.current, s.Now())
 	if s.attended.IsZero() {
 		s.attended = s.Now()
 	}
@@ -220,7 +219,7 @@ func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status boo
 	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
 }
 
-// incomplete says which slices the current revision lacks; empty for none.
+// incomplete describes the slices that the current revision lacks; empty if there are none.
 func (s *reconciliation) incomplete() string {
 	if rev := s.revisionOf(s.current); rev != nil && rev.Incomplete() {
 		return rev.Blocked()

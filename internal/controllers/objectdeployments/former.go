@@ -18,9 +18,9 @@ func (s *reconciliation) succeeded() bool {
 	return len(s.sets) > 0 && meta.IsStatusConditionTrue(*s.sets[len(s.sets)-1].StatusConditions(), corev1alpha1.ConditionSucceeded)
 }
 
-// dropFormer removes the remains of a deployment that is gone: it was deleted with its
-// objects kept, or our finalizer was removed by force. A deployment of the same name may
-// be there by now. Only the engine removes its finalizers.
+// dropFormer removes the remains of a deployment that no longer exists: it was deleted with its
+// objects kept, or our finalizer was removed by force. A deployment of the same name might exist by
+// now. Only the engine removes the finalizers of the remains.
 func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
 	if len(sets) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 			continue
 		}
 		if err := s.dropSet(ctx, set); err != nil {
-			return fmt.Errorf("cannot remove %s %s, whose deployment is gone: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
+			return fmt.Errorf("cannot remove %s %s, whose deployment no longer exists: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
 		}
 	}
 	goes := func(slice *metav1.PartialObjectMetadata) bool {
@@ -56,8 +56,8 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 	return nil
 }
 
-// presentUID asks the API server for the UID of the deployment of this name; it is
-// empty where there is none, also because their CRD was deleted.
+// presentUID reads the UID of the deployment of this name from the API server; it is empty if there
+// is none, also because their CRD was deleted.
 func (s *reconciliation) presentUID(ctx context.Context) (types.UID, error) {
 	m, err := s.readMetadata(ctx, s.key.Kind, s.key.Name)
 	if err != nil && s.Here.Cluster.State(corev1alpha1.GroupVersion.WithKind(s.key.Kind).GroupKind()).Unserved() {

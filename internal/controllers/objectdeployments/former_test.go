@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestWhoseDeploymentIsGone: sets are deleted when the API server reports that their
-// deployment is gone, or serves none any more, and not when it does not answer for them.
+// TestWhoseDeploymentIsGone: sets are deleted if the API server reports that their deployment no
+// longer exists, or that it no longer serves deployments, but not if it does not answer for them.
 func TestWhoseDeploymentIsGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

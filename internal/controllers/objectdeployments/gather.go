@@ -25,8 +25,8 @@ func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*reconci
 	return s, s.recall(ctx)
 }
 
-// read reads the owner and its sets from the caches, as new as they are known
-// to be. It returns nil where nothing is left of the owner.
+// read reads the owner and its sets from the caches, as new as they are known to be. It returns nil
+// if the owner and its sets no longer exist.
 func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconciliation, error) {
 	s := &reconciliation{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
 	if strings.HasSuffix(key.Kind, "ObjectDeployment") {
@@ -75,7 +75,7 @@ func (s *reconciliation) recall(ctx context.Context) error {
 	return s.relate(ctx)
 }
 
-// retry clears failures and backoff where the retry annotation has changed.
+// retry clears failures and backoff if the retry annotation has changed.
 func (s *reconciliation) retry() {
 	value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
 	if value == s.retryValue {
@@ -97,7 +97,7 @@ func (s *reconciliation) account() objects.Account {
 	return objectsets.AccountOf(&s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
 }
 
-// rolesCommand prints the roles for the account of the Package; empty where there is none.
+// rolesCommand prints the roles for the account of the Package; empty if there is none.
 func (s *reconciliation) rolesCommand() string {
 	ref := s.packageOf()
 	switch {
@@ -109,9 +109,9 @@ func (s *reconciliation) rolesCommand() string {
 	return "kubectl package rbac package/" + ref.Name + " -n " + s.key.Namespace
 }
 
-// relate finds out whose objects count as the owner's: those of its sets, and of
-// the phases that an earlier engine ran elsewhere. A lone set takes from those in
-// spec.previous too, and yields to those that name it there.
+// relate finds out whose objects count as the owner's: its sets', and objects of the phases that an
+// earlier engine ran elsewhere. A lone set also takes from the sets in spec.previous, and yields to
+// sets that name it there.
 func (s *reconciliation) relate(ctx context.Context) error {
 	own, delegated := objectsets.Controllers(s.sets...)
 	s.rollout.Controllers, s.rollout.Previous = phases.Controllers{Own: own, Delegated: delegated}, nil

@@ -17,8 +17,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A set without a deployment looks for those that it follows among all sets of its namespace. It reads them where they are in the
-// cache: a copy of each, in each reconcile of each set, grows with the square of their number.
+// A set without a deployment looks for its predecessors among all sets of its namespace. It reads
+// them from the cache without copies: a copy of each set, in each reconcile of each set, grows with
+// the square of their number.
 func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	t.Parallel()
 	me, before, other := setOf("shop-2", false), setOf("shop-1", false), setOf("store-1", false)
@@ -47,7 +48,8 @@ func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	}
 }
 
-// What a set leaves behind is spared for a later set that names it, unless that one leaves, too.
+// The remaining objects of a set are spared for a later set that names it, unless that one leaves,
+// too.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

@@ -21,16 +21,18 @@ import (
 // platform is the deployment of the cluster among the rivals.
 const platform = "platform"
 
-// holders is which deployments held objects before the last kill, as far as that is durable: what each holds and controls.
+// holders records which deployments held objects before the last kill, as far as that is durable,
+// and which objects each holds and controls.
 type holders struct {
 	before   map[objects.Key]types.UID
 	restarts int
 }
 
-// In TestHolders deployments of a namespace and of the cluster want the same objects, take them over from each other by
-// collisionProtection, are refused, paused, changed and deleted, and the manager restarts at any moment. Which deployment holds an
-// object before a restart holds it afterwards, whatever claims are on record, and at rest a restart changes no object. In the end
-// each deployment that is deleted goes.
+// In TestHolders deployments of a namespace and of the cluster want the same objects, take them
+// over from each other by collisionProtection, are refused, paused, changed and deleted, and the
+// manager restarts at any moment. The deployment that holds an object before a restart holds it
+// afterwards, whatever claims are on record, and at rest a restart changes no object. In the end
+// every deleted deployment is removed.
 func TestHolders(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, testHolders) })
@@ -91,7 +93,8 @@ func inNamespace(of string, spec corev1alpha1.ObjectSetTemplateSpec) corev1alpha
 	return spec
 }
 
-// forge makes a status say that a revision of a namespace which lost its claim, or never had it, has it.
+// forge makes a status claim that a revision of a namespace has its claim, although it lost it or
+// never had it.
 func (r *rivals) forge(name string) {
 	if name == platform {
 		return
@@ -129,7 +132,7 @@ func (r *rivals) kill() {
 	r.manager = r.start()
 }
 
-// checkRestored checks, once the claims are restored, that who held an object holds it.
+// checkRestored checks, once the claims are restored, that the holder of each object is the same.
 func (r *rivals) checkRestored() {
 	if r.before == nil || !r.manager.reconciler.restored || !slices.Contains(r.names, platform) {
 		return
@@ -167,7 +170,7 @@ func (r *rivals) restart() {
 	r.chaos = chaos
 }
 
-// hold is which deployment holds and which one controls an object.
+// hold records which deployment holds and which one controls an object.
 type hold struct {
 	holder, controller types.UID
 	version            string

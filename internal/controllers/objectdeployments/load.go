@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// load brings the loaded revisions in line with the sets: every set that may own
-// objects is loaded once, and its mutable state is read at each pass.
+// load brings the loaded revisions in line with the sets: every set that might own objects is
+// loaded once, and its mutable state is read at each pass.
 func (s *reconciliation) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
@@ -92,7 +92,8 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 	return nil
 }
 
-// numberOf returns the number of a set: that of its status until a set with a higher one starts over.
+// numberOf returns the number of a set: the one in its status until a set with a higher one starts
+// over.
 func (s *reconciliation) numberOf(set corev1alpha1.GenericObjectSet) int64 {
 	if s.deployment != nil && objectsets.Renumbered(set) {
 		return set.ObjectSetStatus().Revision
@@ -100,7 +101,7 @@ func (s *reconciliation) numberOf(set corev1alpha1.GenericObjectSet) int64 {
 	return set.ObjectSetSpec().Revision
 }
 
-// loadSet reads what of a set is stored elsewhere and loads it.
+// loadSet loads a set, and first reads its parts that are stored elsewhere.
 func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*engine.Revision, error) {
 	s.takeWritten()
 	missing, err := s.readSlices(ctx, set)
@@ -140,7 +141,7 @@ func named(missing []string) string {
 	return text
 }
 
-// countMemory counts what the loaded revisions take.
+// countMemory counts the memory of the loaded revisions.
 func (s *reconciliation) countMemory() {
 	var loaded []types.UID
 	for _, rev := range s.rollout.Revisions() {
@@ -173,11 +174,11 @@ func (s *reconciliation) learned(rev *engine.Revision) bool {
 	return false
 }
 
-// missingRetry is after what time missing slices are looked for again: nothing
-// watches slices.
+// missingRetry is the time after which missing slices are looked for again, because slices are not
+// watched.
 const missingRetry = 5 * time.Second
 
-// restorable reports whether a revision lacks slices that may be back by now.
+// restorable reports whether a revision lacks slices that might exist again by now.
 func (s *reconciliation) restorable(rev *engine.Revision) bool {
 	if !rev.Incomplete() {
 		return false
@@ -189,8 +190,8 @@ func (s *reconciliation) restorable(rev *engine.Revision) bool {
 	return rest <= 0
 }
 
-// refresh copies what changes on a set into its revision; fresh means that this
-// process sees the set for the first time.
+// refresh copies the mutable fields of a set into its revision; fresh means that this process sees
+// the set for the first time.
 func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	if fresh && !s.restored && s.phase == nil { // which has the annotations of its set
 		rev.ClaimedAtCreation = objectsets.ClaimedAtCreation(set)

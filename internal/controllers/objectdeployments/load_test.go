@@ -31,8 +31,8 @@ import (
 
 var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 
-// TestScopeIsThatOfTheMapping: that a kind is served, and its scope, is one answer. An
-// API server that says something else of another version shows where it comes from.
+// TestScopeIsThatOfTheMapping: a mapping has both the served version and the scope of a kind. An
+// API server with another scope in another version shows where the scope comes from.
 func TestScopeIsThatOfTheMapping(t *testing.T) {
 	t.Parallel()
 	r := &Target{Engine: &engine.Engine{Cluster: liveOf(t, servesThings)}}
@@ -46,8 +46,8 @@ func TestScopeIsThatOfTheMapping(t *testing.T) {
 	}
 }
 
-// TestReloadedRevisionIsClaimed: what a revision turns out to have that it lacked when
-// the claims were restored is claimed before it is written. Where another has it by
+// TestReloadedRevisionIsClaimed: if a revision turns out to have an object that it lacked when the
+// claims were restored, the object is claimed before it is written. If another owner has it by
 // then, the revision writes nothing more (invariant 10).
 func TestReloadedRevisionIsClaimed(t *testing.T) {
 	t.Parallel()
@@ -55,8 +55,8 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 	ofCluster := objects.Key{Group: thing.Group, Kind: thing.Kind, Name: "t"}
 	for name, tc := range map[string]struct {
 		reason string
-		// takes is what another takes meanwhile, as a successor or not; lost means that
-		// it had it at the start.
+		// takes are the objects that another owner takes meanwhile, as a successor or not; lost
+		// means that it had them at the start.
 		takes           []objects.Key
 		successor, lost bool
 		claimed         bool
@@ -149,8 +149,8 @@ func stored(raw string) []corev1alpha1.ObjectSetObject {
 	return []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(raw)}}}
 }
 
-// servesThings are the answers of an API server that serves ConfigMaps, and things in a
-// preferred version that is of the cluster and one that is not.
+// servesThings are the answers of an API server that serves ConfigMaps, and things in two versions:
+// a preferred cluster-scoped one, and a namespaced one.
 var servesThings = map[string]string{
 	"/version": `{"gitVersion": "v1.34.0"}`,
 	"/api":     `{"kind": "APIVersions", "versions": ["v1"]}`,
@@ -198,7 +198,7 @@ func liveOf(t *testing.T, answers map[string]string) *cluster.Connection {
 	return live
 }
 
-// unstarted returns what knows of no kind yet whether it is served.
+// unstarted returns a connection that does not know yet whether any kind is served.
 func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *cluster.Connection {
 	t.Helper()
 	live, err := livestate.New(livestate.Options{

@@ -15,9 +15,9 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
-// remember returns the memory of an owner, made where there is none, where the
-// name belongs to another object now, or where the target has another session: that is
-// like a restart for the owner, which keeps its claims.
+// remember returns the memory of an owner. It makes a new one if there is none, if the name belongs
+// to another object now, or if the target has another session: that is like a restart for the
+// owner, which keeps its claims.
 func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, in *claimants) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (o *state) release() {
 	}
 }
 
-// forget drops all that is remembered of an owner that is gone.
+// forget drops the memory of an owner that no longer exists.
 func (r *Reconciler) forget(key objects.OwnerKey) {
 	r.mu.Lock()
 	o := r.owners[key]
@@ -101,7 +101,7 @@ func (r *Reconciler) ClaimsOf(cluster types.UID, namespace string) *claims.Table
 	return r.claimsOf(claimantsOf(cluster, namespace))
 }
 
-// claimsOf returns a table, made where there is none. r.mu is held.
+// claimsOf returns a table, and makes it if there is none. r.mu is held.
 func (r *Reconciler) claimsOf(in claimants) *claims.Table {
 	table := r.claims[in]
 	if table == nil {

@@ -18,18 +18,20 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// An orphaning deletion leaves nothing on the owner once the garbage collector is done: its finalizer is gone, and the owner
-// references of all dependents that had one. An object that lost its reference is not ours to delete, unless this process has
-// put the reference back, from a cache that is behind, or by a request that took its time. So the API server is asked:
+// An orphaning deletion leaves no trace on the owner once the garbage collector is done: its finalizer is removed, and the
+// owner references of all dependents that had one. An object that lost its reference is not ours to delete, unless this
+// process has put the reference back, from a cache that is behind, or by a request that took its time. So the engine asks
+// the API server:
 //
 //   - A deployment that is not known to be orphaned deletes nothing before its oldest
-//     set was read: nothing puts the references of sets back, and the garbage collector
-//     takes all of them off before it releases the deployment.
-//   - An owner without sets is marked while a reference to it is put on an object. The mark is written and taken off under the
-//     resourceVersion of the owner: either is refused once that is being deleted. Deleted with the mark, it releases its objects;
-//     without it, nothing is put on them any more, and an orphaning deletion has found all references.
-//   - A deployment that was restored from a backup with another UID is not in the references of its former sets and objects, off
-//     which the garbage collector takes nothing. It has the mark until it has a set of its own.
+//     set was read: the references of sets are never put back, and the garbage collector
+//     removes all of them before it releases the deployment.
+//   - An owner without sets is marked while a reference to it is put on an object. The mark is written and removed under the
+//     resourceVersion of the owner: either is refused once the owner is being deleted. If it is deleted with the mark, it
+//     releases its objects. Without the mark, no more references are put on them, and an orphaning deletion has found all
+//     references.
+//   - A deployment that was restored from a backup with another UID is not in the references of its former sets and objects,
+//     so the garbage collector removes nothing from them. It has the mark until it has a set of its own.
 
 // packageRetry is the delay of a reconcile that would adopt objects for a Package that is
 // being deleted.
@@ -53,7 +55,7 @@ func (s *reconciliation) packageStays(ctx context.Context) error {
 	return err
 }
 
-// packageOf returns the reference to the Package that controls the deployment, nil where none does.
+// packageOf returns the reference to the Package that controls the deployment, nil if none does.
 func (s *reconciliation) packageOf() *metav1.OwnerReference {
 	if s.deployment == nil {
 		return nil
@@ -65,7 +67,7 @@ func (s *reconciliation) packageOf() *metav1.OwnerReference {
 	return ref
 }
 
-// readMetadata reads an object of our own kinds from the API server; nil where there is none.
+// readMetadata reads an object of our own kinds from the API server; nil if there is none.
 func (s *reconciliation) readMetadata(ctx context.Context, kind, name string) (*metav1.PartialObjectMetadata, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(schema.GroupVersionKind{Group: corev1alpha1.GroupName, Version: corev1alpha1.GroupVersion.Version, Kind: kind})
@@ -151,15 +153,16 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 }
 
 // orphanedByCollector reports whether the garbage collector has orphaned a set of the deployment.
-// Its finalizer may be gone before any cache has shown it, and this pass or an earlier one
-// may have put the reference back on an object.
+// Its finalizer might be removed before any cache has shown it, and this pass or an earlier one
+// might have put the reference back on an object.
 func (s *reconciliation) orphanedByCollector(set corev1alpha1.GenericObjectSet) bool {
 	return s.deployment != nil && metav1.GetControllerOf(set) == nil && objectsets.DeploymentOf(set) == s.deployment.GetUID()
 }
 
-// askSets reports whether a set of the deployment has lost its reference in truth. The oldest one that is left decides: a newer
-// one may have been made after the garbage collector was done, of a cache that was behind. Where all sets are of the deployment
-// from before a restoration, no record says so, and objects are kept.
+// askSets reports whether a set of the deployment has really lost its reference. The oldest
+// remaining one decides: a newer one might have been created after the garbage collector was done,
+// because a cache was behind. If all sets belong to the deployment from before a restoration, there
+// is no record of that, and objects are kept.
 func (s *reconciliation) askSets(ctx context.Context) (orphaned bool, err error) {
 	restored := false
 	for _, set := range s.sets {
@@ -185,8 +188,8 @@ func (s *reconciliation) isLate(set corev1alpha1.GenericObjectSet) bool {
 	return deleted != nil && deleted.Before(&created)
 }
 
-// keepRestored marks a deployment that has former sets and none of its own, before these are removed: deleted with the mark, it
-// releases its objects.
+// keepRestored marks a deployment that has former sets and none of its own, before these are
+// removed: if it is deleted with the mark, it releases its objects.
 func (s *reconciliation) keepRestored(ctx context.Context) error {
 	own := func(set corev1alpha1.GenericObjectSet) bool { return !s.isLate(set) }
 	if s.deployment == nil || len(s.former) == 0 || objectsets.Orphaned(s.deployment) || slices.ContainsFunc(s.sets, own) {
@@ -198,8 +201,9 @@ func (s *reconciliation) keepRestored(ctx context.Context) error {
 	return s.setOrphaned(ctx, s.deployment, corev1alpha1.OrphanedTakingBack)
 }
 
-// deletedByPackage reports whether a Package that is being deleted in the background, and its objects with it, still controls
-// the deployment: it deleted that in the state in which it did.
+// deletedByPackage reports whether a Package that is being deleted in the background along with its
+// objects still controls the deployment: it then deleted the deployment
+// under the state that shows its control.
 func (s *reconciliation) deletedByPackage(ctx context.Context) bool {
 	ref := s.packageOf()
 	if ref == nil {

@@ -22,13 +22,13 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// poolOf notes that steps are performed, and performs none.
+// poolOf notes that steps would be performed, and does not perform them.
 type poolOf func()
 
 func (p poolOf) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
 
-// A set on its own is marked while its reference is put on an object without it, and nothing is written where it is being
-// deleted by then: the garbage collector has passed the object by.
+// A lone set is marked while its reference is put on an object without it. If the set is being
+// deleted by then, the object is not written: the garbage collector has already passed it by.
 func TestTakingBackIsMarked(t *testing.T) {
 	t.Parallel()
 	owned := func(uid types.UID) *objects.Observed {
@@ -94,7 +94,8 @@ func TestTakingBackIsMarked(t *testing.T) {
 	}
 }
 
-// A deployment that was made for a Package after that was orphaned is deleted in the background: it adopts nothing before.
+// A deployment that was created for a Package after the Package was orphaned is deleted in the
+// background, and does not adopt anything before that.
 func TestNothingIsAdoptedForAPackageThatGoes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

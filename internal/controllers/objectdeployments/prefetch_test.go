@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// TestSlicesAreListedAtTheStart: a starting manager lists slices where it needs
-// many, and asks for those that the list did not have.
+// TestSlicesAreListedAtTheStart: a starting manager lists slices if it needs many, and reads the
+// ones that the list did not have.
 func TestSlicesAreListedAtTheStart(t *testing.T) {
 	t.Parallel()
 	const many = 3 * limits.SlicesAsked

@@ -21,8 +21,8 @@ import (
 
 const deploymentStart = 5 * time.Millisecond // between attempts until discovery is done, or an owner's other reconcile has ended
 
-// Reconcile brings one owner closer to what its spec says. It is called when the owner, one of its sets, or one of their
-// objects changed. Owners of other clusters are reconciled in their lanes.
+// Reconcile brings one owner closer to its spec. It is called when the owner, one of its sets, or
+// one of their objects changed. Owners of other clusters are reconciled in their lanes.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
 	ctx = r.Queues.of(key).WithProgress(ctx, key)
 	if err := r.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
@@ -77,7 +77,8 @@ func (s *reconciliation) reconcile(ctx context.Context) (reconcile.Result, error
 	return result, err
 }
 
-// attend runs steps up to the first that fails. Where this process may write nothing, a deadline begins again once it may.
+// attend runs steps up to the first failing one. If this process is not allowed to write, a
+// deadline starts again once it is.
 func (s *reconciliation) attend(steps []func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, step := range steps {
@@ -92,7 +93,8 @@ func (s *reconciliation) attend(steps []func(context.Context) error) func(contex
 	}
 }
 
-// steps are those of the owner as it was read. One that has nothing left for those after it ends them.
+// steps returns the steps of the owner as it was read. A step that leaves nothing to do for later
+// ones ends them.
 func (s *reconciliation) steps() []func(context.Context) error {
 	type steps = []func(context.Context) error
 	switch {
@@ -113,8 +115,8 @@ func (s *reconciliation) steps() []func(context.Context) error {
 	}
 }
 
-// rollOut rolls the objects out until nothing is left to do or something has to happen
-// first. The rest after limits.DeploymentPasses comes after other owners.
+// rollOut rolls the objects out until no step is due, or until an event has to come first. After
+// limits.DeploymentPasses, the rest waits for other owners.
 func (s *reconciliation) rollOut(ctx context.Context) error {
 	for range limits.DeploymentPasses {
 		again, err := s.pass(ctx)
@@ -135,7 +137,8 @@ func (s *reconciliation) rollOut(ctx context.Context) error {
 	return nil
 }
 
-// pass does the first that is due of a rollout, and reports whether there may be more right away.
+// pass takes the first due step of a rollout, and reports whether another one might be due right
+// away.
 func (s *reconciliation) pass(ctx context.Context) (again bool, err error) {
 	if err := s.load(ctx); err != nil {
 		return false, err
@@ -150,7 +153,8 @@ func (s *reconciliation) pass(ctx context.Context) (again bool, err error) {
 	return s.collectRevisions(ctx)
 }
 
-// outdated reports whether the spec of the owner was changed, or the owner deleted, since this reconcile began.
+// outdated reports whether the spec of the owner was changed, or the owner deleted, since this
+// reconcile started.
 func (s *reconciliation) outdated(ctx context.Context) (bool, error) {
 	top, cached := s.top(), client.Object(s.scope.NewObjectSet())
 	switch {

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A Lease that expired can be renewed where no other process took it, and no event
-// reports that: writes that were refused meanwhile are tried again.
+// An expired Lease can be renewed if no other process took it, and no event reports that: writes
+// that were refused meanwhile are tried again.
 func TestGoesOnAfterTheLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	got, err := (&reconciliation{}).Result(t.Context(), fmt.Errorf("patch: %w", leadership.ErrNotLeading))
@@ -23,7 +23,8 @@ func TestGoesOnAfterTheLeaseIsRenewed(t *testing.T) {
 	}
 }
 
-// TestOutdated: a rollout ends after the phase in which its owner was changed or deleted.
+// TestOutdated: if its owner is changed or deleted, a rollout ends after the
+// present phase.
 func TestOutdated(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

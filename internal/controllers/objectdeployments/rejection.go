@@ -51,9 +51,9 @@ func (s *reconciliation) takeRejection(ctx context.Context, set corev1alpha1.Gen
 	return s.annotate(ctx, set, corev1alpha1.RejectedAnnotation, "")
 }
 
-// leaveStateful marks the objects with data of revisions that a rollback left: they stay, without a controller, where no
-// other revision has them. Which revisions these are is on record in those that took over. A deletion of the deployment
-// removes these objects as all others.
+// leaveStateful marks the objects with data of revisions that a rollback left: they stay, without a
+// controller, if no other revision has them. The revisions that took over have these revisions on
+// record. A deletion of the deployment removes these objects like all others.
 func (s *reconciliation) leaveStateful() {
 	if s.deployment == nil {
 		return
@@ -98,7 +98,8 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	return names
 }
 
-// rollbackMessage says which revision was rolled back and why, and which one is in charge, with the reason of the rejection.
+// rollbackMessage describes which revision was rolled back and why, and which one is in charge,
+// with the reason of the rejection.
 func (s *reconciliation) rollbackMessage() (reason, message string) {
 	from := s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]
 	reason, message = corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s missed its deadline", from)

@@ -21,7 +21,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestActivatedHistoryClaimsAgain: the claim with which a set was made is not that of its activation from history.
+// TestActivatedHistoryClaimsAgain: an activation from history does not reuse the claim that the set
+// was created with.
 func TestActivatedHistoryClaimsAgain(t *testing.T) {
 	t.Parallel()
 	for _, archived := range []bool{false, true} {
@@ -49,7 +50,7 @@ func TestActivatedHistoryClaimsAgain(t *testing.T) {
 	}
 }
 
-// TestLastNumber: where no later revision can have a higher number, an error says so.
+// TestLastNumber: if no later revision can have a higher number, an error reports it.
 func TestLastNumber(t *testing.T) {
 	t.Parallel()
 	s := reconciliationOf(nil, nil)
@@ -65,7 +66,8 @@ func TestLastNumber(t *testing.T) {
 	}
 }
 
-// TestLongRetryValue: a value that a status cannot have ends no rejection, and keeps none from being recorded.
+// TestLongRetryValue: a value that does not fit into a status does not end a rejection, and does
+// not prevent one from being recorded.
 func TestLongRetryValue(t *testing.T) {
 	t.Parallel()
 	s := reconciliationOf(nil, nil)
@@ -76,7 +78,7 @@ func TestLongRetryValue(t *testing.T) {
 	}
 }
 
-// Without a Package there is nothing that kubectl package retry could act on.
+// Without a Package, kubectl package retry has no target.
 func TestRetryCommand(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
@@ -93,7 +95,8 @@ func TestRetryCommand(t *testing.T) {
 	}
 }
 
-// TestRollbackMessage: what a user rejected is not said to have missed its deadline, and the other way round.
+// TestRollbackMessage: a rejection by a user is not reported as a missed deadline, and the other
+// way round.
 func TestRollbackMessage(t *testing.T) {
 	t.Parallel()
 	s := reconciliationOf(nil, nil)
@@ -123,8 +126,9 @@ func TestRollbackMessage(t *testing.T) {
 	}
 }
 
-// TestStatefulObjectsOfRollbacks: stateful objects are left by a rollback alone: not by the deletion of the deployment, nor by an
-// upgrade away from content that was rejected; and a rollback leaves them whatever becomes of the rejection, and after a restart.
+// TestStatefulObjectsOfRollbacks: only a rollback leaves stateful objects. The deletion of the
+// deployment does not, and neither does an upgrade away from rejected content. A rollback leaves
+// them whatever happens to the rejection, and also after a restart.
 func TestStatefulObjectsOfRollbacks(t *testing.T) {
 	t.Parallel()
 	rejected := func(s *reconciliation) {

@@ -88,8 +88,8 @@ func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.Generic
 	return s.writeSetStatus(ctx, set, status)
 }
 
-// due reports whether a status that only counts further may be written now; if
-// not, the pass is repeated when it may.
+// due reports whether a status that only changes counts can be written now; if not, the pass is
+// repeated when it can.
 func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
 	if rest := limits.StatusInterval - s.Now().Sub(s.of(obj.GetUID()).reported); rest > 0 {
 		s.Requeue(rest)
@@ -141,7 +141,7 @@ func (s *reconciliation) awaitsTemplate() bool {
 	return rest > 0
 }
 
-// reportTeardown reports what the teardown waits for.
+// reportTeardown reports the objects that the teardown waits for.
 func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if s.unknown() {
 		return nil
@@ -220,8 +220,8 @@ func (s *reconciliation) reportFailure(ctx context.Context, failed error) error 
 	return s.reportError(ctx, failed, blocked)
 }
 
-// errMoved is why nothing is done for a deployment whose template names another target.
-var errMoved = errors.New("spec.template.spec.targetRef differs from that of the revisions, whose objects stay where they are: " +
+// errMoved is why a deployment whose template names another target is left alone.
+var errMoved = errors.New("spec.template.spec.targetRef differs from the revisions' target, and their objects stay where they are: " +
 	"put it back, or delete the deployment and create it again")
 
 // stay ends the reconcile of a deployment whose template names another target than its revisions.
@@ -232,7 +232,7 @@ func (s *reconciliation) stay(ctx context.Context) error {
 	return cmp.Or(s.reportError(ctx, errMoved, true), queueing.ErrEnd)
 }
 
-// holdPhase ends the reconcile of an ObjectSetPhase for which nothing is written beside its removal.
+// holdPhase ends the reconcile of an ObjectSetPhase that performs only its removal.
 func (s *reconciliation) holdPhase(ctx context.Context) error {
 	if s.phase == nil {
 		return nil

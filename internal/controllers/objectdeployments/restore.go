@@ -78,8 +78,8 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	return nil
 }
 
-// claimants returns the owners of a scope that may have claimed objects, and reads ahead
-// what they need.
+// claimants returns the owners of a scope that might have claimed objects, and prefetches their
+// slices.
 func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([]objects.OwnerKey, error) {
 	var keys []objects.OwnerKey
 	if r.Here.Cluster != nil { // an agent has nothing here
@@ -101,7 +101,7 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 	return append(keys, more...), err
 }
 
-// prefetchSlices lists the slices of the sets, where these are more than a few.
+// prefetchSlices lists the slices of the sets if there are more than a few.
 func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
 	wanted := map[types.NamespacedName]struct{}{}
 	for _, set := range sets {
@@ -138,7 +138,7 @@ func (r *Reconciler) listSlices(ctx context.Context, scope corev1alpha1.Scope, w
 }
 
 // mayRetryRestore reports whether an owner that cannot be loaded is retried before the others
-// begin: a transient error should not cost it its claims.
+// start: a transient error should not cost it its claims.
 func (r *Reconciler) mayRetryRestore() bool {
 	if r.restoreSince.IsZero() {
 		r.restoreSince = r.Now()
@@ -159,8 +159,8 @@ func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *reco
 	return s, s.loadSets(ctx)
 }
 
-// restoreClaims restores the claims of revisions that may have written objects. Claims to objects in other clusters, which
-// may not answer, are restored by what is on record alone.
+// restoreClaims restores the claims of revisions that might have written objects. Claims to objects
+// in other clusters are restored from the record alone, because these clusters might not answer.
 func (r *Reconciler) restoreClaims(ctx context.Context, reconciliations []*reconciliation) error {
 	var here, elsewhere []engine.Restored
 	for _, s := range reconciliations {

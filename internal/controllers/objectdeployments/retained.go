@@ -18,12 +18,12 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// loads reports whether a set may own or retain objects.
+// loads reports whether a set might own or retain objects.
 func (s *reconciliation) loads(set corev1alpha1.GenericObjectSet) bool {
 	return objectsets.Owns(set) && !s.waiting(set) || s.deployment != nil && objectsets.Retains(set)
 }
 
-// loadRetained loads what an archived set retains.
+// loadRetained loads the retained objects of an archived set.
 func (s *reconciliation) loadRetained(set corev1alpha1.GenericObjectSet) {
 	rev := s.rollout.Loaded(set.GetUID())
 	if rev == nil || len(rev.Retains) != len(set.ObjectSetStatus().Retained) {
@@ -39,7 +39,8 @@ func (s *reconciliation) loadRetained(set corev1alpha1.GenericObjectSet) {
 	objectsets.RestoreRetained(rev, set, s.pruned(set))
 }
 
-// pruned reports whether what a set retains is to be removed, although it stays. A set that is rolled out later has a higher number.
+// pruned reports whether the retained objects of a set have to be removed, although the set stays.
+// A set that is rolled out later has a higher number.
 func (s *reconciliation) pruned(set corev1alpha1.GenericObjectSet) bool {
 	if s.deployment == nil {
 		return false
@@ -48,8 +49,8 @@ func (s *reconciliation) pruned(set corev1alpha1.GenericObjectSet) bool {
 	return err == nil && set.ObjectSetSpec().Revision <= upTo
 }
 
-// reportRetained takes out of the records of archived sets what these do not retain any more: it is gone, a newer revision has
-// taken it back, or others have taken it over.
+// reportRetained removes from the records of archived sets the objects that they no longer retain:
+// an object was deleted, a newer revision has taken it back, or another owner has taken it over.
 func (s *reconciliation) reportRetained(ctx context.Context) error {
 	for _, set := range s.sets {
 		rev := s.rollout.Loaded(set.GetUID())
@@ -78,8 +79,8 @@ func (s *reconciliation) observed(key objects.Key) phases.LiveState {
 	return is
 }
 
-// collect deletes an archived set. One that retains objects keeps our finalizer until they are gone, and reports whether it is
-// gone at once.
+// collect deletes an archived set, and reports whether it is removed at once. A set that retains
+// objects keeps our finalizer until they are removed.
 func (s *reconciliation) collect(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {
 	if !objectsets.Retains(set) {
 		return true, s.dropSet(ctx, set)

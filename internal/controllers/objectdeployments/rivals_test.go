@@ -34,7 +34,7 @@ type rivals struct {
 	now     time.Time
 	manager *sharedManager
 	flying  []func() // writes of killed managers, still to arrive
-	// late is set while one of them arrives, strays are the objects that they created.
+	// late is set while a late write arrives, and strays are the objects that late writes created.
 	late   bool
 	strays map[types.UID]bool
 	// writes is set while a request of the manager is performed.
@@ -47,7 +47,7 @@ type rivals struct {
 	failure string
 }
 
-// sharedManager is one process. All that it remembers is lost when it is killed.
+// sharedManager is one process. It loses its whole memory when it is killed.
 type sharedManager struct {
 	*rivals
 	cluster    *inmemory.Cluster
@@ -57,13 +57,15 @@ type sharedManager struct {
 	woken      map[string]bool
 	due        map[string]time.Time
 	dead       bool
-	// mu is held while a pass uses what they share: one goes on beside another whose look-up it waited for.
+	// mu is held while a pass uses the shared state: a pass can run next to another one that waits
+	// for its look-up.
 	mu     sync.Mutex
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// pass is one of a deployment, which stops before and after each request. It may also wait for the look-up of another one.
+// pass is a pass of one deployment, which stops before and after each request. It can also wait for
+// the look-up of another one.
 type pass struct {
 	next            chan struct{}
 	atRequest, done bool
@@ -81,9 +83,10 @@ func (p *pass) pause() {
 
 var rivalNames = []string{"one", "two", "three"}
 
-// In TestRivals deployments roll out the same objects at the same time, and the manager is killed at any request, whose write may still
-// arrive while the next manager works: of two that want one object, one gets all of its objects, and the other writes nothing; in the
-// end one has them all, and the next one when that is deleted.
+// In TestRivals deployments roll out the same objects at the same time, and the manager is killed
+// at any request, whose write can still arrive while the next manager works. If two deployments
+// want one object, one gets all of its objects, and the other writes nothing. In the end one has
+// all of them, and the next one gets them when it is deleted.
 func TestRivals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { rapid.Check(struct{ testing.TB }{t}, testRivals) })
@@ -255,7 +258,7 @@ func (r *rivals) fail() {
 	}
 }
 
-// deployments returns those that are there, by UID.
+// deployments returns the existing deployments, by UID.
 func (r *rivals) deployments() map[types.UID]*corev1alpha1.ObjectDeployment {
 	found := map[types.UID]*corev1alpha1.ObjectDeployment{}
 	for _, name := range r.names {
@@ -266,7 +269,8 @@ func (r *rivals) deployments() map[types.UID]*corev1alpha1.ObjectDeployment {
 	return found
 }
 
-// stored checks each write of the manager: of the objects of the template that is written, no other deployment has one.
+// stored checks each write of the manager: while objects of a template are written, no other
+// deployment has one of the template's objects.
 func (r *rivals) stored(e inmemory.Event) {
 	if e.Key.Group != group || !r.writes || e.After == nil {
 		return
@@ -315,7 +319,8 @@ func (r *rivals) start() *sharedManager {
 	return m
 }
 
-// step continues the pass of a deployment until its next request, or begins one. It reports whether there was something to do.
+// step continues the pass of a deployment until its next request, or starts one. It reports whether
+// there was something to do.
 func (m *sharedManager) step(name string) bool {
 	for other := range m.passes { // others wait for the restoration of the claims
 		if !m.reconciler.restored {
@@ -371,7 +376,7 @@ func (m *sharedManager) run(ctx context.Context, name string) {
 	}
 }
 
-// kill loses all that the manager remembers. The writes under way may still arrive.
+// kill clears the memory of the manager. The writes in flight can still arrive.
 func (m *sharedManager) kill() {
 	m.dead = true
 	m.cancel()
@@ -397,7 +402,7 @@ func (m *sharedManager) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n i
 	}
 }
 
-// request sends one request: other passes go on before it arrives, and before its answer does.
+// request sends one request: other passes continue before it arrives, and before its answer does.
 func (m *sharedManager) request(ctx context.Context, what string, write bool, do func() error) error {
 	p, _ := ctx.Value(passKey{}).(*pass)
 	if m.dead {
@@ -439,7 +444,7 @@ func (m *sharedManager) send(ctx context.Context, r inmemory.Request, do func() 
 	return m.request(ctx, r.String(), r.Writes(), do)
 }
 
-// see brings the caches up to date, or those of some kinds.
+// see brings the caches, or the caches of some kinds, up to date.
 func (m *sharedManager) see(only ...string) {
 	m.view = observe(m.server, m.view, m.reconciler, func(u *unstructured.Unstructured) {
 		name := u.GetName()
@@ -450,7 +455,7 @@ func (m *sharedManager) see(only ...string) {
 	}, only...)
 }
 
-// converge ends all faults, and waits until the manager has nothing left to do.
+// converge ends all faults, and waits until the manager is idle.
 func (r *rivals) converge() {
 	r.chaos = false
 	for len(r.flying) > 0 {
@@ -525,8 +530,9 @@ func (r *rivals) collect() {
 	}
 }
 
-// checkWinners checks that deployments have all of their objects or none, and that one waits only for another that has one of its
-// objects. It returns a deployment that others wait for, or any that is left.
+// checkWinners checks that deployments have all of their objects or none, and that one waits only
+// for another that has one of its objects. It returns a deployment that others wait for, or any
+// remaining one.
 func (r *rivals) checkWinners() (winner string) {
 	has := map[string]bool{}
 	there := r.deployments()

@@ -30,8 +30,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sealedObject returns a Secret that holds one Secret, as the controller of
-// packages makes it.
+// sealedObject returns a Secret that contains another Secret, as the controller of packages makes
+// it.
 func sealedObject(t *testing.T, namespace, ofKind, deployment, name string, age time.Duration, owner types.UID) *corev1.Secret {
 	t.Helper()
 	raw := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"stringData":{"password":"of-` + name + `"}}`
@@ -73,8 +73,8 @@ func setOf(name string, archived bool, secrets ...string) *corev1alpha1.ObjectSe
 	return set
 }
 
-// TestSecretsGoWithTheLastRevisionThatOwnsObjects: history keeps no values
-// (invariant 8), and what a revision in charge needs stays (invariant 4).
+// TestSecretsGoWithTheLastRevisionThatOwnsObjects: history keeps no values (invariant 8), and the
+// values that a revision in charge needs stay (invariant 4).
 func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	t.Parallel()
 	secret := func(name string, age time.Duration, owner types.UID) *corev1.Secret {
@@ -110,8 +110,8 @@ func TestSecretsGoWithTheLastRevisionThatOwnsObjects(t *testing.T) {
 	}
 }
 
-// TestNoSecretsNoRequests: a deployment that never had objects in Secrets asks for
-// none, when it collects slices and when it is torn down (invariant 5).
+// TestNoSecretsNoRequests: a deployment that never had objects in Secrets does not request any,
+// neither when it collects slices nor when it is torn down (invariant 5).
 func TestNoSecretsNoRequests(t *testing.T) {
 	t.Parallel()
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).
@@ -132,8 +132,8 @@ func TestNoSecretsNoRequests(t *testing.T) {
 	}
 }
 
-// TestLoadFromSecrets: a revision is loaded with what its Secrets hold, and waits
-// where one is missing or is not what it is named after.
+// TestLoadFromSecrets: a revision is loaded with the content of its Secrets. It waits if one is
+// missing, or if its content does not match its name.
 func TestLoadFromSecrets(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -186,9 +186,9 @@ func TestLoadFromSecrets(t *testing.T) {
 	}
 }
 
-// TestCollectionAfterACrash: whichever write a process dies at while it deletes Secrets,
-// before or after it took effect, the next one ends it: after a revision was archived,
-// and when the deployment is deleted (invariant 4).
+// TestCollectionAfterACrash: if a process dies at any write while it deletes Secrets, before or
+// after the write took effect, the next one completes the work: after a revision was archived, and
+// when the deployment is deleted (invariant 4).
 func TestCollectionAfterACrash(t *testing.T) {
 	t.Parallel()
 	current, archived := setOf("shop-2", false, "kept"), setOf("shop-1", true)
@@ -231,8 +231,8 @@ func TestCollectionAfterACrash(t *testing.T) {
 	}
 }
 
-// collectTwice lets a process delete Secrets that dies at a write, and then another
-// one; it reports whether the first one got so far.
+// collectTwice lets a process delete Secrets that dies at a write, and then another one; it reports
+// whether the first one reached that write.
 func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, collect func(context.Context, *reconciliation) error) (died bool) {
 	t.Helper()
 	crash, writes := errors.New("crash"), 0

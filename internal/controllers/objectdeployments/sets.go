@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// syncSets brings the sets in line with the deployment and reports whether it wrote
-// one. A lone set steers itself.
+// syncSets brings the sets in line with the deployment and reports whether it wrote one. A lone set
+// decides for itself.
 func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		s.current = s.sets[0]
@@ -46,7 +46,8 @@ func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 	return s.syncActivation(ctx, d)
 }
 
-// collectRevisions archives and collects revisions of which nothing is left, and reports whether it wrote a set.
+// collectRevisions archives and collects revisions without remaining objects, and reports whether
+// it wrote a set.
 func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil
@@ -68,7 +69,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		if !due && !(unfinishedArchival(set) && s.rollout.Plan().TornDown) {
 			continue
 		}
-		// Noted before the write: its answer may be lost.
+		// This is noted before the write because its answer might be lost.
 		s.collectionDue = s.collectionDue || s.sealed()
 		if err := s.archive(ctx, set); err != nil {
 			return false, err
@@ -104,7 +105,8 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	return true, s.listSets(ctx)
 }
 
-// noteSuperseded notes which revisions have nothing that the newest one has not, and which have nothing in common with it.
+// noteSuperseded notes which revisions have only objects that the newest one has too, and which
+// have none in common with it.
 func (s *reconciliation) noteSuperseded(all []revisions.Revision) {
 	revs := s.rollout.Revisions()
 	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].Opened() == 0 {
@@ -144,7 +146,7 @@ func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
 	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && objectsets.Owns(set)
 }
 
-// revisionState is what the decision about revisions is made on.
+// revisionState is the input of the decision about revisions.
 func (s *reconciliation) revisionState() (revisions.State, error) {
 	spec := s.deployment.ObjectDeploymentSpec()
 	state := revisions.State{
@@ -226,7 +228,7 @@ func (s *reconciliation) setLifecycle(ctx context.Context, set corev1alpha1.Gene
 	})
 }
 
-// archive ends a revision that owns nothing any more.
+// archive ends a revision that no longer owns objects.
 func (s *reconciliation) archive(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	if lifecycle(set) != corev1alpha1.ObjectSetLifecycleStateArchived {
 		err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
@@ -244,7 +246,8 @@ func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.Gene
 	if err := s.writeSetStatus(ctx, set, status); err != nil {
 		return err
 	}
-	// Not before: others may claim the objects then, and the record has to say so after a restart.
+	// Not earlier: others can claim the objects after this, and the record has to show it after a
+	// restart.
 	s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 	delete(s.records, set.GetUID())
 	return nil

@@ -21,13 +21,13 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestRevisionIsMadeOnce makes a revision again that was made before without
-// that being known: by the name it is the same or another one.
+// TestRevisionIsMadeOnce creates a revision again without knowing that it exists: its name shows
+// whether it is the same or another one.
 func TestRevisionIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
-		// change makes the set that is there another one.
+		// change turns the existing set into another one.
 		change func(*corev1alpha1.ObjectSet)
 		want   int
 	}{
@@ -91,9 +91,9 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	return &reconciliation{Reconciler: r, state: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 
-// TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a start,
-// when the claims are restored. Later on they are in memory, and a mark that a user
-// writes on a set of their own claims nothing.
+// TestClaimOfAnEarlierProcess: the creation of a set with its claim counts after a start, when the
+// claims are restored. Later the claims are in memory, and a mark that a user writes on a set of
+// their own does not claim anything.
 func TestClaimOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()
 	for _, restored := range []bool{false, true} {
@@ -111,7 +111,7 @@ func TestClaimOfAnEarlierProcess(t *testing.T) {
 	}
 }
 
-// TestAnnotationsOfASet: a claim is not inherited from a deployment that says so.
+// TestAnnotationsOfASet: a set does not inherit a claim from an annotation of the deployment.
 func TestAnnotationsOfASet(t *testing.T) {
 	t.Parallel()
 	s := reconciliationOf(nil, nil)

@@ -43,11 +43,11 @@ const (
 type Options struct {
 	// Here rolls out to the cluster of our own kinds.
 	Here *engine.Engine
-	// Listen is that of livestate.Cache, for foreign owners.
+	// Listen is the function of livestate.Cache, for foreign owners.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	// Slices has those that this process has written, so that they need not be read.
+	// Slices has the slices that this process has written, so that it does not have to read them.
 	Slices *mutationcache.Store
-	// Memory is what revisions are counted in.
+	// Memory is the account that revisions are counted in.
 	Memory *quota.Memory
 	// Namespace is the manager's.
 	Namespace string
@@ -63,7 +63,7 @@ type Queues struct {
 	Templates           queueing.Queue[reconcile.Request]
 }
 
-// Enqueue enqueues an owner. Before the start it enqueues nothing.
+// Enqueue enqueues an owner. Before the start it does nothing.
 func (q *Queues) Enqueue(owner objects.OwnerKey) {
 	if strings.HasSuffix(owner.Kind, "ObjectTemplate") {
 		q.Templates.Enqueue(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}})
@@ -116,7 +116,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
-// Settings are those of a controller of owners.
+// Settings returns the settings of a controller of owners.
 func Settings(name string, workers int) queueing.Settings[objects.OwnerKey] {
 	return queueing.Settings[objects.OwnerKey]{
 		Name: name, Workers: workers, BackoffMin: backoffMin, BackoffMax: backoffMax,
@@ -129,8 +129,8 @@ func (r *Reconciler) Watch(build *builder.TypedBuilder[objects.OwnerKey], obj cl
 	build.Watches(obj, enqueues(keys), r.news())
 }
 
-// New returns a reconciler of the owners in home, which rolls out to here. From then on
-// enqueue is called for owners of which an object has changed.
+// New returns a reconciler of the owners in home, which rolls out to here. From then on enqueue is
+// called with the owners of changed objects.
 func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, Fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
@@ -169,9 +169,9 @@ func relevant(old, now client.Object) bool {
 		old.GetUID() != now.GetUID()
 }
 
-// news leaves our own status writes out. A status that another one wrote, or we
-// without getting the answer, has to be put right: such a write may take effect
-// long after it was given up.
+// news filters out our own status writes. A status from another writer has to be corrected, and so
+// does one of ours without an answer, because such a write can take effect long after it was given
+// up.
 func (r *Reconciler) news() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
@@ -182,8 +182,7 @@ func (r *Reconciler) news() builder.Predicates {
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			return isNews(func() bool {
-				// The cache has it, and a copy in the store would stay for as long as nothing
-				// wakes the owner.
+				// The cache has it. A copy in the store would stay until the owner is enqueued.
 				r.Fresh.Observed(e.ObjectNew)
 				known := r.Fresh.Contains(e.ObjectNew)
 				return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameArchived(e.ObjectOld, e.ObjectNew)) ||
@@ -193,15 +192,15 @@ func (r *Reconciler) news() builder.Predicates {
 	})
 }
 
-// isNews is is; an event over which it panics is news. client-go ends the process where a handler panics, and would do so
-// again after a restart.
+// isNews calls is, and treats a panic as news: client-go ends the process if a handler panics, and
+// would do so again after a restart.
 func isNews(is func() bool) (news bool) {
 	news = true
 	_ = panics.Guard(context.Background(), "looking at an event", func() error { news = is(); return nil })
 	return news
 }
 
-// enqueues enqueues the owners that keys returns for an object; none where it panics.
+// enqueues enqueues the owners that keys returns for an object; none if it panics.
 func enqueues(keys func(context.Context, client.Object) []objects.OwnerKey) handler.TypedEventHandler[client.Object, objects.OwnerKey] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) (all []objects.OwnerKey) {
 		_ = panics.Guard(ctx, "handling an event", func() error { all = keys(ctx, obj); return nil })

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// phasesRead calls a function where an ObjectSetPhase is read, and has none.
+// phasesRead calls a function when an ObjectSetPhase is read, and has none.
 type phasesRead struct {
 	Phases
 	read func()

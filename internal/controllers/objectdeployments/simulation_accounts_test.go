@@ -19,10 +19,10 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// accounts are those of templates; the empty one is the manager itself.
+// accounts are the accounts of templates; the empty one is the manager itself.
 var accounts = []string{"", "a", "b"}
 
-// right is what an account may do to all objects.
+// right is a right of an account on all objects.
 type right struct{ account, verb string }
 
 // grant takes rights and accounts away, or gives them back.

@@ -23,7 +23,7 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// view is what caches show of deployments and sets.
+// view is the content of the caches for deployments and sets.
 type view map[objects.Key]*unstructured.Unstructured
 
 // observe returns a view that is up to date, or whose objects of some kinds are. wake is called with the objects whose events the
@@ -59,7 +59,8 @@ func observe(server *inmemory.Server, last view, r *Reconciler, wake func(*unstr
 type home struct {
 	client.Client
 	server *inmemory.Server
-	// view is that of the caches. Lists are always as old as it, other reads where the client is cached.
+	// view is the caches' content. Lists are always as old as it, and so are other reads if the
+	// client is cached.
 	view   func() view
 	cached bool
 	// request sends a request, which do performs.
@@ -76,7 +77,7 @@ func homeKey(obj client.Object) objects.Key {
 	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }
 
-// answer makes obj what the API server has answered.
+// answer copies the answer of the API server into obj.
 func answer(u *unstructured.Unstructured, obj client.Object) {
 	switch obj := obj.(type) {
 	case *corev1alpha1.ObjectDeployment:

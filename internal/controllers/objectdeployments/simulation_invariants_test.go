@@ -90,7 +90,7 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 	}
 	s.checkOrder(writer, key, ph)
 	if before != nil && (before.controller() != s.owner || !s.remembered(key, before)) {
-		s.loose[after.uid] = true // what it had from elsewhere, or of a revision that is gone, may stay
+		s.loose[after.uid] = true // content from elsewhere, or from a revision that no longer exists, can stay
 	}
 	if !s.shows(after, w) {
 		s.failf("%s was written as %s, and its writer %s wants %s", key, after.value, writer.name, w.value)
@@ -118,8 +118,8 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 // managedFields.
 func (s *simulation) foreign(o *object) bool { return s.returned[o.uid] && !s.engineMade[o.uid] }
 
-// remembered reports whether the content of an object is that of a revision that is there:
-// what one that is archived or gone has left cannot be told from defaults.
+// remembered reports whether an existing revision has the content of an object: the remains of an
+// archived or deleted revision cannot be distinguished from defaults.
 func (s *simulation) remembered(key objects.Key, o *object) bool {
 	return slices.ContainsFunc(s.sets, func(one *set) bool {
 		w, _ := one.template.Find(key)
@@ -133,10 +133,9 @@ func (s *simulation) knows(writer *set, key objects.Key, o *object) bool {
 	return d != nil && s.engine.rollout().Wrote(key, o.uid, d.Content)
 }
 
-// checkOrder checks the order of creation in invariant 1: before an object is
-// written, everything of the earlier phases was there once as the revision wants
-// it, whatever crashed in between. That the earlier phases were ready is checked
-// where a gate is opened.
+// checkOrder checks the order of creation in invariant 1: before an object is written, all objects
+// of the earlier phases matched the revision once, whatever crashed in between. Opening a gate
+// checks that the earlier phases were ready.
 func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
 	for ph := range phase {
 		for i := range writer.template.phases[ph] {
@@ -199,13 +198,14 @@ func (s *simulation) recreates(key objects.Key, before *object) bool {
 		return false
 	}
 	w, _ := writer.template.Find(key)
-	// While it did not say that it is ours, admit let the part be changed: the engine may know it as it was before.
+	// While it was not labelled as ours, admit allowed changes to that part: the engine might know
+	// its former state.
 	changed := w.fixed() != before.fixed || s.stripped[before.uid]
 	return changed && writer.claimed && !s.engine.loaded(writer.uid).Paused()
 }
 
-// writerOf returns the newest revision that opened the phase of an object, as far as the
-// engine knows: the answer to what records it may have been lost.
+// writerOf returns the newest revision that opened the phase of an object, as far as the engine
+// knows: the answer to the write that records it might have been lost.
 func (s *simulation) writerOf(key objects.Key) *set {
 	for _, set := range slices.Backward(s.sets) {
 		rev := s.engine.loaded(set.uid)
@@ -241,8 +241,8 @@ func (s *simulation) checkRemoval(key objects.Key, before *object) {
 	}
 }
 
-// retained reports whether nothing controls an object, and a revision that is being
-// removed has it on record, or the deployment.
+// retained reports whether an object has no controller, and a revision that is being removed or the
+// deployment has it on record.
 func (s *simulation) retained(key objects.Key, o *object) bool {
 	return o.controller() == "" && slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
 		has := slices.ContainsFunc(o.owners, func(ref objects.Reference) bool { return ref.UID == r.UID })
@@ -250,8 +250,8 @@ func (s *simulation) retained(key objects.Key, o *object) bool {
 	})
 }
 
-// held reports whether a paused active revision keeps obsolete objects, or a paused
-// deployment without one keeps everything for the next.
+// held reports whether a paused active revision keeps obsolete objects, or a paused deployment
+// without one keeps all of them for the next.
 func (s *simulation) held(key objects.Key) bool {
 	active := s.active()
 	if active == nil && (s.engine.reconciled.Spec.Paused || s.engine.reconciled.Spec.RevisionActivationPolicy == corev1alpha1.RevisionActivationManual) {
@@ -284,8 +284,8 @@ func phaseOf(r *engine.Revision, key objects.Key) int {
 // proof is at which resource version each kind was seen.
 type proof map[schema.GroupKind]int64
 
-// watchProof is the moment that each watch showed when phases up to the last one were
-// opened, or a later one at which that was proven to be so still.
+// watchProof is the moment that each watch showed when phases up to the last one were opened, or a
+// later one at which the same was proven.
 func (s *simulation) watchProof(set *set, last int) proof {
 	p := proof{}
 	for ph := range last {
@@ -304,9 +304,8 @@ func (s *simulation) watchProof(set *set, last int) proof {
 	return p
 }
 
-// checkGate checks invariant 1: all probes of the phases before the last one that opens
-// were true at the moment that the proof is about, and the phases passed over were as the
-// revision wants them.
+// checkGate checks invariant 1: all probes of the phases before the last opened one were true at
+// the moment of the proof, and the phases passed over matched the revision.
 func (s *simulation) checkGate(set *set, first, last int, at proof) {
 	if !set.claimed {
 		s.failf("phases %d to %d of %s were opened without a claim", first+1, last+1, set.name)
@@ -353,10 +352,10 @@ func (s *simulation) checkArchived(set *set) {
 	}
 }
 
-// checkOvertaken checks that a revision which is archived before a newer one has succeeded
-// holds nothing: the newest one has all of its objects, and has opened the phases of those
-// that it may have written. Or it hands nothing over: it never succeeded, and the newest one
-// has none of its objects.
+// checkOvertaken checks that a revision that is archived before a newer one has succeeded holds
+// nothing: the newest one has all of its objects, and has opened the phases of the objects that it
+// might have written. Or it hands nothing over: it never succeeded, and the newest one has none of
+// its objects.
 func (s *simulation) checkOvertaken(set *set) {
 	if set.waited {
 		return
@@ -395,9 +394,9 @@ func (s *simulation) shows(o *object, w *wanted) bool {
 	return o.value == w.value || (s.setDeleted || s.loose[o.uid]) && visible(w.value, o.value)
 }
 
-// checkHeld checks that each object is as its writer wants it, also while the
-// newest revision does not get on. What a revision left half done when it was
-// overtaken may be its own, or still that of an older one.
+// checkHeld checks that each object matches its writer's template, also while the newest revision
+// does not progress. If a revision was overtaken, its unfinished objects can match its own
+// template, or still an older one's.
 func (s *simulation) checkHeld() {
 	for _, key := range universe {
 		var wants []*wanted
@@ -425,8 +424,8 @@ func (s *simulation) checkHeld() {
 	}
 }
 
-// checkConverged checks invariants 4 and 6 once nothing is left to do: the end is the
-// same as without any fault.
+// checkConverged checks invariants 4 and 6 once no work is left: the end is the same as without any
+// fault.
 func (s *simulation) checkConverged() {
 	d := s.deployment()
 	if s.deleting {

@@ -22,35 +22,34 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// process is one manager: the reconciler with all that it remembers. All of it is lost in a
-// crash.
+// process is one manager: the reconciler with its memory, which is lost in a crash.
 type process struct {
 	*simulation
 	cluster    *inmemory.Cluster
 	reconciler *Reconciler
-	// session is that of the target, if the owner is in another cluster.
+	// session is the target's session, if the owner is in another cluster.
 	session *Target
 	ctx     context.Context
 	cancel  context.CancelFunc
 	dead    bool
 
-	// view is what the caches show of deployments and sets, reconciled that of the owner when
-	// the present pass began.
+	// view is the content of the caches for deployments and sets; reconciled is the owner's view
+	// when the present pass started.
 	view       view
 	reconciled *corev1alpha1.ObjectDeployment
 	// tearing means that the present pass is a teardown of everything.
 	tearing bool
-	// known is what the watches had shown when the last request was made, and confirmed the
-	// version at which it was confirmed right before; 0 where it was not.
+	// known is the state of the watches when the last request was made. confirmed is the version
+	// that was confirmed right before; 0 if it was not.
 	known               proof
 	confirmed, justThen int64
 
-	// woken asks for a pass; due does so at a time.
+	// woken requests a pass; due requests it at a time.
 	woken bool
 	due   time.Time
 
-	// resume goes on with a pass that waits, for an order of so many tasks, or else for the
-	// fate of a request.
+	// resume continues a waiting pass, for an order of a number of tasks, or else for the fate of a
+	// request.
 	resume func() (int, bool)
 	stop   func()
 	yield  func(int) bool
@@ -113,7 +112,7 @@ func (p *process) connect() {
 	p.woken = true
 }
 
-// tracker returns that of the target.
+// tracker returns the target's tracker.
 func (p *process) tracker() *tracking.Tracker {
 	if p.session != nil {
 		return p.session.Tracker
@@ -144,8 +143,8 @@ func (p *process) watches() proof {
 	return at
 }
 
-// step goes on until the next request, or begins a pass. It reports whether there was
-// something to do.
+// step continues until the next request, or starts a pass. It reports whether there was something
+// to do.
 func (p *process) step() bool {
 	if p.resume == nil {
 		if !p.woken && (p.due.IsZero() || p.now.Before(p.due)) {
@@ -225,8 +224,8 @@ func (p *process) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n int, do
 
 var errConnection = errors.New("the connection was lost")
 
-// request sends one request: others act before it arrives and before its answer
-// does, and the answer may get lost.
+// request sends one request: others act before it arrives and before its answer does, and the
+// answer can get lost.
 func (p *process) request(what string, do func() error) error {
 	if p.dead {
 		return context.Canceled
@@ -256,7 +255,7 @@ func (p *process) request(what string, do func() error) error {
 	return err
 }
 
-// send is that of the connection to the cluster. A write may still arrive after a crash.
+// send is the connection's function to the cluster. A write can still arrive after a crash.
 func (p *process) send(_ context.Context, r inmemory.Request, do func() error) error {
 	effect := func() error { return p.effect(r, do) }
 	if r.Writes() {
@@ -273,7 +272,7 @@ func (p *process) send(_ context.Context, r inmemory.Request, do func() error) e
 	return p.request(what, effect)
 }
 
-// effect performs a request, and checks what it did.
+// effect performs a request, and checks its effect.
 func (p *process) effect(r inmemory.Request, do func() error) (err error) {
 	defer p.checked()
 	before := p.get(r.Key)
@@ -313,14 +312,14 @@ func (p *process) deliver(gk schema.GroupKind) bool { return p.cluster.Deliver(g
 func (p *process) sync(gk schema.GroupKind) bool    { return p.cluster.Sync(gk) }
 
 // see brings the caches of deployments and sets up to date, or only one of them, and wakes the
-// process as the predicates of the controller do.
+// process like the predicates of the controller.
 func (p *process) see(only ...string) {
 	if !p.ownAway {
 		p.view = observe(p.own, p.view, p.reconciler, func(*unstructured.Unstructured) { p.woken = true }, only...)
 	}
 }
 
-// ask sends a request to home. A write may still arrive after a crash.
+// ask sends a request to home. A write can still arrive after a crash.
 func (p *process) ask(_ context.Context, what string, writes bool, do func() error) error {
 	if writes {
 		effect := do

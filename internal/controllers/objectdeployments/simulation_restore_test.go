@@ -15,13 +15,13 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// write is one of a crashed engine; own means that it is about our own kinds.
+// write is a write of a crashed engine; own means that it is about our own kinds.
 type write struct {
 	do  func() error
 	own bool
 }
 
-// restoration is what backups and their restoration leave behind.
+// restoration records the effects of backups and their restoration.
 type restoration struct {
 	backups []backup
 	// owners are the UIDs that the deployment had.
@@ -30,15 +30,16 @@ type restoration struct {
 	ever map[types.UID]*set
 	// rewound is by how much resource versions of the objects went back.
 	rewound int64
-	// returned are objects that were restored while watches went on: decisions may be by
+	// returned are objects that were restored while watches continued: decisions can be based on
 	// older states.
 	returned map[types.UID]bool
 	// forgotten are objects that no revision of the restored owner need contain.
 	forgotten map[types.UID]bool
 	// rewoundHome means that our own kinds were restored.
 	rewoundHome bool
-	// kept means that the deployment was deleted after a restoration, before a set of its own had claimed objects: these stay, since
-	// no record says that it has written them, or whether it was orphaned.
+	// kept means that the deployment was deleted after a restoration, before a set of its own had
+	// claimed objects. These objects stay, because no record shows that it has written them, or
+	// whether it was orphaned.
 	kept bool
 	// inUse are the kinds in use when the deployment was deleted.
 	inUse map[schema.GroupKind]bool
@@ -48,7 +49,7 @@ func newRestoration() restoration {
 	return restoration{owners: map[types.UID]bool{}, ever: map[types.UID]*set{}, returned: map[types.UID]bool{}, forgotten: map[types.UID]bool{}}
 }
 
-// backup is one of home and of the target, at one moment.
+// backup is a backup of home and of the target, at one moment.
 type backup struct{ own, server *inmemory.Backup }
 
 // keepsRestored reports whether the deployment was restored, and has no set of its own that has claimed objects, or has not
@@ -76,8 +77,8 @@ func (s *simulation) storedSets() []*corev1alpha1.ObjectSet {
 	return sets
 }
 
-// save makes a backup, while the deployment is in use: before its finalizer and the name of
-// its target are recorded, nothing of it is rolled out.
+// save makes a backup while the deployment is in use: before its finalizer and the name of its
+// target are recorded, no objects are rolled out.
 func (s *simulation) save() {
 	d := s.deployment()
 	if d == nil || d.DeletionTimestamp != nil || len(d.Finalizers) == 0 || s.remote && d.Annotations[corev1alpha1.TargetClusterAnnotation] == "" {
@@ -87,9 +88,9 @@ func (s *simulation) save() {
 	s.backups = append(s.backups, backup{s.own.Backup(), s.server.Backup()})
 }
 
-// restoreHome takes our own kinds back to a backup: with the same UIDs, as a snapshot of etcd
-// does, which has the objects too where these are in the same cluster, or with new UIDs and
-// without statuses. The process is restarted.
+// restoreHome takes our own kinds back to a backup. A snapshot of etcd keeps the UIDs, and includes
+// the objects if they are in the same cluster; otherwise they have new UIDs and no statuses. The
+// process is restarted.
 func (s *simulation) restoreHome() {
 	if len(s.backups) == 0 {
 		return
@@ -121,7 +122,7 @@ func (s *simulation) restoreHome() {
 	s.engine = newProcess(s)
 }
 
-// recreate replaces our own kinds by those of a backup.
+// recreate replaces our own kinds by a backup's.
 func (s *simulation) recreate(b *inmemory.Backup) {
 	other := func(key objects.Key) bool { return key.Group != corev1alpha1.GroupVersion.Group }
 	for _, key := range slices.DeleteFunc(s.own.Keys(), other) {
@@ -170,8 +171,8 @@ func (s *simulation) rewind(b *inmemory.Backup) {
 	}
 }
 
-// restoreTarget takes objects back to a backup: by a snapshot of etcd, after which another
-// session begins, or one by one, where those that are gone are recreated.
+// restoreTarget takes objects back to a backup: by a snapshot of etcd, after which another session
+// starts, or one by one, and recreates the deleted ones.
 func (s *simulation) restoreTarget() {
 	if len(s.backups) == 0 || s.deleting {
 		return
@@ -242,7 +243,7 @@ func (s *simulation) released(key objects.Key) bool {
 	})
 }
 
-// note notes what follows from the restoration of an object.
+// note records the consequences of the restoration of an object.
 func (s *simulation) note(key objects.Key) *object {
 	o := s.get(key)
 	if o == nil {
@@ -256,7 +257,7 @@ func (s *simulation) note(key objects.Key) *object {
 	return o
 }
 
-// when returns the place of a resource version of an object among those of all times.
+// when returns the position of an object's resource version in the order of all times.
 func (s *simulation) when(version int64) int64 { return version + s.rewound }
 
 // ours reports whether the deployment controls an object, or did before a restoration.
@@ -269,13 +270,12 @@ func (s *simulation) serverOf(key objects.Key) *inmemory.Server {
 	return s.server
 }
 
-// hidden reports whether a forgotten object is one that the watches of kinds in use do not
-// show.
+// hidden reports whether a forgotten object is one that the watches of kinds in use do not show.
 func (s *simulation) hidden(key objects.Key, o *object, inUse map[schema.GroupKind]bool) bool {
 	return s.forgotten[o.uid] && (!o.labelled || !inUse[key.GroupKind()])
 }
 
-// kindsInUse are those of the objects of revisions that are not archived.
+// kindsInUse returns the kinds of the objects of revisions that are not archived.
 func (s *simulation) kindsInUse() map[schema.GroupKind]bool {
 	kinds := map[schema.GroupKind]bool{}
 	for _, set := range s.sets {
@@ -288,9 +288,9 @@ func (s *simulation) kindsInUse() map[schema.GroupKind]bool {
 	return kinds
 }
 
-// collectDangling is the garbage collector where the owner is in the cluster of its objects:
-// it deletes those that belonged to the owner before a restoration, and takes its reference off
-// those that have another owner, too. It reports whether there was such an object.
+// collectDangling plays the garbage collector if the owner is in the cluster of its objects: it
+// deletes objects that belonged to the owner before a restoration, and removes its reference from
+// objects that have another owner, too. It reports whether there was such an object.
 func (s *simulation) collectDangling() bool {
 	done := false
 	for _, key := range s.controlled() {

@@ -28,7 +28,8 @@ import (
 // rapid's, so that a failure shrinks and its seed repeats it.
 type simulation struct {
 	t *rapid.T
-	// server has the objects, own our own kinds: it is the same one unless the owner is remote.
+	// server has the objects, and own has our own kinds: it is the same one unless the owner is
+	// remote.
 	server, own *inmemory.Server
 	now         time.Time
 	owner       types.UID // of the deployment
@@ -36,7 +37,7 @@ type simulation struct {
 	denied      map[objects.Key]bool // a webhook refuses writes of them
 	// absent are accounts that do not exist, lost the rights that accounts lack.
 	absent map[string]bool
-	// retain means that what a new template drops is retained.
+	// retain means that the objects that a new template drops are retained.
 	retain bool
 	lost   map[right]bool
 	// engineWrites is set while a request of the engine is performed.
@@ -47,17 +48,17 @@ type simulation struct {
 	log          []string // what happened, for the report of a failure
 
 	engine *process
-	// chaos lets requests fail; moved lets objects change between phases, where
-	// the orders of two revisions may contradict each other.
+	// chaos lets requests fail; moved lets objects change between phases, so that the orders of two
+	// revisions can contradict each other.
 	chaos, moved bool
-	// setDeleted means that the user deleted a set: what its labels were is lost.
+	// setDeleted means that the user deleted a set, and its labels are lost.
 	setDeleted bool
 	// remote means that the owner is in another cluster than its objects.
 	remote bool
 	// away means that the target cannot be reached, ownAway that home cannot.
 	away, ownAway bool
 	restoration
-	// manual means that a user activates revisions, rollback that those which miss their
+	// manual means that a user activates revisions, rollback that revisions that miss their
 	// deadline give way.
 	manual, rollback bool
 	// stuck keeps one object from ever getting healthy.
@@ -66,19 +67,19 @@ type simulation struct {
 	// that such writes made or changed.
 	late     bool
 	lateMade map[types.UID]bool
-	// orphaned are the objects that stay behind an orphaning delete; nil where there
-	// was none.
+	// orphaned are the objects that stay behind an orphaning delete; nil if there was none.
 	orphaned map[types.UID]bool
-	// lateSet means that a set may have been made after an orphaning delete: what that has looked at may keep its label.
+	// lateSet means that a set might have been created after an orphaning delete: objects that it
+	// has looked at can keep its label.
 	lateSet bool
-	// stripped are objects that did not say any more that they are ours.
+	// stripped are objects that lost their mark as ours.
 	stripped map[types.UID]bool
 	// loose are objects that were not ours when they were written.
 	loose   map[types.UID]bool
 	flying  []write // of crashed engines, still to arrive
 	pending *write  // the write under way
 
-	// inside is set while the engine's pass runs; failure is what went wrong in it.
+	// inside is set while the engine's pass runs; failure is the error in it.
 	inside  bool
 	failure string
 
@@ -93,9 +94,9 @@ func (s *simulation) logf(format string, args ...any) {
 	s.log = append(s.log, fmt.Sprintf("%5d ", s.server.Version())+fmt.Sprintf(format, args...))
 }
 
-// TestEngine runs the engine against a cluster in which everything goes wrong
-// that may go wrong, checks the invariants of docs/development/invariants.md in every write, and
-// at last, with no more faults, that the end is that of a run without any.
+// TestEngine runs the engine against a cluster with every possible fault, checks the invariants of
+// docs/development/invariants.md in every write, and at last, with no more faults, that the end is
+// the same as in a run without any.
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,9 +112,9 @@ func TestEngine(t *testing.T) {
 	})
 }
 
-// TestOrphaningDeletion deletes a deployment with its objects kept, and stops or kills the
-// engine between any two steps of the garbage collector, with watches and caches that are
-// behind, each by its own: nothing is deleted, and no label of ours is left.
+// TestOrphaningDeletion deletes a deployment with its objects kept, and stops or kills the engine
+// between any two steps of the garbage collector, with watches and caches that are behind, each by
+// its own delay. No object is deleted, and none keeps a label of ours.
 func TestOrphaningDeletion(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,8 +166,8 @@ func newSimulation(t *rapid.T, remote bool) *simulation {
 	return s
 }
 
-// uniform draws numbers below n, all of them equally often: rapid prefers small
-// ones, and few of many actions would ever be met.
+// uniform draws numbers below n, all of them equally often: rapid prefers small ones, so that few
+// of many actions would ever be drawn.
 func uniform(n int) *rapid.Generator[int] {
 	return rapid.Custom(func(t *rapid.T) int {
 		v := 0
@@ -185,8 +186,7 @@ func sample[T any](s *simulation, label string, values []T) T {
 	return values[uniform(len(values)).Draw(s.t, label)]
 }
 
-// work are the actions by which things get on, with their weights; trouble are
-// those that disturb.
+// work are the actions that make progress, with their weights; trouble are the disturbing ones.
 var (
 	work    = map[string]int{"engine": 40, "deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 10, "calm": 5}
 	trouble = []string{
@@ -198,8 +198,8 @@ var (
 	}
 )
 
-// weights draws the actions of one run. Each run leaves much of the trouble out,
-// so that the rest comes often enough to meet.
+// weights draws the actions of one run. Each run leaves much of the trouble out, so that the rest
+// is drawn often enough.
 func (s *simulation) weights() []string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(work)) {
@@ -259,7 +259,7 @@ func (s *simulation) act(name string) {
 	}
 }
 
-// calm is a stretch in which watches keep up and everything gets healthy.
+// calm is a period without trouble: watches keep up and all objects become healthy.
 func (s *simulation) calm() {
 	for range 10 * uniform(8).Draw(s.t, "steps") {
 		for _, gk := range kinds {
@@ -276,7 +276,7 @@ func (s *simulation) calm() {
 	}
 }
 
-// fault decides what becomes of a request.
+// fault decides the fate of a request.
 func (s *simulation) fault() string {
 	if !s.chaos {
 		return ""
@@ -290,8 +290,7 @@ func (s *simulation) fault() string {
 	return ""
 }
 
-// reach is what becomes of the connections to target and home. A session ends while no
-// pass is under way.
+// reach changes the connections to target and home. A session ends only between passes.
 func (s *simulation) reach(name string) {
 	if !s.remote || s.engine.resume != nil && name == "target session" {
 		return
@@ -352,7 +351,7 @@ func (s *simulation) deliverAll() bool {
 	return some
 }
 
-// disturb is what others do to objects.
+// disturb performs an action of another client on objects.
 func (s *simulation) disturb(name string, key objects.Key) {
 	o := s.get(key)
 	if name == "deny" || name == "allow" {
@@ -423,7 +422,7 @@ func (s *simulation) disturb(name string, key objects.Key) {
 	}
 }
 
-// report is what the controller of an object says of it.
+// report performs a status update by the controller of an object.
 func (s *simulation) report(key objects.Key, healthy bool) {
 	_, err := s.server.Edit(key, "", func(u *unstructured.Unstructured) {
 		value, _, _ := unstructured.NestedString(u.Object, "spec", "value")
@@ -465,7 +464,7 @@ func (s *simulation) occupy(key objects.Key, rival []metav1.OwnerReference) {
 	}
 }
 
-// end deletes an object whatever its state is.
+// end deletes an object in any state.
 func (s *simulation) end(key objects.Key) {
 	if _, err := s.serverOf(key).Delete(key, "", ""); err != nil {
 		s.failf("delete %s: %v", key, err)
@@ -493,7 +492,7 @@ func (s *simulation) unserve() {
 	s.engine.cluster.Reset(gk)
 }
 
-// use is what the user of the deployment does.
+// use performs an action of the deployment's user.
 func (s *simulation) use(name string) {
 	if name == "collect" {
 		s.collect()
@@ -586,8 +585,8 @@ func (s *simulation) deleteDeployment(orphan bool) {
 	s.end(deploymentKeyOf)
 }
 
-// activate is what a user does to have a set in charge: one that is neither waiting nor history gets
-// a number, which the engine gives the others.
+// activate performs the activation of a set by a user: a set that is neither waiting nor history
+// gets a number, which otherwise the engine assigns.
 func (s *simulation) activate(one *set) {
 	highest := s.highest()
 	s.editSet(one, func(set *corev1alpha1.ObjectSet) {
@@ -627,8 +626,8 @@ func setKey(one *set) objects.Key {
 	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSet", Namespace: "n", Name: one.name}
 }
 
-// collect is the garbage collector at an orphaning delete: it takes references off one by
-// one, then releases the deployment. It reports whether there is more to do.
+// collect plays the garbage collector at an orphaning delete: it removes references one by one,
+// then releases the deployment. It reports whether there is more to do.
 func (s *simulation) collect() bool {
 	d := s.deployment()
 	if d == nil || !objectsets.Orphaning(d) {
@@ -653,8 +652,8 @@ func (s *simulation) collect() bool {
 	return false
 }
 
-// newTemplate draws a template, at times without any object of the one before. Objects keep their order in all templates
-// unless they may move.
+// newTemplate draws a template, at times without any object of the one before. Objects keep their
+// order in all templates unless they are allowed to move.
 func (s *simulation) newTemplate() *template {
 	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1), account: sample(s, "account", accounts), remote: s.remote}
 	if s.remote {
@@ -694,13 +693,13 @@ func (s *simulation) newTemplate() *template {
 }
 
 const (
-	// convergeSteps and convergeWaits bound how long the engine may take to converge once
-	// faults have ended.
+	// convergeSteps and convergeWaits bound how long the engine can take to converge once faults
+	// have ended.
 	convergeSteps = 3000
 	convergeWaits = 120
 )
 
-// converge ends all faults and waits until the engine has nothing left to do.
+// converge ends all faults and waits until the engine is idle.
 func (s *simulation) converge() {
 	s.logf("converge")
 	s.chaos = false
@@ -762,7 +761,7 @@ func (s *simulation) mend() {
 	s.engine.see()
 }
 
-// resolve is the user who removes what stands in the way, as the messages say.
+// resolve plays the user who removes obstacles, as the messages suggest.
 func (s *simulation) resolve() bool {
 	if s.deleting {
 		return false
@@ -833,8 +832,8 @@ func (s *simulation) activateWanted() bool {
 	return false
 }
 
-// checkIdle checks invariant 5: nothing to do costs nothing, and a restart with
-// everything in place writes nothing.
+// checkIdle checks invariant 5: an idle engine sends no requests, and a restart with all objects in
+// place does not write.
 func (s *simulation) checkIdle() {
 	if s.deleting {
 		return

@@ -26,12 +26,11 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// object is what the invariants are about of one state of an object.
+// object is the part of one state of an object that the invariants are about.
 type object struct {
 	uid     types.UID
 	version int64
-	// value is all content but the release label: that of the template, or of another
-	// client.
+	// value is all content except the release label: the template's, or another client's.
 	value, release string
 	// fixed is a part of the template's value that cannot be changed.
 	fixed       string
@@ -116,7 +115,7 @@ type set struct {
 	proven            int64 // the version at which what the watches showed was proven
 	claimed           bool
 	opened            int // phases that may be written, by the record
-	begun             int // phases that had begun, by the status
+	begun             int // phases that had started, by the status
 	ready             int // phases that were complete, by the status
 	succeeded         bool
 	proved            bool // it has succeeded once, and has objects since: it stays until a newer one has succeeded
@@ -125,7 +124,7 @@ type set struct {
 	lifecycleArchived bool
 }
 
-// template is what a revision contains.
+// template is the content of a revision.
 type template struct {
 	name    string
 	remote  bool
@@ -133,8 +132,8 @@ type template struct {
 	phases  [][]wanted
 }
 
-// ahead is how many phases are open from the claim on: the first one, and those
-// behind phases of which nothing is probed.
+// ahead returns how many phases are open from the claim on: the first one, and each phase behind
+// phases without probed objects.
 func (t *template) ahead() int {
 	for i, ph := range t.phases {
 		if slices.ContainsFunc(ph, func(w wanted) bool { return probed(w.key) }) {
@@ -152,7 +151,7 @@ type wanted struct {
 	collision corev1alpha1.CollisionProtection
 }
 
-// fixed is what of a Job cannot be changed: it says on-immutable: Recreate.
+// fixed returns the part of a Job that cannot be changed: it is annotated on-immutable: Recreate.
 func (w *wanted) fixed() string {
 	if w.key.Kind != "Job" {
 		return ""
@@ -160,7 +159,7 @@ func (w *wanted) fixed() string {
 	return w.value[:1]
 }
 
-// manifest returns what the template has of the object.
+// manifest returns the object as the template has it.
 func (w *wanted) manifest() corev1alpha1.ObjectSetObject {
 	value, _ := strings.CutSuffix(w.value, "+keep")
 	value, extra, _ := strings.Cut(value, ".")
@@ -194,13 +193,13 @@ var (
 	unions = map[string]bool{"App": true, "Config": true}
 )
 
-// sideOf returns the side that a template with a value has; empty if it is no template's.
+// sideOf returns the side of a template with a value; empty if no template has the value.
 func sideOf(value string) string {
 	return map[string]string{"1": "left", "2": "right"}[value]
 }
 
-// visible reports whether a live value shows that of a template: a field that the
-// template does not have is not seen.
+// visible reports whether a live value looks like a template's: a field that the template does not
+// have is not visible.
 func visible(template, live string) bool {
 	template, keep := strings.CutSuffix(template, "+keep")
 	live, kept := strings.CutSuffix(live, "+keep")
@@ -259,7 +258,7 @@ func (t *template) spec() corev1alpha1.ObjectSetTemplateSpec {
 const (
 	group    = "example.com"
 	rivalUID = types.UID("rival")
-	// adopter is the name of the deployment in annotations of objects that it may adopt.
+	// adopter is the name of the deployment in annotations of objects that it is allowed to adopt.
 	adopter = "n/app"
 )
 
@@ -282,7 +281,7 @@ func probed(key objects.Key) bool { return key.Kind == "App" || key.Kind == "Job
 
 var namespaces = inmemory.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true}
 
-// homeKinds are those of the cluster of the engine.
+// homeKinds returns the kinds of the engine's cluster.
 func homeKinds() []inmemory.Kind {
 	return []inmemory.Kind{
 		namespaces,
@@ -293,7 +292,8 @@ func homeKinds() []inmemory.Kind {
 	}
 }
 
-// templateKinds are those of the objects in templates. Objects of kinds that are not custom are created by a POST.
+// templateKinds returns the kinds of the objects in templates. Objects of built-in kinds are
+// created by a POST.
 func templateKinds() (all []inmemory.Kind) {
 	for _, gk := range kinds {
 		kind := inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"}
@@ -358,7 +358,7 @@ func decode[T any](u *unstructured.Unstructured, into *T) *T {
 	return into
 }
 
-// deployment returns the owner of everything, nil when it is gone.
+// deployment returns the owner of all objects, nil once it is deleted.
 func (s *simulation) deployment() *corev1alpha1.ObjectDeployment {
 	if u := s.own.Get(deploymentKeyOf); u != nil {
 		return decode(u, &corev1alpha1.ObjectDeployment{})
@@ -456,8 +456,8 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 	is.proved = !is.archived && (is.proved || is.succeeded)
 }
 
-// renumber follows the number of a set. One that has a status starts over with that of
-// the new number.
+// renumber follows the number of a set. A set with a status starts over with the status of the new
+// number.
 func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 	if objectsets.Renumbered(obj) || obj.Spec.Revision == is.number {
 		return
@@ -471,7 +471,7 @@ func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 		is.claimed = claimed
 		is.opened, is.begun = min(1, len(is.template.phases)), min(1, len(is.template.phases))
 	}
-	is.proved = is.proved && !is.lifecycleArchived // what is archived all the same was overtaken under its former number
+	is.proved = is.proved && !is.lifecycleArchived // a set that is archived nevertheless was overtaken under its former number
 	is.since, is.made, is.proven = s.engine.known, s.when(s.server.Version()), 0
 }
 
@@ -498,7 +498,7 @@ func (s *simulation) setOf(obj *corev1alpha1.ObjectSet) *set {
 
 func (s *simulation) get(key objects.Key) *object { return objectOf(s.server.Get(key)) }
 
-// at returns what the object was at a resource version.
+// at returns the state of an object at a resource version.
 func (s *simulation) at(key objects.Key, version int64) *object {
 	var obs *object
 	for _, m := range s.past[key] {
@@ -509,7 +509,7 @@ func (s *simulation) at(key objects.Key, version int64) *object {
 	return obs
 }
 
-// was reports whether an object was once, at a version or after it, as ok says.
+// was reports whether an object had a state that ok accepts, at a version or after it.
 func (s *simulation) was(key objects.Key, version int64, ok func(*object) bool) bool {
 	if ok(s.at(key, version)) {
 		return true

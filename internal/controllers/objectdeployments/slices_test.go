@@ -19,9 +19,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestSlicesStayWhileTheyAreNamed: a slice is deleted when neither the template nor any
-// set has named it for so long that none is about to (invariant 4: a revision's record is
-// there as long as the revision).
+// TestSlicesStayWhileTheyAreNamed: a slice is deleted only if neither the template nor any set has
+// named it for so long that none is about to (invariant 4: a revision's record exists as long as
+// the revision).
 func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -67,8 +67,8 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	}
 }
 
-// TestSetsOwnTheirSlices: the set that a slice was written for becomes its owner, once,
-// also where later revisions share it.
+// TestSetsOwnTheirSlices: the set that a slice was written for becomes its owner, once, even if
+// later revisions share it.
 func TestSetsOwnTheirSlices(t *testing.T) {
 	t.Parallel()
 	set := func(name string, slices ...string) *corev1alpha1.ObjectSet {
@@ -144,8 +144,8 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 	}
 }
 
-// TestLoneSetsLeaveTheirSlicesAlone: slices of users, which several lone sets may share,
-// are not garbage-collected with the first of them.
+// TestLoneSetsLeaveTheirSlicesAlone: users' slices, which several lone sets can share, are not
+// garbage-collected with the first of them.
 func TestLoneSetsLeaveTheirSlicesAlone(t *testing.T) {
 	t.Parallel()
 	slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shared"}}

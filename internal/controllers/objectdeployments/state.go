@@ -29,13 +29,13 @@ import (
 
 // Home is the cluster of our own kinds.
 type Home struct {
-	// Client reads from caches, in which IndexSets has indexed the sets, and writes.
-	// Reader reads from the API server.
+	// Client writes, and reads from caches with the index of IndexSets. Reader reads from the API
+	// server.
 	Client client.Client
 	Reader client.Reader
 	// Events records transitions.
 	Events events.EventRecorder
-	// Owners watches foreign owners of deployments and lone sets; nil for none.
+	// Owners watches foreign owners of deployments and lone sets; it can be nil.
 	Owners *foreign.Owners
 	Now    func() time.Time
 	// Namespace is the manager's: it has the Secrets of cluster kinds.
@@ -47,27 +47,27 @@ type Reconciler struct {
 	Home
 	// Here is the cluster of our own kinds as a target.
 	Here *Target
-	// Targets are other clusters; nil where they are not served.
+	// Targets are other clusters; nil if they are not served.
 	Targets Targets
-	// Phases are ObjectSetPhases, which are owners, too; nil for none.
+	// Phases are ObjectSetPhases, which are owners, too; it can be nil.
 	Phases Phases
 	// Hooks are for simulations.
 	Hooks Hooks
 
 	*Queues
 	enqueue func(objects.OwnerKey)
-	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
+	// lanes reconcile the owners of other clusters; nil if these are reconciled along with others.
 	lanes *lanes.Lanes
 	// Fresh takes the answers to our writes.
 	Fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
 	written *mutationcache.Store
-	// quota counts the memory that revisions take; it may be nil.
+	// quota counts the memory of revisions; it can be nil.
 	quota *quota.Memory
 	memory
 }
 
-// Hooks show what a simulation cannot see from outside; nil functions are not called.
+// Hooks show internal state to a simulation; nil functions are not called.
 type Hooks struct {
 	// Loaded is called with each revision that is loaded, before anything is decided.
 	Loaded func(*engine.Revision)
@@ -78,12 +78,12 @@ type Hooks struct {
 // Target is a cluster that objects are rolled out to.
 type Target struct {
 	*engine.Engine
-	// Cluster and home are the UIDs of the namespaces kube-system of the target and of
-	// the cluster of our own kinds, where these are different ones; else they are empty.
+	// ID and Home are the UIDs of the namespaces kube-system of the target and of the cluster of
+	// our own kinds; empty if both are the same cluster.
 	ID, Home types.UID
 }
 
-// namespaced is an objectsets.Scope. Both results are of one moment: the kind may be
+// namespaced is an objectsets.Scope. Both results are from one moment, because the kind can be
 // removed between two calls.
 func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	if t.Cluster == nil {
@@ -102,14 +102,14 @@ type Targets interface {
 	// changed, and must not block.
 	Use(user string, ref targets.Ref, wake func())
 	Release(user string)
-	// Find returns the session of a target, nil where there is none, and its state.
+	// Find returns the session of a target, nil if there is none, and its state.
 	Find(ref targets.Ref) (*Target, targets.State)
 }
 
-// claimants are the owners that share a table of claims. In the cluster of our own kinds,
-// whose UID is empty, that is all of them. In another one it is those of one namespace, or
-// the cluster-scoped ones: only the server that answers says which cluster it is, and what
-// may be written there.
+// claimants are the owners that share a table of claims. In the cluster of our own kinds, whose UID
+// is empty, all owners share one. In another cluster the owners of one namespace share one, and so
+// do the cluster-scoped ones: the server alone reports which cluster it is, and what can be written
+// there.
 type claimants struct {
 	cluster   types.UID
 	namespace string
@@ -127,12 +127,13 @@ func claimantsOf(cluster types.UID, namespace string) claimants {
 // read by GET.
 type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
 
-// memory is what this process remembers while it leads. After a restart claims are restored, and all else is found out again.
+// memory is the memory of this process while it leads. After a restart claims are restored, and
+// everything else is found out again.
 type memory struct {
 	mu     sync.Mutex
 	owners map[objects.OwnerKey]*state
 	claims map[claimants]*claims.Table
-	// busy are the owners that are reconciled, with what cancels that.
+	// busy are the owners that are being reconciled, with the function that cancels that.
 	busy sync.Map
 
 	restoreMu    sync.Mutex
@@ -145,10 +146,10 @@ type memory struct {
 // state is the memory of one owner, for its reconcile alone: while the owner exists, and
 // its target has the same session.
 type state struct {
-	// Target is where the objects of the owner are, nil where that is not connected.
+	// Target is the cluster of the owner's objects, nil if it is not connected.
 	*Target
 	rollout *engine.Rollout
-	// records are those of the deployment and of its sets, by UID.
+	// records are the records of the deployment and of its sets, by UID.
 	records map[types.UID]*record
 	// counted are the revisions whose memory is counted.
 	counted []types.UID
@@ -164,14 +165,16 @@ type state struct {
 	problems
 }
 
-// record is the memory of the deployment, or of a set while it may own objects.
+// record is the memory of the deployment, or of a set while it might own objects.
 type record struct {
-	// digest is that of the template of the deployment in a generation, or of the spec of a set.
+	// digest is the digest of the template of the deployment in a generation, or of the spec of a
+	// set.
 	digest     objects.Digest
 	generation int64
 	// reported is when the last status was written.
 	reported time.Time
-	// timeline is that of a set, as far as it is known: what of it no status has yet is written with the next one.
+	// timeline is the set's timeline, as far as it is known. Times that are in no status yet are
+	// written with the next one.
 	timeline []corev1alpha1.PhaseTimes
 	// missingReadAt is when the missing slices of the revision were read.
 	missingReadAt time.Time
@@ -185,19 +188,19 @@ type storage struct {
 	owned map[string]*metav1.PartialObjectMetadata
 	// slicesDue is when unused slices that were too young are collected.
 	slicesDue time.Time
-	// collected means that this process has collected unused Secrets: an earlier one may
-	// have ended before that.
+	// collected means that this process has collected unused Secrets: an earlier one might have
+	// ended before that.
 	collected bool
-	// collectionDue means that a look for unused slices is due: what takes uses away was
-	// written or tried, or a look has failed.
+	// collectionDue means that unused slices have to be looked for: a write that ends their use was
+	// sent or tried, or a look has failed.
 	collectionDue bool
 }
 
 // problems are since when something is not as it should be, which is reported once it lasts.
 type problems struct {
 	failures queueing.Failures
-	// unseen is since when objects wait for their watches to show the last writes; zero
-	// where none does.
+	// unseen is since when objects wait for their watches to show the last writes; zero if none
+	// does.
 	unseen time.Time
 	// overflowReported means that an event reported that no more Jobs are recorded.
 	overflowReported bool
@@ -211,15 +214,16 @@ func (st *state) of(uid types.UID) *record {
 	return st.records[uid]
 }
 
-// Phases are the ObjectSetPhases that are reconciled as sets of one phase that stand alone.
+// Phases are the ObjectSetPhases that are reconciled as lone sets with one phase.
 type Phases interface {
-	// Read reads one from the caches; nil where there is none.
+	// Read reads one from the caches; nil if there is none.
 	Read(ctx context.Context, key objects.OwnerKey) (Phase, error)
 	// SetOf returns one that was read as a set.
 	SetOf(phase corev1alpha1.GenericObjectSetPhase) Phase
-	// Relate returns whose objects one takes over, and to whom it has handed some over; previous are the owners of the former.
+	// Relate returns the owners that one takes objects over from, and the ones that it has handed
+	// some over to; previous are the owners of the former.
 	Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetPhase) (of phases.Controllers, previous []types.UID, err error)
-	// Keys returns those of a scope.
+	// Keys returns the keys of a scope.
 	Keys(ctx context.Context, scope corev1alpha1.Scope) ([]objects.OwnerKey, error)
 }
 
@@ -227,10 +231,11 @@ type Phases interface {
 type Phase interface {
 	corev1alpha1.GenericObjectSet
 	corev1alpha1.GenericObjectSetPhase
-	// Object returns what the API server has, and Flush puts the status of the set on it.
+	// Object returns the object of the API server, and Flush puts the status of the set on it.
 	Object() corev1alpha1.Conditioned
 	Flush()
-	// Held reports whether nothing is written beside the removal, and why a user has to mend that.
+	// Held reports whether only the removal is written, and problem is the reason if a user has to
+	// fix that.
 	Held() (held bool, problem error)
 	// ReportsDrift reports whether drift is left as it is.
 	ReportsDrift() bool
@@ -250,22 +255,22 @@ type reconciliation struct {
 	*state
 	key   objects.OwnerKey
 	scope corev1alpha1.Scope
-	// deployment is nil where the owner is a set that stands alone.
+	// deployment is nil if the owner is a lone set.
 	deployment corev1alpha1.GenericObjectDeployment
-	// phase is the ObjectSetPhase that is the owner, which is the one set; else it is nil.
+	// phase is the ObjectSetPhase that is the owner, and the only set; otherwise it is nil.
 	phase Phase
 	// sets are all sets of the owner in ascending order of revision.
 	sets []corev1alpha1.GenericObjectSet
-	// former are sets of a deployment of this name that is gone.
+	// former are sets of a deployment of this name that no longer exists.
 	former []corev1alpha1.GenericObjectSet
-	// ref is the target; nil for the cluster of our own kinds. away is why nothing can be
-	// done there, nil where it is connected.
+	// ref is the target; nil for the cluster of our own kinds. away is why the target cannot be
+	// used, nil if it is connected.
 	ref  *corev1alpha1.TargetReference
 	away *targets.State
-	// current is the set in charge; nil where there is none.
+	// current is the set in charge; nil if there is none.
 	current corev1alpha1.GenericObjectSet
-	// awaited means that the template alone brings no set into charge, and wanted is the
-	// set that it stands for then.
+	// awaited means that the template alone does not put a set in charge, and wanted is the set
+	// with its content then.
 	awaited bool
 	wanted  corev1alpha1.GenericObjectSet
 	// rollbackHeld is why a rollback that is due is not possible.
@@ -283,7 +288,7 @@ func (s *reconciliation) top() corev1alpha1.Conditioned {
 	return s.sets[0]
 }
 
-// secretNamespace is where the Secrets of the owner are.
+// secretNamespace returns the namespace of the owner's Secrets.
 func (s *reconciliation) secretNamespace() string {
 	if s.key.Namespace == "" {
 		return s.Namespace
@@ -304,10 +309,10 @@ func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *engine.R
 	return s.rollout.Loaded(set.GetUID())
 }
 
-// remote reports whether the objects of the deployment are in another cluster. There no
-// garbage collector removes what a deployment of this name has left that was restored
-// from a backup with another UID: its sets have the record of that, until the successor
-// has succeeded, and are deleted with the successor where that is deleted before.
+// remote reports whether the objects of the deployment are in another cluster. If a deployment was
+// restored from a backup with another UID, no garbage collector there removes the objects of the
+// former one. The former sets have the record of them until the successor has succeeded, and are
+// deleted with the successor if that is deleted before.
 func (s *reconciliation) remote() bool {
 	return s.deployment != nil && s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
 }

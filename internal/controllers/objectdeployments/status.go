@@ -61,7 +61,7 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 	return status
 }
 
-// followPhases remembers when phases went how far. That alone is no reason to write a status.
+// followPhases remembers the times of phases. They alone are not a reason to write a status.
 func (s *reconciliation) followPhases(set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) {
 	record := s.of(set.GetUID())
 	before := record.timeline

@@ -18,12 +18,12 @@ func (s *reconciliation) step(ctx context.Context, want engine.Want) (engine.Out
 	return out, err
 }
 
-// kept returns where the owner keeps its records.
+// kept returns the owner's stores for records.
 func (s *reconciliation) kept() engine.Want {
 	return engine.Want{Store: store{s}, References: store{s}}
 }
 
-// want returns what the owner wants of its objects.
+// want returns the owner's wishes for its objects.
 func (s *reconciliation) want() engine.Want {
 	want := s.kept()
 	if s.current != nil {
@@ -52,8 +52,9 @@ func retained(policy corev1alpha1.ArchivalPolicy) func(objects.Key) bool {
 	return nil
 }
 
-// performBackground performs some of the background work of a rollout that is at rest, after the status was written. The rest
-// is left to the next reconciles: the owner may be paused, deleted or changed by then.
+// performBackground performs some of the background work of a rollout that is at rest, after the
+// status was written. It leaves the rest to the next reconciles, because the owner might be paused,
+// deleted or changed by then.
 func (s *reconciliation) performBackground(ctx context.Context) error {
 	if s.limited > 0 {
 		return nil

@@ -23,11 +23,12 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// store records how far revisions are on the statuses of their sets, and Jobs on that of the deployment.
+// store records the progress of revisions in the statuses of their sets, and Jobs in the
+// deployment's status.
 type store struct{ *reconciliation }
 
-// Claimed makes the claim durable, and with it that the first phase may be
-// written: the first status write of a set.
+// Claimed makes the claim durable, and with it the permission to write the first phase: the first
+// status write of a set.
 func (s store) Claimed(ctx context.Context, rev *engine.Revision) error {
 	err := s.record(ctx, rev)
 	if err == nil {
@@ -39,7 +40,7 @@ func (s store) Claimed(ctx context.Context, rev *engine.Revision) error {
 // Opened writes the status of the set.
 func (s store) Opened(ctx context.Context, rev *engine.Revision) error { return s.record(ctx, rev) }
 
-// Succeeded counts the rollout, which began with the claim.
+// Succeeded counts the rollout, which started with the claim.
 func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error {
 	err := s.record(ctx, rev)
 	if err == nil {
@@ -50,7 +51,7 @@ func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error {
 	return err
 }
 
-// Started writes a status only where the rollout takes long.
+// Started writes a status only if the rollout takes long.
 func (s store) Started(ctx context.Context, rev *engine.Revision) error {
 	if s.Now().Sub(s.of(rev.UID).reported) < limits.StatusInterval {
 		return nil
@@ -63,7 +64,7 @@ func (s store) record(ctx context.Context, rev *engine.Revision) error {
 	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
 }
 
-// SucceedsAt returns the end of the success delay, which begins with a recorded availability.
+// SucceedsAt returns the end of the success delay, which starts with a recorded availability.
 func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time, error) {
 	set := s.setOfUID(rev.UID)
 	delay := time.Duration(set.ObjectSetSpec().SuccessDelaySeconds) * time.Second
@@ -80,7 +81,7 @@ func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time,
 	return since.Add(delay), nil
 }
 
-// Retained writes what a revision retains on the status of its set.
+// Retained writes the retained objects of a revision to the status of its set.
 func (s store) Retained(ctx context.Context, rev *engine.Revision, keys sets.Set[objects.Key]) error {
 	set := s.setOfUID(rev.UID)
 	status := set.ObjectSetStatus().DeepCopy()
@@ -93,7 +94,7 @@ func (s store) Spared(ctx context.Context, spared []phases.Spared) error {
 	return s.notice(ctx, corev1alpha1.ConditionObjectsKept, corev1alpha1.ReasonObjectsKept, func(before string) string { return phases.DescribeSpared(before, spared) })
 }
 
-// Noted reports what users should know of objects that were written.
+// Noted reports notes for users about objects that were written.
 func (s store) Noted(ctx context.Context, notes map[objects.Key]string) error {
 	return s.notice(ctx, corev1alpha1.ConditionFieldsAdjusted, corev1alpha1.ReasonFieldsAdjusted, func(before string) string { return phases.DescribeNotes(before, notes) })
 }
@@ -147,9 +148,10 @@ func (s store) RecordJobs(ctx context.Context, runs map[objects.Key]phases.Run) 
 // Overflow reports, once, that there is no room for more Jobs.
 func (s store) Overflow(jobs []objects.Key) {
 	if len(jobs) > 0 && !s.overflowReported {
-		// Also where a Package speaks for the deployment: it does not know of this.
+		// This is reported even if a Package reports for the deployment, because the Package does
+		// not know of it.
 		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",
-			"%d Jobs are recorded, which is the limit: %s is not, and is created again when it is gone. Bring fewer Jobs in one package.",
+			"%d Jobs are recorded, which is the limit: %s is not, and is created again once it is deleted. Bring fewer Jobs in one package.",
 			limits.JobRecords, jobs[0])
 	}
 	s.overflowReported = len(jobs) > 0

@@ -36,9 +36,9 @@ func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.Generi
 	})
 }
 
-// readSecrets reads the Secrets of a set and returns those that are missing. A user who
-// may write Secrets may not therefore write packages: a Secret with other content than it
-// is named after counts as missing.
+// readSecrets reads the Secrets of a set and returns the missing ones. A user with the right to
+// write Secrets does not necessarily have the right to write packages, so a Secret whose content
+// does not match its name counts as missing.
 func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	return readStored(s.stored.Secrets, objectsets.SecretsOf(set), func(name string) (string, error) {
 		secret := &corev1.Secret{}
@@ -54,8 +54,9 @@ func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.Gener
 	})
 }
 
-// readStored reads the objects of these names that are not known yet, and returns those that are missing: read returns how such a
-// one is named. Stored objects never change, and revisions share them. Invalid names count as missing.
+// readStored reads the objects of these names that are not known yet, and returns the missing ones;
+// read returns the proper name of a read object. Stored objects never change, and revisions share
+// them. Invalid names count as missing.
 func readStored(
 	known map[string][]corev1alpha1.ObjectSetObject, names []string, read func(name string) (missing string, err error),
 ) (missing []string, err error) {
@@ -95,8 +96,9 @@ func (s *reconciliation) takeWritten() {
 	s.written.Forget(owner)
 }
 
-// store caches the content of a slice, and its owners. Slices of lone sets get no owner reference: they are the user's,
-// may be shared with other sets, and would be garbage-collected with the first of them.
+// store caches the content of a slice, and its owners. Slices of lone sets get no owner reference:
+// they are the user's, can be shared with other sets, and would be garbage-collected with the first
+// of them.
 func (s *reconciliation) store(slice corev1alpha1.GenericObjectSlice) {
 	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
 	if s.deployment == nil {
@@ -136,10 +138,10 @@ func (s *reconciliation) forgetSlices() {
 	maps.DeleteFunc(s.owned, func(name string, _ *metav1.PartialObjectMetadata) bool { return !used[name] })
 }
 
-// referenceSlices makes sets owners of the slices that were written for them, for tools
-// that follow owner references. A slice gets one such reference, also where later
-// revisions share it, and another one when its set has been deleted: the garbage collector
-// removes the reference then. Each pass patches a few: a gate may be due after.
+// referenceSlices makes sets owners of the slices that were written for them, for tools that follow
+// owner references. A slice gets one such reference, even if later revisions share it, and another
+// one when its set has been deleted, because the garbage collector then removes the reference. Each
+// pass patches only a few, because a gate can be due after it.
 func (s *reconciliation) referenceSlices(ctx context.Context) error {
 	due := s.dueReferences()
 	if len(due) > 0 {
@@ -167,10 +169,11 @@ type reference struct {
 	slice *metav1.PartialObjectMetadata
 }
 
-// referencesAtOnce bounds how many references one pass puts on slices.
+// referencesAtOnce bounds how many references one pass adds to slices.
 const referencesAtOnce = 64
 
-// dueReferences returns the references of one pass, each slice once. The newest set is the one that stays the longest.
+// dueReferences returns the references of one pass, each slice once. The newest set gets it because
+// it stays the longest.
 func (s *reconciliation) dueReferences() []reference {
 	var due []reference
 	begun := map[string]bool{}

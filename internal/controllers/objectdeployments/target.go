@@ -24,8 +24,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// targetRef returns where the objects of the owner are; nil for the cluster of our own
-// kinds. Sets that own objects decide.
+// targetRef returns the cluster of the owner's objects; nil for the cluster of our own kinds. Sets
+// that own objects decide.
 func (s *reconciliation) targetRef() *corev1alpha1.TargetReference {
 	for _, set := range slices.Backward(s.sets) {
 		if objectsets.Owns(set) {
@@ -38,9 +38,8 @@ func (s *reconciliation) targetRef() *corev1alpha1.TargetReference {
 	return s.sets[0].ObjectSetSpec().TargetRef
 }
 
-// connect returns the target of the owner, nil where there is no session, and with whom it
-// shares the claims there, nil where it is not known which cluster it is. s.away is set
-// where nothing can be done there.
+// connect returns the target of the owner, nil if there is no session, and the owners that share
+// its claims there, nil if the cluster is not known. It sets s.away if the target cannot be used.
 func (s *reconciliation) connect() (*Target, *claimants) {
 	if s.ref == nil {
 		return s.Here, &claimants{}
@@ -84,8 +83,8 @@ func otherCluster(kind string) *targets.State {
 			"If its former one was recreated, remove the annotation %s from the %s.", corev1alpha1.TargetClusterAnnotation, kind)}
 }
 
-// recordedCluster returns the UID of the cluster that may have objects of the owner; empty
-// where nothing was written yet.
+// recordedCluster returns the UID of the cluster that might have objects of the owner; empty if
+// none were written yet.
 func (s *reconciliation) recordedCluster() types.UID {
 	return types.UID(s.top().GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
 }
@@ -107,15 +106,16 @@ func (s *reconciliation) recordCluster(ctx context.Context) error {
 	return s.annotate(ctx, s.top(), corev1alpha1.TargetClusterAnnotation, string(s.Target.ID))
 }
 
-// abandoned reports whether the owner is being deleted and leaves its objects in the target: what
-// answers there, and whether anything does, is not asked.
+// abandoned reports whether the owner is being deleted and leaves its objects in the target. The
+// target is then not contacted, so it does not matter whether it answers.
 func (s *reconciliation) abandoned() bool {
 	return s.ref != nil && s.top().GetDeletionTimestamp() != nil && s.top().GetAnnotations()[corev1alpha1.AbandonTargetAnnotation] == "true"
 }
 
-// unwritten reports whether the owner is being deleted and has nothing in its target, so that this is not asked either: a set
-// claims its objects before the first write, and the cluster is recorded before the first set. A set that is gone, which the
-// status or a later set names, may have written, as may one of the deployment from before a restoration, which may have lost its
+// unwritten reports whether the owner is being deleted and has no objects in its target, so that
+// the target is not contacted: a set claims its objects before the first write, and the cluster is
+// recorded before the first set. A deleted set that the status or a later set names might have
+// written. So might a set of the deployment from before a restoration, which might have lost its
 // status.
 func (s *reconciliation) unwritten() bool {
 	if s.ref == nil || s.top().GetDeletionTimestamp() == nil {
@@ -135,10 +135,10 @@ func (s *reconciliation) unwritten() bool {
 	return status.Revision == 0 && len(status.ControllerOf) == 0
 }
 
-// letsGo reports whether the owner is being deleted, and nothing is asked of its target.
+// letsGo reports whether the owner is being deleted without contacting its target.
 func (s *reconciliation) letsGo() bool { return s.abandoned() || s.unwritten() }
 
-// howToAbandon says how a user has the objects left in the target.
+// howToAbandon describes how a user makes the owner leave the objects in the target.
 func (s *reconciliation) howToAbandon() string {
 	what := "package"
 	if s.phase != nil {
@@ -147,7 +147,7 @@ func (s *reconciliation) howToAbandon() string {
 	return fmt.Sprintf("annotate the %s with %s=true", what, corev1alpha1.AbandonTargetAnnotation)
 }
 
-// notRemoved says why objects in the target are not removed, and how they are left there.
+// notRemoved describes why objects in the target are not removed, and how to leave them there.
 func (s *reconciliation) notRemoved(why string) string {
 	return fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), why)
 }

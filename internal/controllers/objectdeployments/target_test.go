@@ -38,8 +38,8 @@ func (o *oneTarget) Find(targets.Ref) (*Target, targets.State) {
 	return o.session, o.state
 }
 
-// TestTargets: where a target is away, its owners say so and do nothing. One that is
-// deleted waits, unless nothing was written there, or its user lets it go: then it is not asked.
+// TestTargets: if a target is away, its owners report it and do nothing. A deleted owner waits,
+// unless it wrote nothing there, or its user releases it: then the target is not contacted.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	const recorded, abandoned = corev1alpha1.TargetClusterAnnotation, corev1alpha1.AbandonTargetAnnotation
@@ -66,7 +66,7 @@ func TestTargets(t *testing.T) {
 		annotations map[string]string
 		deleted     bool
 		moved       bool
-		// set is a revision, which may have claimed its objects.
+		// set is a revision, which might have claimed its objects.
 		set *corev1alpha1.ObjectSet
 		// reported is the revision in the status.
 		reported int64
@@ -162,8 +162,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestReleaseIsInterrupted: an owner that wrote nothing is released although the
-// revisions, which prove that, are gone already.
+// TestReleaseIsInterrupted: an owner that wrote nothing is released although the revisions, which
+// prove that, are already deleted.
 func TestReleaseIsInterrupted(t *testing.T) {
 	t.Parallel()
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{

@@ -26,8 +26,9 @@ import (
 
 const agentPatience = time.Minute // for which an agent is awaited in a namespace that is being deleted, and maybe the agent with it
 
-// tearDown removes what a deleted owner controls, in reverse, and its finalizers. What the garbage collector has missed is
-// released: it does not know kinds that were installed within the last half minute.
+// tearDown removes the objects that a deleted owner controls, in reverse, and its finalizers. It
+// releases objects that the garbage collector has missed, because the collector does not know kinds
+// that were installed within the last half minute.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	want := s.kept()
 	want.Teardown, want.Orphan = true, objectsets.Orphaned(s.top())
@@ -49,7 +50,7 @@ func (s *reconciliation) archiveAlone(ctx context.Context) error {
 	return s.markArchived(ctx, set)
 }
 
-// remove removes the objects of the owner, and reports whether all are gone.
+// remove removes the objects of the owner, and reports whether all of them are removed.
 func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone bool, err error) {
 	began := s.Now()
 	for range limits.DeploymentPasses {
@@ -78,7 +79,8 @@ func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone boo
 	return false, s.reportTeardown(ctx)
 }
 
-// recheckUnwritten asks the API server whether the cache is behind, which shows an owner that has nothing in its target.
+// recheckUnwritten asks the API server whether a cache is behind that shows an owner without
+// objects in its target.
 func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 	if unknown, err := s.hasUnknownSets(ctx); err != nil || unknown {
 		s.Requeue(limits.ConflictRetry)
@@ -108,7 +110,8 @@ func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 	return nil
 }
 
-// forgetCluster takes the record of the target off a deployment that has nothing there: it would be in doubt without its sets.
+// forgetCluster removes the record of the target from a deployment that has nothing there: without
+// its sets, it would be in doubt.
 func (s *reconciliation) forgetCluster(ctx context.Context) error {
 	if s.deployment == nil || s.recordedCluster() == "" {
 		return nil
@@ -132,8 +135,8 @@ func (s *reconciliation) hasUnknownSets(ctx context.Context) (bool, error) {
 	}), nil
 }
 
-// finalize removes the sets and slices of a deployment and takes the finalizers
-// off: nothing is left that needs them.
+// finalize removes the sets and slices of a deployment and its finalizers, which are no longer
+// needed.
 func (s *reconciliation) finalize(ctx context.Context) error {
 	if s.deployment != nil {
 		for _, set := range s.sets {
@@ -157,7 +160,8 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 const namespaceLook = 30 * time.Second
 
 // letGo removes the engine's finalizers from ObjectSetPhases that wait for their agent in a
-// namespace that is being deleted, some time after they were: the agent may have gone with it.
+// namespace that is being deleted. It does so some time after their deletion, because the agent
+// might have been deleted with the namespace.
 func (s *reconciliation) letGo(ctx context.Context) error {
 	if s.key.Namespace == "" || s.Target.Cluster == nil {
 		return nil
@@ -196,8 +200,8 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 	return s.stripFinalizers(ctx, phase)
 }
 
-// goWithOwners deletes the owner object in the background where a foreign owner of it is deleted in the foreground. A
-// foreign owner that cannot be watched is reported, and is in the way of nothing.
+// goWithOwners deletes the owner object in the background if a foreign owner of it is deleted in
+// the foreground. A foreign owner that cannot be watched is reported, and does not block anything.
 func (s *reconciliation) goWithOwners(ctx context.Context) error {
 	ref, problem, again := s.Owners.Follow(s.key, s.top().GetOwnerReferences())
 	s.ownerProblem = problem

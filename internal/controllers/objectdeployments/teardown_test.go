@@ -13,9 +13,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// TestOrphanedBehindTheCache: a deployment whose sets the garbage collector has orphaned
-// was deleted with its objects kept, also where no cache ever showed the finalizer of that,
-// and where that of sets is behind.
+// TestOrphanedBehindTheCache: if the garbage collector has orphaned the sets of a deployment, the
+// deployment was deleted with its objects kept. This holds even if no cache ever showed the
+// finalizer for that, and if the cache of sets is behind.
 func TestOrphanedBehindTheCache(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ cached, live, reads, late bool }{

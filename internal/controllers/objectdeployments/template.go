@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// unfilled reports whether the template has no phases yet. A package that is nothing but its dependencies has none at all.
+// unfilled reports whether the template has no phases yet. A package that has only dependencies
+// never gets any.
 func (s *reconciliation) unfilled() bool {
 	return len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0 && s.deployment.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation] == ""
 }
@@ -42,7 +43,7 @@ func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.D
 	content, template := &set.ObjectSetSpec().ObjectSetTemplateSpec, &s.deployment.ObjectDeploymentSpec().Template.Spec
 	var digest objects.Digest
 	var err error
-	if reflect.DeepEqual(content, template) { // as that of the current revision at rest
+	if reflect.DeepEqual(content, template) { // like the current revision's at rest
 		digest, err = s.templateDigest()
 	} else {
 		digest, err = revisions.SpecDigest(*content)

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 )
 
-// What is new in the timeline alone is remembered, and written with the next status that differs otherwise; a restart goes on
-// from what was written.
+// A change of the timeline alone is remembered, and written with the next status that differs
+// otherwise. A restart continues from the written one.
 func TestTimelineAloneIsNotWritten(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)

@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// patch changes an object of ours by a merge patch that fails where the object
-// is not the one that was read.
+// patch changes an object of ours by a merge patch that fails if the object has changed since it
+// was read.
 func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	before := apiObject(obj.DeepCopyObject().(corev1alpha1.Conditioned))
 	change()
@@ -49,7 +49,7 @@ func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Condi
 	return nil
 }
 
-// metadataOf returns what of a set identifies a state of it.
+// metadataOf returns the metadata that identifies a state of a set.
 func (s *reconciliation) metadataOf(set corev1alpha1.GenericObjectSet) *metav1.PartialObjectMetadata {
 	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: set.GetNamespace(), Name: set.GetName(), UID: set.GetUID(), ResourceVersion: set.GetResourceVersion(),
@@ -59,7 +59,7 @@ func (s *reconciliation) metadataOf(set corev1alpha1.GenericObjectSet) *metav1.P
 	return m
 }
 
-// dropSet deletes a set that owns nothing.
+// dropSet deletes a set that owns no objects.
 func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	return s.drop(ctx, s.metadataOf(set))
 }
@@ -89,9 +89,9 @@ func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.
 	return err
 }
 
-// drop deletes an object of ours that nothing needs any more, in the state in which that
-// was found, or in the one after a write of others: first its finalizers, whose answer
-// has the resourceVersion that it is deleted in.
+// drop deletes an object of ours that is no longer needed. The writes require the state that showed
+// this, or the state after another client's write. It first removes the finalizers, and deletes the
+// object under the resourceVersion of that answer.
 func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
 	err := s.stripFinalizers(ctx, obj)
 	if err != nil || obj.DeletionTimestamp != nil {
@@ -131,7 +131,7 @@ func (s *reconciliation) stripFinalizers(ctx context.Context, obj *metav1.Partia
 	return nil
 }
 
-// retryOnConflict repeats a write after reading the object. One that is gone needs none.
+// retryOnConflict repeats a write after reading the object. It ends if the object no longer exists.
 func (s *reconciliation) retryOnConflict(ctx context.Context, obj *metav1.PartialObjectMetadata, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()
@@ -154,7 +154,7 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, obj *metav1.Partia
 	}
 }
 
-// finalized reports whether nothing of ours holds the object: what it still waits for
+// finalized reports whether none of our finalizers hold the object: anything else that it waits for
 // is not ours.
 func finalized(obj metav1.Object) bool {
 	return len(objectsets.ForeignFinalizers(obj)) == len(obj.GetFinalizers())

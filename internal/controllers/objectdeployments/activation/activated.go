@@ -31,8 +31,9 @@ func SetActivated(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, 
 	}
 }
 
-// Began returns when the deadline of a set began: when it was made, or else activated.
-func Began(set corev1alpha1.GenericObjectSet, now time.Time) time.Time {
+// DeadlineStart returns when the deadline of a set started: when it was created, or when it was
+// activated.
+func DeadlineStart(set corev1alpha1.GenericObjectSet, now time.Time) time.Time {
 	c := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionAwaitingActivation)
 	switch {
 	case c != nil && c.Status == metav1.ConditionFalse:
@@ -43,7 +44,8 @@ func Began(set corev1alpha1.GenericObjectSet, now time.Time) time.Time {
 	return set.GetCreationTimestamp().Time
 }
 
-// How says which revision awaits its activation, and what activates it. owner is how commands name its owner.
+// How describes which revision awaits its activation, and how to activate it. owner is the name of
+// its owner in commands.
 func How(set corev1alpha1.GenericObjectSet, owner string) string {
 	number := set.ObjectSetSpec().Revision
 	what := strings.Join(slices.DeleteFunc([]string{VersionOf(set), OfSet(set).Digest}, func(s string) bool { return s == "" }), ", ")
@@ -53,7 +55,7 @@ func How(set corev1alpha1.GenericObjectSet, owner string) string {
 	return fmt.Sprintf("Revision %d%s awaits its activation: kubectl package rollout activate %s --revision %d", number, what, owner, number)
 }
 
-// NotActivated says why a revision in history is not activated.
+// NotActivated describes why a revision in history is not activated.
 func NotActivated(set corev1alpha1.GenericObjectSet, reason string) string {
 	message := map[string]string{
 		corev1alpha1.ReasonActivationAutomatic: "revisionActivationPolicy is Automatic, so that the template alone decides: set it to Manual, or change the template",
@@ -65,7 +67,7 @@ func NotActivated(set corev1alpha1.GenericObjectSet, reason string) string {
 	return fmt.Sprintf("Revision %d is not activated: %s.", set.ObjectSetSpec().Revision, message)
 }
 
-// Rejected says why the content of a set was rejected.
+// Rejected describes why the content of a set was rejected.
 func Rejected(set corev1alpha1.GenericObjectSet, reason string) string {
 	if reason != corev1alpha1.ReasonProgressDeadlineExceeded {
 		return fmt.Sprintf("Revision %d was rejected.", set.ObjectSetSpec().Revision)
@@ -76,7 +78,7 @@ func Rejected(set corev1alpha1.GenericObjectSet, reason string) string {
 	return fmt.Sprintf("Revision %d missed its deadline.", set.ObjectSetSpec().Revision)
 }
 
-// Held says why a revision that missed its deadline does not give way.
+// Held describes why a revision that missed its deadline does not give way.
 func Held(reason string) string {
 	switch reason {
 	case corev1alpha1.ReasonNoEarlierSuccess:

@@ -35,7 +35,7 @@ func VersionOf(obj metav1.Object) string {
 // Rejections are the rejected contents of a deployment.
 type Rejections []corev1alpha1.RejectedContent
 
-// RejectionsOf returns those that no retry has ended.
+// RejectionsOf returns the rejections that no retry has ended.
 func RejectionsOf(deployment corev1alpha1.GenericObjectDeployment) Rejections {
 	retry := background.RetryValue(deployment)
 	var all Rejections
@@ -54,7 +54,8 @@ func (all Rejections) index(c Content) int {
 // Has reports whether a content is rejected.
 func (all Rejections) Has(c Content) bool { return c.Hash != "" && all.index(c) >= 0 }
 
-// Of returns the rejection of the revision with a number, or the last one if the revision does not exist any more; nil for none.
+// Of returns the rejection of the revision with a number, or the last one if the revision no longer
+// exists; nil if there is none.
 func (all Rejections) Of(number string, sets []corev1alpha1.GenericObjectSet) *corev1alpha1.RejectedContent {
 	for _, set := range sets {
 		if strconv.FormatInt(set.ObjectSetSpec().Revision, 10) != number {

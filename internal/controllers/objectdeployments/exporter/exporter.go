@@ -53,7 +53,7 @@ func (m *Sets) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// instanceOf names the package or the deployment of a set; empty where it stands alone.
+// instanceOf names the package or the deployment of a set; empty for a lone set.
 func instanceOf(set corev1alpha1.GenericObjectSet) string {
 	return cmp.Or(set.GetLabels()[corev1alpha1.PackageInstanceLabel], set.GetLabels()[corev1alpha1.ObjectDeploymentLabel])
 }

@@ -45,7 +45,7 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
-// Of each package the latest revisions have series, archived or not.
+// The latest revisions of each package have series, archived or not.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	m := &Sets{Reader: cachedSets{}}

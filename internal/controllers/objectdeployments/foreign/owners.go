@@ -24,20 +24,20 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// Owners watches foreign owners by their metadata. When such an owner is deleted in the foreground, the garbage
-// collector would delete the deployment in the foreground too, which the
-// admission policy refuses; the engine deletes it in the background instead.
+// Owners watches foreign owners by their metadata. When such an owner is deleted in the foreground,
+// the garbage collector would delete the deployment in the foreground too, which the admission
+// policy refuses; the engine deletes it in the background instead.
 //
-// One watch shows all objects of a kind in a namespace, of which nothing is kept: the author of
-// a deployment writes its owner references, and could name any number of single ones. Of each
-// object limits.ForeignOwners are followed.
+// One watch shows all objects of a kind in a namespace, without keeping any: the author of a
+// deployment writes its owner references, and could name any number of owners. At most
+// limits.ForeignOwners are followed for each object.
 type Owners struct {
-	// Listen is that of livestate.Cache.
+	// Listen is the function of livestate.Cache.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	// Mapping is that of livestate.Cache: it sends no request.
+	// Mapping is the function of livestate.Cache, which does not send a request.
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
-	// Wake is called with a key of which a foreign owner is deleted in the foreground, or
-	// could not be watched before.
+	// Wake is called with a key if one of its foreign owners is deleted in the foreground, or could
+	// not be watched before.
 	Wake func(objects.OwnerKey)
 	Now  func() time.Time
 
@@ -46,7 +46,7 @@ type Owners struct {
 	watches  map[livestate.Selection]*ownerWatch
 }
 
-// foreignOwner is an owner as a reference names it: the UID alone says nothing of where it is.
+// foreignOwner is an owner as a reference names it, because the UID alone does not locate it.
 type foreignOwner struct {
 	// of selects all objects of its kind in its namespace.
 	of  livestate.Selection
@@ -57,7 +57,7 @@ type foreignOwner struct {
 type ownerWatch struct {
 	all  *Owners
 	stop context.CancelFunc
-	// owners are those that are followed, with what they own.
+	// owners are the followed owners, with the objects that they own.
 	owners map[types.UID]sets.Set[objects.OwnerKey]
 	// terminating are the UIDs of objects that are deleted in the foreground.
 	terminating sets.Set[types.UID]
@@ -66,9 +66,9 @@ type ownerWatch struct {
 	err         error
 }
 
-// Follow replaces the owners that are watched for a key by those that references name. It
-// returns a reference to one that is being deleted in the foreground; else it says of one
-// why it cannot be watched, and after what time to ask again; zero for never.
+// Follow replaces the owners that are watched for a key by the ones in references. It returns a
+// reference to one that is being deleted in the foreground. Otherwise it returns why one of them
+// cannot be watched, and after what time to ask again; zero for never.
 func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (terminating *metav1.OwnerReference, problem string, again time.Duration) {
 	if w == nil {
 		return nil, "", 0
@@ -159,7 +159,7 @@ func (w *Owners) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 	return watch
 }
 
-// watchOf returns a watch, begun where there is none.
+// watchOf returns a watch, and starts it if there is none.
 func (w *Owners) watchOf(sel livestate.Selection) *ownerWatch {
 	if watch := w.watches[sel]; watch != nil {
 		return watch
@@ -190,7 +190,7 @@ func (w *Owners) remove(key objects.OwnerKey, owner foreignOwner) {
 	delete(w.watches, owner.of)
 }
 
-// problem returns why a watch shows nothing; nil where it does, or may in a moment.
+// problem returns why a watch does not show objects; nil if it does, or might in a moment.
 func (w *ownerWatch) problem(now time.Time) error {
 	if w.err == nil && !w.listed && now.Sub(w.began) >= limits.ErrorsUnreported {
 		return errNotListed
@@ -213,7 +213,7 @@ func (w *ownerWatch) Listed(all []metav1.Object) {
 // Changed receives one object.
 func (w *ownerWatch) Changed(obj metav1.Object) { w.change(func() { w.see(obj) }) }
 
-// Deleted receives an object that is gone.
+// Deleted receives an object that no longer exists.
 func (w *ownerWatch) Deleted(obj metav1.Object) {
 	w.change(func() { w.terminating.Delete(obj.GetUID()) })
 }
@@ -227,8 +227,8 @@ func (w *ownerWatch) see(obj metav1.Object) {
 	}
 }
 
-// change enqueues the dependents of owners that were deleted in the foreground since, and
-// all dependents where the watch works again, or not any more.
+// change enqueues the dependents of owners that were deleted in the foreground since, and all
+// dependents if the watch starts or stops working.
 func (w *ownerWatch) change(do func()) {
 	w.all.mu.Lock()
 	terminating, problem := w.terminating, w.problem(w.all.Now())

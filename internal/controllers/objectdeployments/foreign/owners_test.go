@@ -25,7 +25,7 @@ import (
 // noon is the time at first.
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// ownerWatches are Owners, and what it listens to.
+// ownerWatches has Owners, and the watches that they start.
 type ownerWatches struct {
 	Owners
 	mu     sync.Mutex
@@ -95,8 +95,8 @@ func foreground(uid string, finalizers ...string) metav1.Object {
 	return &metav1.ObjectMeta{UID: types.UID(uid), Finalizers: finalizers, DeletionTimestamp: &metav1.Time{Time: noon}}
 }
 
-// TestOwnersAreBounded: of each object so many owners are followed, those of one kind in one namespace by one watch, which ends
-// with the last of them.
+// TestOwnersAreBounded: only a limited number of owners is followed for each object. Owners of one
+// kind in one namespace share one watch, which ends with the last of them.
 func TestOwnersAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newOwnerWatches()
@@ -114,7 +114,7 @@ func TestOwnersAreBounded(t *testing.T) {
 	w.Follow(elsewhere, someRefs("ConfigMap", "a", 1))
 	kind := w.await(t, 3)[livestate.Selection{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Namespace: "shop"}]
 
-	// What the watch has shown counts for those by whom it is needed later.
+	// Objects that the watch has shown also count for keys that need them later.
 	kind.Listed([]metav1.Object{foreground("b-uid-3", metav1.FinalizerDeleteDependents), foreground("c-uid-0", metav1.FinalizerDeleteDependents), foreground("b-uid-4")})
 	if !slices.Equal(w.woken, []objects.OwnerKey{two}) {
 		t.Errorf("woken are %v", w.woken)
@@ -135,7 +135,7 @@ func TestOwnersAreBounded(t *testing.T) {
 	}
 }
 
-// TestOwnersThatCannotBeWatched: they are in the way of nothing, and are named.
+// TestOwnersThatCannotBeWatched: they do not block anything, and are named.
 func TestOwnersThatCannotBeWatched(t *testing.T) {
 	t.Parallel()
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "one"}

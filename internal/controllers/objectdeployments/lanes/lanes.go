@@ -21,8 +21,8 @@ const (
 	workers    = 4 // owners of one target that are reconciled at a time: they wait for it
 )
 
-// Lanes reconcile the owners of other clusters, a few at a time for each cluster: one
-// that is slow or hangs delays its own owners alone. It is safe for concurrent use.
+// Lanes reconcile the owners of other clusters, a few at a time for each cluster. A cluster that is
+// slow or hangs delays only its own owners. It is safe for concurrent use.
 type Lanes struct {
 	reconcile func(context.Context, objects.OwnerKey) (reconcile.Result, error)
 	enqueue   func(key objects.OwnerKey, after time.Duration)
@@ -31,11 +31,12 @@ type Lanes struct {
 	limiter workqueue.TypedRateLimiter[objects.OwnerKey]
 
 	mu sync.Mutex
-	// changed has the owners that wait or are reconciled: whether they were added again since that began.
+	// changed has the owners that wait or are reconciled: whether they were added again since that
+	// started.
 	changed map[objects.OwnerKey]bool
 }
 
-// New returns lanes that reconcile owners by do. enqueue is called with those that are due again.
+// New returns lanes that reconcile owners by do. enqueue is called with owners that are due again.
 func New(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey, time.Duration)) *Lanes {
 	return &Lanes{
 		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: workers, Share: workers},

@@ -16,9 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestLanes: owners of a target that hangs hold up each other, and no other owner. An
-// owner runs once at a time, again where it changed meanwhile, and after errors and
-// pauses.
+// TestLanes: owners of a target that hangs hold up each other, and no other owner. An owner runs
+// once at a time, again if it changed meanwhile, and after errors and pauses.
 func TestLanes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -92,7 +91,7 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// TestLanesStop: a stop waits for owners that are reconciled, and none begins any more.
+// TestLanesStop: a stop waits for owners that are being reconciled, and no other one starts.
 func TestLanesStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

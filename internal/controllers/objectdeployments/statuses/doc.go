@@ -1,2 +1,3 @@
-// Package statuses says in a status what the engine reports of a set. It has no client and no clock.
+// Package statuses writes the engine's report of a set into a status. It has no client and no
+// clock.
 package statuses

@@ -26,8 +26,8 @@ const (
 	controllerOfLast   = 100 // the same once the last phase is open
 )
 
-// SetMapped replaces the conditions that objects or revisions are mapped to, and
-// removes those that nothing is mapped to any more.
+// SetMapped replaces the conditions that objects or revisions are mapped to, and removes conditions
+// that are no longer mapped.
 func SetMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Condition) {
 	present := map[string]bool{}
 	for _, c := range mapped {
@@ -76,8 +76,8 @@ func Phases(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.R
 	return statuses
 }
 
-// Blocking names the first objects that a revision waits for, one for each message at least; others with a message that is
-// listed are counted.
+// Blocking names the first objects that a revision waits for, at least one for each message.
+// Further objects with a listed message are counted.
 func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 	type group struct{ phase, message string }
 	groupOf := func(b phases.Blocker) group {
@@ -111,8 +111,8 @@ func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 	return objs
 }
 
-// Listed reports whether a status is to have the present list of objects. A long one
-// goes into a write of its own after the rollout.
+// Listed reports whether a status has to have the present list of objects. A long one goes into a
+// write of its own after the rollout.
 func Listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *engine.Revision) bool {
 	n := len(report.Controlled)
 	return n <= controllerOfInline || n <= controllerOfLast && rev.Started() == len(rev.Phases) ||
@@ -193,7 +193,7 @@ func SetConditions(
 	conditions.Kstatus(conds, gen, conditions.State{Ready: complete, Stalled: stalled, Reason: reason, Message: message})
 }
 
-// SetTeardownForbidden reports the removals that an account may not make, and whether
+// SetTeardownForbidden reports the removals that an account is not allowed to make, and whether
 // there are any.
 func SetTeardownForbidden(conds *[]metav1.Condition, gen int64, blocking []phases.Blocker) bool {
 	forbidden := slices.DeleteFunc(slices.Clone(blocking), func(b phases.Blocker) bool { return b.Kind != phases.BlockRemoval })
@@ -205,7 +205,7 @@ func SetTeardownForbidden(conds *[]metav1.Condition, gen int64, blocking []phase
 	return true
 }
 
-// unavailable says why a revision is not available.
+// unavailable returns why a revision is not available.
 func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.Blocker) (reason, message string) {
 	switch {
 	case rev.Incomplete():
@@ -245,7 +245,7 @@ func progressOf(report *phases.Report) string {
 			return fmt.Sprintf("Phase %q: %d of %d objects are ready.", ph.Name, ph.Ready+ph.Taken, ph.Total)
 		}
 	}
-	return "The rollout has begun."
+	return "The rollout has started."
 }
 
 // Archived is the status of a revision that is history.
@@ -269,7 +269,7 @@ func Archived(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetStatus {
 	return status
 }
 
-// DescribeArchived says what an archived revision is left with.
+// DescribeArchived describes the remains of an archived revision.
 func DescribeArchived(status *corev1alpha1.ObjectSetStatus, gen int64) {
 	message := "The revision owns nothing any more."
 	if len(status.Retained) > 0 {
@@ -288,14 +288,14 @@ func AvailableSince(set corev1alpha1.GenericObjectSet) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// Tearing reports that objects are being removed, and what the removal waits for.
+// Tearing reports that objects are being removed, and the objects that the removal waits for.
 func Tearing(conds *[]metav1.Condition, gen int64, message string, blocking []phases.Blocker) {
 	forbidden := SetTeardownForbidden(conds, gen, blocking)
 	conditions.Kstatus(conds, gen, conditions.State{Stalled: forbidden, Reason: corev1alpha1.ReasonTearingDown, Message: message})
 }
 
-// Transition reports whether a condition appeared, went, or changed its status or
-// reason; a message alone may wait.
+// Transition reports whether a condition appeared, disappeared, or changed its status or reason; a
+// change of a message alone can wait.
 func Transition(old, now []metav1.Condition) bool {
 	if len(old) != len(now) {
 		return true
@@ -322,7 +322,7 @@ func Urgent(old, now *corev1alpha1.ObjectSetStatus) bool {
 	return false
 }
 
-// controlledBy names an object, or in place of an ObjectSetPhase what its agent controls.
+// controlledBy returns an object, or for an ObjectSetPhase the objects that its agent controls.
 func controlledBy(key objects.Key, agents []objectsets.Agent) []corev1alpha1.ControlledObjectReference {
 	at := slices.IndexFunc(agents, func(a objectsets.Agent) bool { return a.Key == key })
 	if at < 0 {
@@ -337,8 +337,8 @@ func SizeOf(ref *corev1alpha1.ControlledObjectReference) int {
 	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)
 }
 
-// inTransition reports whether an agent does not control all objects of its phase. A list
-// that is too long for a status says nothing.
+// inTransition reports whether an agent does not control all objects of its phase. A list that is
+// too long for a status is ignored.
 func inTransition(agents []objectsets.Agent) bool {
 	return slices.ContainsFunc(agents, func(a objectsets.Agent) bool {
 		size := 0

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// TestPhaseState checks the durable record of phases: what says that all objects
-// of a phase are written is believed after a restart.
+// TestPhaseState checks the durable record of phases: after a restart, a record that all objects of
+// a phase are written is believed.
 func TestPhaseState(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -47,8 +47,8 @@ func TestPhaseState(t *testing.T) {
 	}
 }
 
-// TestArchivedStatus: what stays of the conditions is current, however many statuses
-// were written between the decision to archive and its end.
+// TestArchivedStatus: the remaining conditions are current, however many statuses were written
+// between the decision to archive and its end.
 func TestArchivedStatus(t *testing.T) {
 	t.Parallel()
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
@@ -66,7 +66,7 @@ func TestArchivedStatus(t *testing.T) {
 	}
 }
 
-// TestPausedAgents: a revision is paused once all of its agents are, and goes on once they do.
+// TestPausedAgents: a revision is paused once all of its agents are, and continues once they do.
 func TestPausedAgents(t *testing.T) {
 	t.Parallel()
 	agent := func(paused bool) objectsets.Agent {
@@ -125,7 +125,8 @@ func TestInTransition(t *testing.T) {
 	}
 }
 
-// A status lists ten objects that block: one of each message, and the number of those with the same one.
+// A status lists ten objects that block: one for each message, and the number of objects with the
+// same one.
 func TestBlocking(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
