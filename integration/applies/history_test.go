@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// history is what happens to one object.
+// history is a sequence of events for one object.
 type history struct {
 	kind *kind
 	// origin creates the object before Lockstep adopts it, with a version; empty if Lockstep
@@ -114,8 +114,8 @@ func describe(value any) string {
 	return string(raw)
 }
 
-// drawn returns a random history of a kind. Only a few dimensions vary in it, so that what happens to
-// each has to do with the others.
+// drawn returns a random history of a kind. Only a few dimensions vary in it, so that their changes
+// affect each other.
 func drawn(r *rand.Rand, k *kind) *history {
 	focused := *k
 	focused.dimensions = nil

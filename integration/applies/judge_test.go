@@ -48,7 +48,7 @@ type outcome struct {
 	others map[string]written
 	// twins are the objects of the kinds of kubectl apply that have carried out all steps.
 	twins []leaves
-	// said is what the revision reports about the object.
+	// said is the revision's message about the object.
 	said string
 	// former are the values that versions have stated, and defaults the API server's defaults for
 	// them. A default that kubectl apply also leaves only counts as a difference if strict.
@@ -100,7 +100,7 @@ func judge(o *outcome) []difference {
 	return wrong
 }
 
-// stays reports whether what another writer wrote has to stay.
+// stays reports whether another writer's value has to stay.
 func (o *outcome) stays(path string, other written) bool {
 	return other.must || o.isFree(path) || !other.optional && !o.inEmpty(path) && o.kept(path, other.value)
 }
@@ -237,7 +237,7 @@ func (o *outcome) neighbour(path string) bool {
 }
 
 var (
-	// element is what names an element in a path, here and in messages.
+	// elements matches the key of a list's element in a path, here and in messages.
 	elements = regexp.MustCompile(`/\{[^/]*|\[[^]]*\]`)
 	fields   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]+)*`)
 )
@@ -254,7 +254,7 @@ func (o *outcome) saidOf(path string) bool {
 	return false
 }
 
-// wrote adds to the values of other writers what an edit changed.
+// wrote adds the changes of an edit to the values of other writers.
 func wrote(others map[string]written, before, after leaves) {
 	for _, path := range paths(before, after) {
 		if was, is := value(before, path), value(after, path); !reflect.DeepEqual(was, is) {
@@ -263,8 +263,8 @@ func wrote(others map[string]written, before, after leaves) {
 	}
 }
 
-// claimed drops the values of other writers that a version states: these are Lockstep's now. A writer
-// of the same value keeps it, so that it may stay when a later version does not state it.
+// claimed drops the values of other writers that a version states, because Lockstep owns them now. A
+// writer of the same value keeps it, so that it can stay if a later version does not state it.
 func (o *outcome) claimed() map[string]written {
 	left := maps.Clone(o.others)
 	for path, other := range left {

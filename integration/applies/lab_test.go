@@ -36,7 +36,7 @@ const namespace = "applies"
 //go:embed testdata/definitions.yaml
 var definitions []byte
 
-// lab is the API server with what kubectl and the judge need of it.
+// lab is the API server, with the clients that kubectl and the judge need.
 type lab struct {
 	config  *rest.Config
 	dynamic dynamic.Interface
@@ -121,14 +121,13 @@ func (l *lab) unique() string {
 	return fmt.Sprintf("h%dx", l.names)
 }
 
-// fresh is what the API server makes of a template.
+// fresh is the API server's result for a template.
 type fresh struct {
 	object map[string]any
 	err    error
 }
 
-// freshly returns the object that a create of a version makes, without a name, or why it is
-// refused.
+// freshly returns a freshly created object of a version, without a name, or the refusal.
 func (l *lab) freshly(ctx context.Context, k *kind, c choice) (map[string]any, error) {
 	id := k.name + describeChoice(c)
 	l.mu.Lock()
@@ -139,7 +138,7 @@ func (l *lab) freshly(ctx context.Context, k *kind, c choice) (map[string]any, e
 	}
 	name := l.unique()
 	object := k.template(c, name)
-	assign(object, []string{"metadata", "labels", corev1alpha1.CacheLabel}, corev1alpha1.CacheLabelValue) // labels may have defaults
+	assign(object, []string{"metadata", "labels", corev1alpha1.CacheLabel}, corev1alpha1.CacheLabelValue) // labels can have defaults
 	live, err := l.client(object).Create(ctx, &unstructured.Unstructured{Object: object}, metav1.CreateOptions{
 		DryRun: []string{metav1.DryRunAll}, FieldManager: "fresh", FieldValidation: metav1.FieldValidationStrict,
 	})

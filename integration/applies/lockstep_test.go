@@ -33,7 +33,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// process is the engine from one start to its end. What owners remember ends with it.
+// process is the engine from one start to its end. The state in memory ends with it.
 type process struct {
 	*engine.Engine
 	cache  *livestate.Cache

@@ -27,7 +27,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// What all tests share: an API server, and clients of it.
+// All tests share an API server and its clients.
 var (
 	server *lab
 	suite  = harness.NewSuite()

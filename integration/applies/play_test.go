@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// failure is what a trial found.
+// failure is a failed step of a history.
 type failure struct {
 	history *history
 	step    int
@@ -25,7 +25,7 @@ func (f *failure) String() string {
 	return strings.Join(lines, "") + f.text
 }
 
-// counts are of what trials did: cases are versions and edits whose outcome was compared.
+// counts are the numbers of steps in trials. Cases are versions and edits with a compared outcome.
 type counts struct {
 	Cases, Versions, Refused, Invalid, Edits, EditsRefused, Restarts int
 }

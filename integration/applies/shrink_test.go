@@ -23,7 +23,7 @@ func shrunk(tb testing.TB, l *lab, f *failure) *failure {
 		case smaller != nil:
 			f = smaller
 		case len(candidates) > 0 && len(used(f.history)) > 1 && len(candidates) == len(used(f.history)):
-			// No single dimension fails alone.
+			// No dimension fails on its own.
 		default:
 			return f
 		}
@@ -52,7 +52,7 @@ func used(h *history) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// single returns for each dimension the history that uses it alone.
+// single returns one history for each dimension, which only uses that one.
 func single(h *history) []*history {
 	var all []*history
 	for _, name := range used(h) {

@@ -130,7 +130,7 @@ func remainders() []row {
 	}
 }
 
-// controllers are fields that a controller writes, whatever the template states.
+// controllers returns histories with fields that a controller writes, regardless of the template.
 func controllers() []row {
 	return []row{
 		{name: "aggregated rules", kind: "ClusterRole/aggregated", events: []event{then(), by("edit", "aggregated", 1), then("selectors", 1)}},
@@ -184,7 +184,7 @@ func drifts() []row {
 	}
 }
 
-// recreations are changes of immutable fields of objects that may be recreated.
+// recreations returns changes of immutable fields, in objects that allow to be recreated.
 func recreations() []row {
 	return []row{
 		{name: "a container is added", kind: "Pod", events: backAndForth("second container", 0, 1)},

@@ -69,7 +69,7 @@ func (w *world) ask(t *testing.T, s *subject) {
 func (w *world) draw(s *subject) string {
 	n := 14
 	if w.healed {
-		n = 9 // the others may keep it from getting anywhere
+		n = 9 // the other changes can make the desired state unreachable
 	}
 	switch w.random.IntN(n) {
 	case 0, 1:

@@ -21,8 +21,8 @@ import (
 const (
 	// rounds is how many there are without LOCKSTEP_CONVERGENCE.
 	rounds = 1
-	// steps is how many changes a round has, and healthy how many of them are made
-	// after what keeps packages from getting anywhere was taken away.
+	// steps is the number of changes in a round, and healthy the number of changes at its end
+	// that cannot block a package.
 	steps, healthy = 60, 20
 	// quiet is how long the manager makes no request before a round counts as over:
 	// longer than it holds anything back.

@@ -25,10 +25,10 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// objects are what a subject brings, by kind and name.
+// objects are the objects of a subject, by kind and name.
 type objects map[string]map[string]any
 
-// judge reports whether everything is as it was asked for last.
+// judge returns an error unless all subjects are in their last desired state.
 func (w *world) judge(ctx context.Context) error {
 	var errs []error
 	for _, s := range w.subjects {
@@ -69,7 +69,7 @@ func (w *world) judgeOne(ctx context.Context, s *subject) error {
 	)
 }
 
-// asJSON is for comparisons of what means the same.
+// asJSON normalises a value, so that equivalent values compare as equal.
 func asJSON(v any) any {
 	var out any
 	if raw, err := json.Marshal(v); err == nil {
@@ -78,7 +78,7 @@ func asJSON(v any) any {
 	return out
 }
 
-// render renders the last spec, for what the cluster is in the end.
+// render renders the last spec for the final environment of the cluster.
 func (w *world) render(ctx context.Context, s *subject, pkg corev1alpha1.GenericPackage) (*corev1alpha1.ObjectSetTemplateSpec, *image, error) {
 	i := slices.IndexFunc(w.images, func(i image) bool { return i.reference == s.spec.Image })
 	values, err := sources.Read(ctx, sources.Getter(env.Client), &s.spec, s.sources())

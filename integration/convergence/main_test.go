@@ -1,12 +1,11 @@
-// Package convergence_test checks that no update is lost: whatever is asked of Packages,
-// one thing right after the other, whatever others change meanwhile and whenever the
-// manager is killed, the end is the last desired state.
+// Package convergence_test checks that no update is lost. Packages end in the last desired state
+// after any sequence of changes in quick succession, even if other clients change objects
+// meanwhile, and the manager is killed at any time.
 //
 //	round: draw changes ─► apply them, without waiting for any ─► quiet ─► judge ─► there and back ─► judge ─► delete ─► judge
 //
-// The desired objects are rendered by the loader, from the last spec and nothing else.
-// The live ones are read from the API server, never from the manager. A round is drawn
-// from one number, which a failure prints.
+// The loader renders the desired objects from the last spec only. The live ones are read from
+// the API server, never from the manager. A round depends on a seed, which a failure prints.
 package convergence_test
 
 import (
@@ -17,7 +16,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// env is a control plane that all rounds share, and suite what lasts as long.
+// env is a control plane that all rounds share, and suite owns everything with its lifetime.
 var (
 	env   *harness.Env
 	suite = harness.NewSuite()

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// meddle changes what the manager made, as a user with a heavy hand.
+// meddle changes objects that the manager wrote, as a careless user might.
 func (w *world) meddle(t *testing.T, s *subject) {
 	t.Helper()
 	var err error
@@ -133,8 +133,8 @@ func (w *world) meddleWithDeployment(ctx context.Context, s *subject) error {
 	return env.Client.Patch(ctx, dep, client.MergeFrom(before))
 }
 
-// vandalise changes the first object that is in the template itself, or else
-// leaves the last phase out.
+// vandalise changes the first object in the template itself. If there is none, it removes the last
+// phase.
 func vandalise(template *corev1alpha1.ObjectSetTemplateSpec) bool {
 	for i := range template.Phases {
 		for j := range template.Phases[i].Objects {

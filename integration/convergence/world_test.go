@@ -26,7 +26,7 @@ import (
 // patience is how long a round has at most to come to rest.
 const patience = harness.Patience
 
-// world is what one round changes.
+// world is the state that one round changes.
 type world struct {
 	seed     uint64
 	random   *rand.Rand
@@ -138,7 +138,7 @@ func (w *world) describe(ctx context.Context) string {
 	return b.String()
 }
 
-// sees is what packages see of the cluster in a namespace.
+// sees returns the environment that packages in a namespace see.
 func (w *world) sees(namespace string) *manifestsv1alpha1.PackageEnvironment {
 	e := &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: w.version}}
 	if w.hosting {
@@ -208,7 +208,7 @@ func (w *world) change(t *testing.T) {
 	w.note("environment: kind of hosted clusters %t, hosted cluster %t", w.hosting, w.hosted)
 }
 
-// withdraw takes the kind of hosted clusters away, with what there is of it.
+// withdraw deletes the kind of hosted clusters, with all its objects.
 func (w *world) withdraw(t *testing.T) {
 	t.Helper()
 	require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), hostedKind())))

@@ -67,8 +67,8 @@ func TestDeleteRequired(t *testing.T) {
 	awaitVersion(t, ns, "shop-db", "1.0.0") // the missing one is installed again
 }
 
-// Deletion removes packages that were installed for one package alone, after its objects,
-// or keeps them.
+// The deletion of a package also removes dependencies that were only installed for it, after its own
+// objects, or keeps them, depending on the policy.
 func TestDeletionPolicyOfDependencies(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

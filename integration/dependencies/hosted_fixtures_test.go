@@ -112,7 +112,7 @@ func (f *fleet) unavailableCluster(t *testing.T, cluster string) *unstructured.U
 	return u
 }
 
-// controlPlane makes what HyperShift makes in the namespace of a control plane.
+// controlPlane creates the HostedControlPlane in a hosted cluster's namespace, as HyperShift does.
 func (f *fleet) controlPlane(t *testing.T, cluster string) {
 	t.Helper()
 	u := f.clusterNamed(cluster)
@@ -210,7 +210,8 @@ func (f *fleet) install(t *testing.T, version string, changes ...func(*corev1alp
 	})
 }
 
-// rolling updates so many Packages at a time, in groups by the label risk where an order is given.
+// rolling limits the number of Packages that are updated at a time. With an order, the groups are
+// the values of the label risk.
 func rolling(maxUnavailable int, order ...string) func(*corev1alpha1.HostedClusterPackageSpec) {
 	return func(s *corev1alpha1.HostedClusterPackageSpec) {
 		s.Strategy = corev1alpha1.HostedClusterPackageStrategy{

@@ -81,7 +81,7 @@ func (f *fleet) checkUpdates(t *testing.T, j *harness.Journal, names []string, m
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From)
 	require.NoError(t, err)
-	// By their arrival: what a request gives rise to may be done before its response is.
+	// Sort by arrival, because the effects of a request can precede its response.
 	slices.SortStableFunc(entries, func(a, b sandbox.Entry) int { return a.Received.Compare(b.Received) })
 	group := map[string]string{}
 	for _, name := range names {

@@ -85,7 +85,7 @@ func TestInstant(t *testing.T) {
 	silent(t, f)
 }
 
-// silent fails the test where the manager sends requests about a fleet that is rolled out.
+// silent fails the test if the manager sends requests about a fleet that is rolled out.
 func silent(t *testing.T, f *fleet) {
 	t.Helper()
 	f.waitQuiescent(t)
@@ -112,8 +112,8 @@ func (f *fleet) waitQuiescent(t *testing.T) []sandbox.Entry {
 	return entries
 }
 
-// Packages of hosted clusters that are not selected any more, or deleted, are removed with their objects, so many at a time
-// as may be unavailable. One of the same name that is not ours stays as it is.
+// Packages of hosted clusters that are no longer selected, or were deleted, are removed with their
+// objects, within the limit for unavailable ones. A foreign Package of the same name is not touched.
 func TestDeselected(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "a", "b", "c", "d")

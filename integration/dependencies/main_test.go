@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// env is what all tests share: a control plane, and one manager that works on it.
+// env is the control plane that all tests share, with one manager.
 // A test that stops the manager is not parallel.
 var (
 	env     *harness.Env

@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// graph is what several tests install: app and report need orm and log, both share db; tool needs log.
+// graph installs packages for several tests: app and report need orm and log, both share db; tool
+// needs log.
 func graph(t *testing.T, ns string) {
 	t.Helper()
 	offer(t, ns, "app", of("1.0.0", on("orm", "orm", ""), on("log", "log", "^1")))

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A diamond has one instance of what both sides need, in the highest version that both accept. Nothing is written more
-// often than for packages without dependencies.
+// A diamond has one instance of the shared dependency, in the highest version that both sides
+// accept. Objects are not written more often than for packages without dependencies.
 func TestDiamond(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

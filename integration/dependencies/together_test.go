@@ -43,7 +43,7 @@ func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 		awaitVersion(t, ns, name, "1.0.0")
 	}
 	require.Equal(t, []string{"left=1.0.0", "u2-b=1.5.0", "u2=1.0.0", "u3=1.0.0"}, packages(t, ns))
-	// From now on it is not lowered any more.
+	// From now on, its version is never lowered.
 	offer(t, ns, "late", of("1.0.0", on("b", "base", "<1.5")))
 	env.Create(t, wish(ns, "late", "late", ""))
 	awaitRefusal(t, ns, "late", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch")

@@ -338,7 +338,7 @@ func here(name string, objects ...corev1alpha1.ObjectSetObject) corev1alpha1.Obj
 	return p
 }
 
-// controllerOf returns the kind of what controls a ConfigMap.
+// controllerOf returns the kind of a ConfigMap's controller.
 func controllerOf(t *testing.T, ns, name string) string {
 	t.Helper()
 	if ref := metav1.GetControllerOf(get(t, ns, name)); ref != nil {

@@ -154,8 +154,8 @@ func judgeAdopted(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 	t.Errorf("the former controller is not listed any more: %v", cm.OwnerReferences)
 }
 
-// judgeRefused checks that nothing of the whole package was written, and that it
-// goes on once the object is out of the way.
+// judgeRefused checks that no object of the package was written, and that the rollout continues
+// after the conflicting object was deleted.
 func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *corev1.ConfigMap, j *harness.Journal) {
 	t.Helper()
 	ns := theirs.Namespace

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Mapped conditions that violate the API's rules are sanitized, surplus ones are truncated
-// and counted, and the rollout goes on.
+// Mapped conditions that violate the API's rules are sanitized. Surplus ones are truncated and
+// counted, and the rollout continues.
 func TestInvalidForeignConditions(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -74,7 +74,7 @@ func deployment(namespace string, phases ...corev1alpha1.ObjectSetTemplatePhase)
 	}
 }
 
-// set returns an ObjectSet that stands alone.
+// set returns an ObjectSet without a deployment.
 func set(namespace, name string, revision int64, phases ...corev1alpha1.ObjectSetTemplatePhase) *corev1alpha1.ObjectSet {
 	s := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	s.Spec.Revision, s.Spec.Phases = revision, phases

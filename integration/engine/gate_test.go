@@ -50,8 +50,8 @@ func awaitPhases(t *testing.T, dep *corev1alpha1.ObjectDeployment, states ...cor
 	})
 }
 
-// A phase waits until all phases before it are ready together, and not for the one
-// before it alone (invariant 1).
+// A phase waits until all previous phases are ready at the same time, not only the one before it
+// (invariant 1).
 func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -104,7 +104,7 @@ func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 	written := j.Requests(t, ns, named("four"), sandbox.Writes())
 	newest := slices.MaxFunc(setsOf(t, ns), func(a, b corev1alpha1.ObjectSet) int { return int(a.Spec.Revision - b.Spec.Revision) })
 	statuses := j.Requests(t, ns, named(newest.Name), func(e sandbox.Entry) bool { return e.Object.Subresource == "status" })
-	most := 2 // and one each second, where the rollout takes so long
+	most := 2 // and one per second if the rollout is slow
 	if n := len(statuses); n > 0 {
 		most += int(statuses[n-1].Received.Sub(statuses[0].Received).Seconds())
 	}
@@ -161,8 +161,8 @@ func TestGateIsConfirmed(t *testing.T) {
 	}
 }
 
-// A gate is also confirmed where objects lack the labels of the package, because an upgrade
-// or another client changed them.
+// A gate is also confirmed if objects lack the labels of the package, because an upgrade or another
+// client changed them.
 func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 	t.Parallel()
 	instance := func(d *corev1alpha1.ObjectDeployment, value string) {
@@ -230,9 +230,9 @@ func TestOrderWithoutProbes(t *testing.T) {
 	}
 }
 
-// What allows a write is on a status first: the claim before the first object, the
-// gate before the first object of its phase (invariants 1 and 4). The owners carry
-// our finalizer before there is anything to tear down.
+// The engine records the permission for a write in a status first: the claim before the first
+// object, and the gate before the first object of its phase (invariants 1 and 4). The owners get
+// the finalizer before there are objects to tear down.
 func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -259,7 +259,7 @@ func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 	awaitValue(t, ns, "two", "v1")
 	second := j.Await(t, ns, named("two"), sandbox.Writes())
 	statusBefore(t, j, ns, second[0].Received, "the gate of phase two")
-	// It stays open, also for a manager that learns of it from the status alone.
+	// It stays open, even for a manager that only knows it from the status.
 	awaitPhases(t, dep, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateProbing)
 }
 
@@ -294,9 +294,9 @@ func until(at time.Time) sandbox.Filter {
 	return func(e sandbox.Entry) bool { return e.Done.Before(at) }
 }
 
-// While a new revision does not get on, each object has one writer: the new
-// revision in the phases that it opened, the old one in the others. What only the
-// old one has stays, until the new one has succeeded (invariants 2 and 3).
+// While a new revision is blocked, each object has one writer: the new revision in the phases that
+// it opened, the old one in the others. Objects that only the old one contains stay until the new
+// one has succeeded (invariants 2 and 3).
 func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -332,8 +332,8 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 	env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "obsolete"}}) // after the rollout
 }
 
-// A revision that was overtaken before it succeeded is archived once the newest one has written all that it had, and stays
-// while it has something else that the newest one has not.
+// A revision that was overtaken before it succeeded is archived after the newest one has written all
+// of its objects. It stays while it has an object that the newest one lacks.
 func TestOvertakenRevisionIsArchived(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -371,9 +371,8 @@ func TestOvertakenRevisionIsArchived(t *testing.T) {
 	absent(t, ns, "more")
 }
 
-// A revision is archived when no object is left that only it had: an object that a
-// foreign finalizer holds is not gone, and neither may objects of phases before it be
-// (invariant 6).
+// A revision is archived after all objects that only it contained were removed. If a foreign
+// finalizer holds an object, the objects of previous phases must stay, too (invariant 6).
 func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -476,7 +475,8 @@ func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	env.WaitGone(t, patience, dep)
 }
 
-// What a phase that never opened would have written costs one listing of each kind at teardown, not a request for each object.
+// For a phase that never opened, the teardown makes one list request per kind, not one request per
+// object.
 func TestTeardownAsksForNothingUnwritten(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -23,9 +23,9 @@ func available(s *corev1alpha1.ObjectSet) error {
 	return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
 }
 
-// A set that stands alone takes the objects of those in its spec.previous over,
-// without deleting or recreating any; archived, the former one takes away what
-// only it had.
+// A set without a deployment takes over the objects of the sets in its spec.previous, without
+// deleting or recreating any. When the former set is archived, it deletes the objects that only it
+// contained.
 func TestLoneSetHandsOverByPrevious(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -75,8 +75,8 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 	}
 }
 
-// Deleting the successor does not take from a living predecessor what that one
-// still controls (invariant 2).
+// Deleting the successor does not delete objects that a living predecessor still controls
+// (invariant 2).
 func TestSuccessorTakesNothingAlongThatItNeverHad(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

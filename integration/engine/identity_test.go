@@ -23,7 +23,7 @@ import (
 // allVerbs are the rights that the objects of a package take.
 var allVerbs = []string{"create", "patch", "delete"}
 
-// account makes a ServiceAccount that may do so much with ConfigMaps.
+// account creates a ServiceAccount with some verbs on ConfigMaps.
 func account(t *testing.T, ns, name string, verbs ...string) string {
 	t.Helper()
 	env.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
@@ -72,7 +72,7 @@ func as(dep *corev1alpha1.ObjectDeployment, account string) *corev1alpha1.Object
 	return dep
 }
 
-// retry ends the backoff of what failed.
+// retry ends the backoff of a failed object.
 func retry(t *testing.T, obj client.Object, value string) {
 	t.Helper()
 	meddle(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.RetryAnnotation, value))
@@ -86,8 +86,8 @@ func notAs(entries []sandbox.Entry, users ...string) []sandbox.Entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e sandbox.Entry) bool { return slices.Contains(users, e.ImpersonatedUser) })
 }
 
-// Create, adoption, change, migration, correction, recreation, dry runs and removal: each
-// request that may change an object is made as the account of the revision.
+// Each request that can change an object is made as the account of the revision: create, adoption,
+// change, migration, correction, recreation, dry runs and removal.
 func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -147,8 +147,8 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	absent(t, ns, "kept")
 }
 
-// The account does not exist, though rights are bound to its name: nothing is written, the
-// status names it, and the rollout goes on by itself once it is there.
+// If the account does not exist, no object is written, although rights are bound to its name. The
+// status names the account, and the rollout continues automatically when it exists.
 func TestMissingAccount(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// What all tests share: an API server, and one manager that works on it.
+// All tests share an API server with one manager.
 var (
 	env     *harness.Env
 	manager *harness.Manager

@@ -121,7 +121,8 @@ func dropPatterns(t *testing.T, name string) {
 	})
 }
 
-// A deployment may not control its own ancestors: their deletions would wait for each other.
+// A deployment must not control its own ancestors, because their deletions would wait for each
+// other.
 func TestOwnershipCycles(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

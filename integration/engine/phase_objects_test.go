@@ -40,8 +40,8 @@ func pausePhase(t *testing.T, p *corev1alpha1.ObjectSetPhase, paused bool) {
 	require.NoError(t, env.Client.Patch(t.Context(), p, patch))
 }
 
-// An ObjectSetPhase that is written by hand behaves as a set of one phase: probes, drift,
-// pause, collision mode and removal, with the same messages. Its name may be long and have dots.
+// An ObjectSetPhase that is written by hand behaves like a set with one phase: probes, drift, pause,
+// collision mode and removal, with the same messages. Its name can be long and contain dots.
 func TestPhaseObject(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -99,8 +99,8 @@ func TestPhaseObject(t *testing.T) {
 	harness.Edit(t, env, p, func(p *corev1alpha1.ObjectSetPhase) { p.Finalizers = nil })
 }
 
-// A phase of a higher revision of the same deployment, by the label, takes over what both
-// have; the deletion of the former one takes away what only that has.
+// A phase of a higher revision of the same deployment, according to the label, takes over common
+// objects. The deletion of the former phase removes the objects that only that one contains.
 func TestPhaseObjectsHandOver(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -147,8 +147,8 @@ func TestPhaseObjectsHandOver(t *testing.T) {
 	})
 }
 
-// A phase of a revision of a deployment takes over what the deployment has from an earlier
-// one. The objects are written as the account of the set that made the phase.
+// A phase of a deployment's revision takes over objects from an earlier revision. The objects are
+// written as the account of the set that created the phase.
 func TestPhaseObjectOfASet(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -68,8 +68,8 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 	}
 }
 
-// The loser of a claim does not become its winner because it comes first after a
-// restart (invariant 10). This test runs alone, since it stops the manager of all.
+// The loser of a claim does not win it because it is reconciled first after a restart (invariant
+// 10). The test is not parallel, because it stops the shared manager.
 func TestClaimsSurviveARestart(t *testing.T) {
 	ns := env.TestNamespace(t)
 	none := collision(corev1alpha1.CollisionProtectionNone)

@@ -112,7 +112,7 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 		t.Run(tc.mapping.GroupVersionKind.Kind, func(t *testing.T) {
 			t.Parallel()
 			guards := absent()
-			// Without any field of ours there would be no entry in managedFields.
+			// Without any applied field there would be no entry in managedFields.
 			guards["labels"] = obj{"a": "b"}
 			req := request(t, tc.mapping, tc.namespace, tc.name, guards, tc.fields)
 			req.DryRun = true
@@ -144,7 +144,8 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 	}
 }
 
-// TestApplyAnswers is what else the engine relies on about applies; TestMemoryAnswersAsAnAPIServer has their guards.
+// TestApplyAnswers checks further behaviour of applies that the engine relies on;
+// TestMemoryAnswersAsAnAPIServer covers their guards.
 func TestApplyAnswers(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

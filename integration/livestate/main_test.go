@@ -1,5 +1,5 @@
-// Package livestate_test checks what internal/cluster/apply and internal/cluster/livestate take
-// from a real API server: its answers to writes, and its watches. Every test works in a namespace of its own.
+// Package livestate_test checks internal/cluster/apply and internal/cluster/livestate against a real
+// API server: its answers to writes, and its watches. Each test has its own namespace.
 package livestate_test
 
 import (
@@ -65,8 +65,8 @@ func startSandbox(ctx context.Context) (*sandbox.Sandbox, error) {
 	return sandbox.Run(ctx, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
 }
 
-// env is what one test works with: a namespace, and an admin client that has
-// nothing to do with the code under test.
+// env is the environment of one test: a namespace, and an admin client that is independent of the
+// code under test.
 type env struct {
 	config    *rest.Config
 	admin     client.Client

@@ -83,7 +83,8 @@ type subject struct {
 	err             error                      // of the last write
 }
 
-// do sends a write, and returns what can be compared: the class of the answer, and the object as it is then.
+// do sends a write, and returns comparable results: the class of the answer, and the resulting
+// object.
 func (s *subject) do(w write) string {
 	s.t.Helper()
 	uid, version := s.guards(w.guard)
@@ -159,7 +160,7 @@ func (s *subject) guards(of string) (uid, version string) {
 	return "", ""
 }
 
-// comparable returns the state of the object without what differs between any two servers.
+// comparable returns the state of the object without values that differ between two servers.
 func (s *subject) comparable() string {
 	if s.last == nil {
 		return "absent"

@@ -65,7 +65,7 @@ func TestRequests(t *testing.T) {
 	}
 	slices.Sort(want)
 	got := requests(t, audit, start, user)
-	// The API of a CRD may answer 404 for a moment after it is established.
+	// The API of a CRD can answer 404 for a moment after it is established.
 	things := "watch /apis/" + thing.Spec.Group + "/v1/things"
 	for i := slices.Index(got, things) + 1; i > 0 && i < len(got) && got[i] == things; {
 		got = slices.Delete(got, i, i+1)

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestAPIServerRestarts: while the API server is away, records stay and the error is
-// shown; after that, watches go on where they broke off.
+// TestAPIServerRestarts: while the API server is away, records stay and the state has the error.
+// Afterwards, watches continue from where they were interrupted.
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	s, err := startSandbox(t.Context())

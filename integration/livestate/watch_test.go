@@ -346,8 +346,8 @@ func TestConfirmReadsAllPages(t *testing.T) {
 	}
 }
 
-// TestRelistsDoNotStarve: however often it is asked for, lists get complete, and
-// the number that Relist returned comes.
+// TestRelistsDoNotStarve: lists complete even if Relist is called all the time, and the list with
+// the returned number arrives.
 func TestRelistsDoNotStarve(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

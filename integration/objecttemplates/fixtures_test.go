@@ -113,7 +113,7 @@ func awaitReady(t *testing.T, tmpl corev1alpha1.GenericObjectTemplate) {
 	}
 }
 
-// absent fails where an object is there.
+// absent fails the test if an object exists.
 func absent(t *testing.T, obj client.Object) {
 	t.Helper()
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj); !apierrors.IsNotFound(err) {

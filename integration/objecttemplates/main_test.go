@@ -1,4 +1,5 @@
-// Package objecttemplates_test checks against an API server what ObjectTemplates render, when, and with how many requests.
+// Package objecttemplates_test checks ObjectTemplates against an API server: the rendered objects,
+// the time of rendering, and the number of requests.
 package objecttemplates_test
 
 import (
@@ -9,8 +10,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// env is what all tests share: a control plane, and one manager that works on it. TestRestart replaces the manager before
-// parallel tests go on.
+// env is the control plane that all tests share, with one manager. TestRestart replaces the manager
+// before parallel tests continue.
 var (
 	suite   = harness.NewSuite()
 	env     *harness.Env

@@ -80,7 +80,7 @@ func fanOut(t *testing.T, templates, sources int) {
 	t.Logf("%d templates over %d sources: %d renderings and %d requests after a change of one source",
 		templates, sources, renders(t, ns)-before, len(requests))
 
-	// A change of what no template reads costs nothing.
+	// A change of a value that no template reads causes no requests.
 	journal = env.Journal(t)
 	change(t, all[1], func(o *corev1.ConfigMap) { o.Data["unread"] = "1" })
 	if requests := journal.Rest(t, ns); len(requests) > 0 {

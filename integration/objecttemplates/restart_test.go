@@ -17,8 +17,8 @@ func restart(t *testing.T) {
 	manager = start()
 }
 
-// A restart with everything in place writes nothing; what changed meanwhile is done, also where a field was lost, which no
-// value shows.
+// A restart after everything converged makes no writes. Changes that were made meanwhile are
+// applied, including the removal of a source's field.
 func TestRestart(t *testing.T) {
 	ns := env.TestNamespace(t)
 	from := configMap(t, ns, "from", map[string]string{"v": "a", "more": "b"})

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// account makes a ServiceAccount that may write and delete the ConfigMaps of its namespace.
+// account creates a ServiceAccount that can write and delete the ConfigMaps of its namespace.
 func account(t *testing.T, ns, name string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: ns, Name: name}

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What the deployment and the Package say after an install.
+// The deployment and the Package report the result of an install.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

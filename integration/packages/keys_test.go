@@ -49,7 +49,7 @@ func TestKeyOfManyPackages(t *testing.T) {
 	for i := range packages {
 		env.Create(t, harness.Package(ns, fmt.Sprintf("shop-%03d", i), image))
 	}
-	loaded := map[string]string{} // what each was rendered from
+	loaded := map[string]string{} // hashes of the inputs of rendering, by package
 	all := func(what string, done func(*corev1alpha1.Package) error) time.Duration {
 		t.Helper()
 		began := time.Now()
@@ -119,7 +119,7 @@ func since(before, after map[string]int) map[string]int {
 	return out
 }
 
-// hashesOf returns by name what each was rendered from.
+// hashesOf returns the hash of each package's inputs of rendering, by name.
 func hashesOf(packages []corev1alpha1.Package) map[string]string {
 	out := map[string]string{}
 	for i := range packages {

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A deployment of the name that is not a package's is left alone, and the Package
-// goes on by itself when it no longer exists.
+// A deployment with the same name that does not belong to a package is not touched. The Package
+// continues automatically when it no longer exists.
 func TestForeignDeployment(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

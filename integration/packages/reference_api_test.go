@@ -43,7 +43,8 @@ func withdraw(t *testing.T, ns, name string) {
 	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
 }
 
-// A Package by API has the only package that provides it, in a version that does, and keeps it whatever is offered later.
+// A Package that requires an API resolves to the only package that provides it, in a version that
+// does. It keeps that package regardless of later offers.
 func TestReferenceByAPI(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -30,8 +30,8 @@ func reference(kind string, owner client.Object, controller bool) metav1.OwnerRe
 	return ref
 }
 
-// leave creates what Package Operator leaves of a package named shop, all of whose objects
-// are in slices, two of each phase.
+// leave creates the objects that Package Operator leaves for a package named shop. All objects of
+// the package are in slices, two per phase.
 func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDeployment {
 	t.Helper()
 	opts := loader.Options{}
@@ -93,8 +93,9 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 	return dep
 }
 
-// Slices of Package Operator are taken over with the objects in them: an upgrade has slices
-// of its own, deletes what only they have, and a teardown deletes all in reverse.
+// The engine takes over slices of Package Operator with the objects in them. An upgrade creates new
+// slices and deletes objects that only the old ones contain. A teardown deletes all objects in
+// reverse.
 func TestSlicesOfPackageOperator(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -76,8 +76,8 @@ func configReady(status metav1.ConditionStatus, reason string) func(*corev1alpha
 	}
 }
 
-// Nothing of an image that lacks the signature is rendered. Another key verifies the
-// installed image again, which stays whatever the result.
+// An image without a signature is not rendered. If the key changes, the installed image is verified
+// again, and stays installed regardless of the result.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -37,7 +37,7 @@ func TestInterval(t *testing.T) {
 		}
 		return nil
 	})
-	requests := from.Rest(t, ns) // also where a fetch takes long: the status is as before until it has ended
+	requests := from.Rest(t, ns) // a slow fetch does not change the status until it has ended
 	full, unmodified, _ := server.counts()
 	t.Logf("%d conditional and %d full requests to the source: %d requests to the API server", unmodified, full, len(requests))
 	if len(requests) > 0 || full != 1 {
@@ -109,7 +109,8 @@ func TestSecretIsFollowed(t *testing.T) {
 	awaitOffers(t, ns, "shop@1.0.0=web")
 }
 
-// A restart with everything in place writes nothing, and asks the sources for changes alone.
+// A restart after everything converged makes no writes, and only makes conditional requests to the
+// sources.
 func TestRestart(t *testing.T) {
 	ns := env.TestNamespace(t)
 	server := newServer(t, document("cart@1.0.0", "shop@1.0.0"))

@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What a repository offers is published without further action: one object for each package, with the versions, the
-// display data and the notes. A new version changes one of them.
+// A repository's offers are published automatically: one object per package, with the versions, the
+// display data and the notes. A new version changes only one object.
 func TestAddedRepositoryIsPublished(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

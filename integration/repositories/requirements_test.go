@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What versions depend on and provide is published as it is in the repository, in both forms and also where names and
-// ranges are as long as they may be; nothing is written again when all is read again.
+// The dependencies and provided APIs of versions are published as they are in the repository, in both
+// forms, even if names and ranges have the maximum length. Fetching them again causes no writes.
 func TestRequirementsArePublished(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
