@@ -13,7 +13,7 @@ import (
 
 const (
 	taskWords = 600    // of a page of one task: what one reads while something waits
-	allWords  = 36_000 // of all pages for users that are written by hand, without what commands print
+	allWords  = 31_000 // of all pages for users that are written by hand, without what commands print
 	cellWords = 25     // of a cell in the table of invariants: more than one promise
 )
 

@@ -28,7 +28,7 @@ func probesByKind() (string, error) {
 	phases, probed, readyAtOnce := presets.Reference()
 	var b strings.Builder
 	b.WriteString(begin("Phases and probes by kind", "internal/loader/presets"))
-	b.WriteString("What [`kickstart`](commands.md#kickstart) writes, and [`lint`](../lint.md) knows: probes are those of kstatus. Copy them into [`spec.availabilityProbes`](../packages/probes.md).\n\n## Probes\n")
+	b.WriteString("[`kickstart`](commands.md#kickstart) writes these phases and probes, and [`lint`](../lint.md) knows them. The probes follow kstatus. Copy them into [`spec.availabilityProbes`](../packages/probes.md).\n\n## Probes\n")
 	for _, kind := range probed {
 		text := ""
 		if workloads[kind.Kind] {
