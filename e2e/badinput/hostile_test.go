@@ -93,7 +93,7 @@ func registryRows(serve func(http.HandlerFunc) string) []row {
 	}
 }
 
-// fake is a registry that claims to have any image, of one layer.
+// fake is a registry that claims to have any image, with one layer.
 type fake struct {
 	// note makes the image one of its own.
 	note string

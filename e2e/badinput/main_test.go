@@ -1,9 +1,9 @@
-// Package badinput_test feeds the manager bad input: packages with mistakes, objects that are
-// not free, images and registries that mean harm. Each row checks that the Package's status
-// names the fault and a remedy, that nothing of the package is written, that a good package is
-// installed meanwhile, and, over all of them, that the manager's memory is bounded.
+// Package badinput_test feeds the manager bad input: packages with mistakes, conflicting objects,
+// malicious images and registries. Each row checks that the Package's status names the fault and a
+// remedy, that none of the package's objects are written, and that a good package is installed
+// meanwhile. Over all rows, the manager's memory must stay within a limit.
 //
-// LOCKSTEP_TEXTS names a file to which the texts that users see are appended.
+// If LOCKSTEP_TEXTS is set, the tests append the texts that users see to that file.
 package badinput_test
 
 import (

@@ -121,7 +121,7 @@ func bringWidgets(t *testing.T, env *harness.Env, ns string) {
 	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "widget"}, obj))
 }
 
-// winner installs a package that brings the object which the bad one wants, too.
+// winner installs a package with an object that the bad package contains, too.
 func winner(t *testing.T, env *harness.Env, ns string) {
 	t.Helper()
 	files := phased(map[string]string{"one": harness.ConfigMap("first-own", "one", "v1") + "---\n" + harness.ConfigMap("both", "one", "first")})

@@ -64,8 +64,8 @@ func expectations(w measure.Workload, slices int) []expectation {
 	}
 }
 
-// Cost is in proportion to change: each object is
-// written once by an install, a delete and a change of it, and by nothing else.
+// The cost is proportional to the change: an install, a deletion and a change of an object write
+// it once each, and there are no other writes.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	workloads := map[string]measure.Workload{

@@ -49,7 +49,7 @@ func TestEveryInvariantHasABug(t *testing.T) {
 	}
 }
 
-// No patch is out of date: each applies to the sources as they are.
+// Each patch applies to the current sources.
 func TestBugsApply(t *testing.T) {
 	t.Parallel()
 	root, bugs := repository(t)

@@ -86,7 +86,7 @@ func (t *trial) test(ctx context.Context, c check, flag string) outcome {
 // goflags returns GOFLAGS with one more flag.
 func goflags(flag string) string { return strings.TrimSpace(os.Getenv("GOFLAGS") + " " + flag) }
 
-// run runs the go command, and ends all that it started with ctx.
+// run runs the go command. It ends the command and all of its children with ctx.
 func (t *trial) run(ctx context.Context, output *bytes.Buffer, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = t.root

@@ -11,8 +11,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// A revision that waits is planned, activated and rejected by commands, and an earlier one is activated
-// again.
+// Commands plan, activate and reject a waiting revision, and activate an earlier one again.
 func TestActivationCommands(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -31,9 +31,10 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// A repository with a package, two that it depends on and six images, all of them signed, is carried to another registry, and
-// installed from there by its own names when the first registry is off: by a flag of the manager, and by an ImageConfig that requires
-// the signatures of all, without one connection to that registry.
+// A repository with a package, two dependencies and six images, all of them signed, is copied to
+// another registry. While the first registry is off, the package is installed from the copy under
+// the original names: with a flag of the manager, and with an ImageConfig that requires all
+// signatures. There must be no connection to the first registry.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	env := harness.Lend(t)

@@ -56,7 +56,7 @@ func (c *console) run(t *testing.T, code int, args ...string) string {
 	return c.in(t, "catalogue", code, args...)
 }
 
-// in runs a command in a namespace, which ends with a code, and returns all that it prints.
+// in runs a command in a namespace, checks the exit code, and returns its output.
 func (c *console) in(t *testing.T, namespace string, code int, args ...string) string {
 	t.Helper()
 	got := run(t, c.env, append(args, "-n", namespace)...)
@@ -138,7 +138,7 @@ func TestCatalogue(t *testing.T) {
 	}
 	has(t, c.run(t, 0, "upgrade", "shop"), "is at 1.1.0 already", "2.0.0 is offered, too")
 
-	// The same package by the API that it provides, which changes nothing of it.
+	// The same package, selected by the API that it provides. The plan has no changes.
 	has(t, c.run(t, 1, "plan", "--api", "shop.example.com/v1/Stall", "other"), "no repository offers a package that provides shop.example.com/v1 Stall")
 	has(t, c.run(t, 1, "plan", "--api", "shop.example.com/v1/Shop", "other", "--version", "1.0.0", "--values", values), "shop 1.0.0", "belongs to ObjectDeployment catalogue/shop")
 	has(t, c.run(t, 0, "install", "--api", "shop.example.com/v1/Shop", "shop", "--version", ">=1, <2"), "shop.example.com >=1, <2 → what provides shop.example.com/v1 Shop >=1, <2", "shop 1.1.0, revision 2")

@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// depending is a package with values that depends on others, each "name: {name: …, version: …}".
+// depending returns a package with values and dependencies, each in the form
+// "name: {name: …, version: …}".
 func depending(name string, needs ...string) harness.Files {
 	spec := "  version: 1.0.0\n  packageName: " + name + ".example.com\n  config:\n    openAPIV3Schema:\n      type: object\n      properties:\n        size: {type: string, default: small}\n"
 	if len(needs) > 0 {

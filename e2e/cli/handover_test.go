@@ -112,7 +112,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	releases(t, env, ns, page)
 }
 
-// second installs a package that brings the ConfigMap page, too.
+// second installs a package that also contains the ConfigMap page.
 func second(t *testing.T, env *harness.Env, ns string) string {
 	t.Helper()
 	image := env.Push(t, "handover-second:v1", harness.Files{

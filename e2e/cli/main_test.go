@@ -63,7 +63,7 @@ func pushImage(t *testing.T, ref string) {
 	require.NoError(t, remote.Write(parsed, image))
 }
 
-// awaitText waits until a condition of the package, of its present generation, has the text.
+// awaitText waits until a condition of the package's current generation contains the text.
 func awaitText(t *testing.T, env *harness.Env, namespace, name, text string) {
 	t.Helper()
 	harness.Eventually(t, harness.Patience, name+" to say "+text, func(context.Context) error {

@@ -69,9 +69,10 @@ var projects = []project{
 	},
 }
 
-// Published projects are kickstarted, edited, installed, upgraded to the next release with the same edit, rolled
-// back, broken and deleted, by an account that has the rights that rbac prints, and no others. Without any one of these nothing
-// is written, and the right is named; one that a role grants is missed in the phase of the role.
+// Published projects are kickstarted, edited, installed, upgraded to the next release with the same
+// edit, rolled back, broken and deleted. The account only has the rights that rbac prints. If one
+// of them is missing, no object is written, and the status names the right. A right that a role
+// grants is only missed in the role's phase.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// restrict gives the manager the rights of config/restricted, and nothing else, until the test ends.
+// restrict limits the manager to the rights in config/restricted until the test ends.
 func restrict(t *testing.T, env *harness.Env) {
 	t.Helper()
 	objects, err := config.Objects(config.FolderRestricted)

@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// release is a package of one ConfigMap of a value, and of so many more that the
-// revision needs slices.
+// release returns a package with a ConfigMap that has the value, and more ConfigMaps, so that the
+// revision can need slices.
 func release(value string, more int) harness.Files {
 	var rest strings.Builder
 	for i := range more {

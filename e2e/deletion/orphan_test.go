@@ -65,8 +65,8 @@ type unrest struct {
 	stops, kills int
 }
 
-// round deletes packages of a namespace: half of them with deletionPolicy Orphan, and the others, which are made again in
-// between, with their deployments after them.
+// round deletes packages of a namespace: half of them with deletionPolicy Orphan. The others are
+// recreated in between, and deleted with their deployments afterwards.
 func (u *unrest) round(t *testing.T, ns, image string) {
 	t.Helper()
 	u.env.Namespace(t, ns)
@@ -183,7 +183,7 @@ func (u *unrest) remove(ctx context.Context, obj client.Object, policy metav1.De
 	}
 }
 
-// keeps checks that all objects are as they were, and so many deployments without a controller.
+// keeps checks that all objects are unchanged, and that a number of deployments has no controller.
 func (u *unrest) keeps(t *testing.T, ns string, before map[string]corev1.ConfigMap, deployments int) {
 	t.Helper()
 	after := u.objects(t, ns)

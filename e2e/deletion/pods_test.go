@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// serving returns a package of settings and of a Deployment that reads them, whose selector cannot be changed.
+// serving returns a package with settings and a Deployment that reads them. The Deployment's
+// selector is immutable.
 func serving(version string) harness.Files {
 	return harness.Files{
 		"manifest.yaml": harness.Manifest("serving", []string{"settings", "serve"}, ""),
@@ -30,7 +31,7 @@ spec:
 	}
 }
 
-// holdPods lets the pods of a namespace end when release is called, as those do that are slow to shut down.
+// holdPods delays the end of a namespace's pods until release is called, as for a slow shutdown.
 func holdPods(t *testing.T, env *harness.Env, namespace string) (release func()) {
 	t.Helper()
 	var held []corev1.Pod
@@ -67,8 +68,8 @@ func awaitPods(t *testing.T, env *harness.Env, namespace string) {
 	})
 }
 
-// The phase before a Deployment stays until the pods of the Deployment have ended, and the deletion takes no more requests for
-// that than any other.
+// The phase before a Deployment stays until the Deployment's pods have ended. The deletion does not
+// make more requests because of that.
 func TestPodsEndBeforeTheEarlierPhase(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -96,8 +96,8 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// packageSpec lets the API server check a part of a Package. One that sets
-// nothing of a cluster's is a namespaced one.
+// packageSpec lets the API server check a part of a Package. Without fields of a ClusterPackage, it
+// checks a namespaced Package.
 func (r *runner) packageSpec(t *testing.T, b block) {
 	t.Helper()
 	obj := map[string]any{

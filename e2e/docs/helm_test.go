@@ -41,8 +41,9 @@ type helmChart struct {
 	replace    *strings.Replacer
 }
 
-// A chart in one namespace, one over two, and in sweeps one over two with a Namespace and definitions of its own go to packages
-// and back by the commands of the guide: no object is recreated and no pod is restarted.
+// The commands of the guide turn a chart in one namespace and a chart in two namespaces into
+// packages and back. In sweeps, there is also a chart with its own Namespace and definitions. No
+// object is recreated and no pod is restarted.
 func TestHelmGuide(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

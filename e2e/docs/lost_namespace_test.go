@@ -45,8 +45,8 @@ data: {size: small}
 `,
 }
 
-// The engine's namespace is deleted with all that is in it, and the commands of the page bring the engine back: installed packages
-// stays, and is not written.
+// The engine's namespace is deleted with all of its objects, and the commands of the page restore
+// the engine. Installed packages stay, and their objects are not written.
 func TestLostNamespace(t *testing.T) {
 	t.Parallel()
 	env := harness.Lend(t)
@@ -90,8 +90,8 @@ func TestLostNamespace(t *testing.T) {
 	}
 }
 
-// versions names the objects of the package with their identities and versions; of the Secret the content in place of the
-// version, as a new revision of the same content writes it once.
+// versions returns the UIDs and versions of the package's objects. For the Secret it returns the
+// content instead of the version, because a new revision of the same content writes it once.
 func versions(t *testing.T, env *harness.Env) string {
 	t.Helper()
 	secret, settings := &corev1.Secret{}, &corev1.ConfigMap{}

@@ -17,7 +17,7 @@ const (
 	folder = root + "/packages"
 )
 
-// moveIn is the page for which no manager runs, and lostNamespace the one that TestLostNamespace runs.
+// moveIn is the page that needs no manager, and lostNamespace the page that TestLostNamespace runs.
 const (
 	moveIn        = "migrate-from-package-operator.md"
 	lostNamespace = "lost-namespace.md"

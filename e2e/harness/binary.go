@@ -25,11 +25,11 @@ var binaries struct {
 const leftover = 24 * time.Hour
 
 // Binary returns the path of a command of this project, such as "lockstep-manager", built
-// from the present sources. All processes build to .task/test of the checkout, so that
-// the go command links once per change, and run a hard link, which no later build
-// replaces. With LOCKSTEP_BUILT=1 the commands there are taken as they are: ./task test
-// builds them once, because the go command takes a second in each package to find out
-// that nothing changed.
+// from the current sources. All processes build to .task/test of the checkout, so that
+// the go command links once per change. They run a hard link, which later builds do not
+// replace. With LOCKSTEP_BUILT=1 Binary uses the existing commands: ./task test builds them
+// once, because the go command takes a second per package to find out that they are up to
+// date.
 func Binary(tb testing.TB, name string) string {
 	tb.Helper()
 	binaries.Lock()

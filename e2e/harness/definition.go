@@ -2,8 +2,8 @@ package harness
 
 import "fmt"
 
-// Definition returns the YAML of a CustomResourceDefinition without a schema, of a kind with a status. The scope is
-// Namespaced or Cluster.
+// Definition returns the YAML of a CustomResourceDefinition without a schema, for a kind with a
+// status. The scope is Namespaced or Cluster.
 func Definition(group, kind, plural, version, scope string) string {
 	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition

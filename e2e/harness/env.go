@@ -143,7 +143,7 @@ func (e *Env) waitEstablished(tb testing.TB) {
 	})
 }
 
-// RenewToken gives managers that are started from now on a token of the service account that is there now.
+// RenewToken creates a token of the current service account for managers that start from now on.
 func (e *Env) RenewToken(tb testing.TB) {
 	tb.Helper()
 	e.ManagerKubeconfig = e.token(tb)
@@ -289,8 +289,8 @@ func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 // Patience is how long tests wait for a condition, also on a busy machine.
 const Patience = 3 * time.Minute
 
-// polling is how often a condition is checked: after a fourth of the time waited so far, so
-// that tests which wait leave the processors to those that work.
+// polling is the backoff between checks of a condition. Intervals grow with the time, so that
+// waiting tests leave the processors to others.
 var polling = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.25, Steps: 30, Cap: 250 * time.Millisecond}
 
 // Eventually repeats check until it returns nil, and fails the test with the

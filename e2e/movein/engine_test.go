@@ -138,8 +138,8 @@ func formerLeader(ctx context.Context) error {
 	}
 }
 
-// run runs a command line as the administrator. With a limit it is killed by its write after
-// so many.
+// run runs a command as the administrator. With a limit, the command is killed at the write after
+// that number of writes.
 func run(t *testing.T, limit int, args ...string) (code int, out string, killed bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -354,8 +354,8 @@ func decode(t *testing.T, raw []byte) *unstructured.Unstructured {
 	return u
 }
 
-// installMany writes so many installations, each in a namespace of its own, and of a ClusterPackage, and waits until
-// their pods run.
+// installMany writes a number of installations, each in its own namespace, and one of a
+// ClusterPackage, and waits until their pods run.
 func installMany(t *testing.T, n int) (all []*installation) {
 	t.Helper()
 	for k := range n {

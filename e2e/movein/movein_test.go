@@ -251,7 +251,8 @@ func (i *installation) deletes(t *testing.T) {
 	}
 }
 
-// orphans checks that a Package deleted with deletionPolicy Orphan leaves its objects without an owner, and no ObjectSet.
+// orphans checks that a Package deleted with deletionPolicy Orphan leaves its objects without an
+// owner, and no ObjectSet.
 func (i *installation) orphans(t *testing.T) {
 	t.Helper()
 	before := i.live(t)

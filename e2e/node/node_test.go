@@ -98,7 +98,7 @@ func setup(tb testing.TB, env *testscript.Env, image string) {
 	}
 }
 
-// probes are those that kickstart writes.
+// probes returns the probes that kickstart writes.
 func probes(tb testing.TB) string {
 	kinds := map[schema.GroupKind]bool{}
 	for _, kind := range []string{"Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "Job.batch", "Pod"} {
@@ -173,7 +173,8 @@ func order(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// toy pushes the image of the workloads, for the architecture of the first node, and returns its reference.
+// toy pushes the image of the workloads, for the architecture of the first node, and returns its
+// reference.
 func toy(t *testing.T) string {
 	t.Helper()
 	registry := os.Getenv("LOCKSTEP_REGISTRY")

@@ -119,7 +119,7 @@ func changed(before, after *unstructured.Unstructured) []dryrun.Field {
 	})
 }
 
-// texts makes fields that went through JSON and those that did not alike.
+// texts normalises fields, because only some of them have been converted to JSON.
 func texts(fields []dryrun.Field) []string {
 	var all []string
 	for _, f := range fields {

@@ -65,7 +65,7 @@ func has(d *draft, like *piece) bool {
 	return slices.ContainsFunc(d.objects, func(p *piece) bool { return p.kind == like.kind && p.name == like.name })
 }
 
-// obstruct makes an object that the upgrade brings as well.
+// obstruct creates a foreign object that the upgrade also contains.
 func (c *chain) obstruct(tb testing.TB, next *draft) string {
 	p := next.add(c.random)
 	p.kind = "ConfigMap"

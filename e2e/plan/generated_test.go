@@ -38,10 +38,9 @@ const (
 	upgrades           = 8 // of each chain
 )
 
-// After a plan, an upgrade does exactly that: for 64 upgrades of small packages, or
-// 200, that are drawn at random, the objects before and after and the audit log agree
-// with the plan. Among them are foreign changes, objects of others in the way,
-// fields that cannot be changed, and upgrades that follow one that stopped.
+// An upgrade makes exactly the planned changes. For 64 random upgrades of small packages, or 200,
+// the objects before and after and the audit log agree with the plan. They include foreign changes,
+// conflicting objects, immutable fields, and upgrades after a blocked one.
 func TestUpgradesFollowTheirPlans(t *testing.T) {
 	env := shared(t)
 	seed := uint64(2) // draws every action in the first chains

@@ -55,8 +55,8 @@ func planOf(t *testing.T, env *harness.Env, args ...string) dryrun.Plan {
 	return p
 }
 
-// upgradePackage installs a package of files, upgrades it to others, and returns both images. A
-// ConfigMap of the package's name has the values v1 and v2.
+// upgradePackage installs a package, upgrades it to other files, and returns both images. The
+// ConfigMap with the package's name has the values v1 and v2.
 func upgradePackage(t *testing.T, env *harness.Env, pkg corev1alpha1.GenericPackage, from, to harness.Files) (string, string) {
 	t.Helper()
 	namespace, name := pkg.GetNamespace(), pkg.GetName()

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// operator is a package with one of everything that an upgrade can hurt.
+// operator returns a package with one object of each sort that an upgrade can break.
 func operator() harness.Files {
 	return harness.Files{
 		"manifest.yaml": harness.Manifest("gauge-operator", []string{"crds", "rbac", "deploy", "workers"}, `  version: 1.0.0

@@ -210,8 +210,8 @@ func waitArchived(t *testing.T, env *harness.Env, namespace string, number int64
 	})
 }
 
-// firstWrite returns the time from a user's patch of an ObjectSet to the manager's first write of an
-// object after it.
+// firstWrite returns the time from a user's patch of an ObjectSet to the manager's first write of
+// an object after it.
 func firstWrite(t *testing.T, audit *sandbox.Audit, since sandbox.Position, namespace string) time.Duration {
 	t.Helper()
 	entries, err := audit.Since(t.Context(), since, func(e sandbox.Entry) bool { return e.Object.Namespace == namespace && !e.DryRun }, sandbox.Writes())

@@ -112,8 +112,8 @@ func (h *history) check(t *testing.T, revisions map[int64]int64) {
 	}
 }
 
-// A package stays available while its objects are relabelled, upgraded, scaled, changed by
-// others and added, and each generation becomes Ready once, with its own revision.
+// A package stays available while its objects are relabelled, upgraded, scaled, added, and changed
+// by other clients. Each generation becomes Ready once, with its own revision.
 func TestAvailableThroughout(t *testing.T) {
 	t.Parallel()
 	const ns = "steady"

@@ -24,9 +24,9 @@ func definitionAndResource() harness.Files {
 	}
 }
 
-// A package whose first phase brings a CRD and whose second brings a resource of
-// it installs without one refused request; the same as a namespaced Package is
-// refused with the reason, and nothing of it is written.
+// A package with a CRD in the first phase and a resource of it in the second is installed without
+// a refused request. As a namespaced Package, it is refused with the reason, and no object is
+// written.
 func TestResourceAfterItsDefinition(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

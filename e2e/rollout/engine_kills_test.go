@@ -118,7 +118,7 @@ func (s *switches) oneWriter(when string, writes, leases []sandbox.Entry, before
 	}
 }
 
-// requested waits until a process has made so many requests, or waits to lead.
+// requested waits until a process has made a number of requests, or waits to lead.
 func (s *switches) requested(mark sandbox.Position, p *harness.Process, n int) {
 	s.Helper()
 	harness.Eventually(s.T, harness.Patience, "the other version to start", func(ctx context.Context) error {
@@ -168,7 +168,7 @@ func (s *switches) install() {
 	s.asBefore()
 }
 
-// asBefore checks that the others are in the state that they were made to be in.
+// asBefore checks that all other packages are still in the state that the test created.
 func (s *switches) asBefore() {
 	s.Helper()
 	t, env := s.T, s.env
@@ -225,7 +225,8 @@ func (s *switches) lasted(when, name string, took time.Duration) time.Duration {
 	return max(took, 0)
 }
 
-// rest waits until packages at rest are, and checks the writes since a mark: drift once, and statuses once by each leader.
+// rest waits until the packages are at rest, and checks the writes since a mark: each drift is
+// corrected once, and each leader writes each status at most once.
 func (s *switches) rest(when string, mark sandbox.Position, drifted, before string) {
 	s.Helper()
 	ofRested := func(e sandbox.Entry) bool { return strings.HasPrefix(e.Object.Name, "shop-") }
@@ -343,9 +344,10 @@ clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], us
 	s.env.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stores"}, StringData: map[string]string{"value": kubeconfig}})
 }
 
-// The former and the present version take turns while either is killed, and while the API server is away: packages at rest are not
-// written but for statuses, each write is made by the process that holds the Lease, drift is corrected, and packages that are in
-// a phase, fail, are being deleted or are in another cluster stay so.
+// The former and the current version take turns, while either is killed and the API server is away.
+// Only statuses of packages at rest are written, only the process that holds the Lease writes, and
+// drift is corrected. Packages in the middle of a rollout, failed ones, ones that are being
+// deleted, and ones in another cluster keep their state.
 func TestSwitchUnderKills(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")

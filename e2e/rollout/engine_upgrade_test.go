@@ -27,7 +27,8 @@ import (
 
 const packages = 20
 
-// former builds the manager of the commit in the file from, from which the engine itself is upgraded, and returns it with the sources of that commit.
+// former builds the manager of the commit in the file "from", which is the version before the
+// upgrade of the engine. It returns the program and the sources of that commit.
 func former(t *testing.T) (program, sources string) {
 	t.Helper()
 	content, err := os.ReadFile("from")

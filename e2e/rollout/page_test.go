@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// openPages has pages of kubectl package ui open, as by tabs of a browser: each is loaded, and its stream has brought something.
+// openPages opens pages of kubectl package ui, as tabs of a browser do. It waits until each page
+// has received data from its stream.
 func openPages(t *testing.T, env *harness.Env, paths ...string) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), harness.Binary(t, "kubectl-package"), "ui", "--no-browser")

@@ -92,9 +92,9 @@ func turn(t *testing.T, env *harness.Env, name string, ready bool) {
 	require.NoError(t, env.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"ready":"%t"}}`, ready))))
 }
 
-// Invariant 1, by the audit log: no object of phase k+1 is written before all
-// probes of phases 1 to k were true at the same moment. Probes turn true after random delays, and one
-// of each phase turns false again before the others are true.
+// Invariant 1, in the audit log: no object of phase k+1 is written before all probes of phases 1 to
+// k were true at the same time. Probes become true after random delays, and one probe per phase
+// becomes false again before the others are true.
 func TestPhaseOrder(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

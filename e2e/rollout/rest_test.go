@@ -14,8 +14,8 @@ import (
 
 // Converged means zero requests, even while the metrics are read ten times a second. Open pages of
 // kubectl package ui only add their own watches. A restart after everything converged makes zero
-// writes (invariant 5) for objects of any kind, although the API server drops, defaults and converts
-// fields, and controllers write them.
+// writes (invariant 5) for objects of any kind, although the API server drops, defaults and
+// converts fields, and controllers write them.
 func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	env := harness.New(t, sandbox.WithoutNodes())
@@ -88,7 +88,8 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	t.Logf("%s of rest: %d requests; a restart: %d requests, %d writes", rest, len(entries), len(reads), writes)
 }
 
-// scrapeFor reads the metrics ten times a second, as long as the machine allows that, and returns how often. The measure is the time itself.
+// scrapeFor reads the metrics ten times a second for some time, and returns the number of reads.
+// There can be fewer on a busy machine.
 func scrapeFor(t *testing.T, address string, rest time.Duration) (scrapes int) {
 	t.Helper()
 	ticks, idle := time.NewTicker(100*time.Millisecond), time.NewTimer(rest)

@@ -8,8 +8,7 @@ import (
 // Filter reports whether an entry is of interest.
 type Filter func(Entry) bool
 
-// ByUser accepts the requests of the named users, also those that
-// impersonate others.
+// ByUser accepts the requests of the named users, including requests that impersonate other users.
 func ByUser(names ...string) Filter {
 	return func(e Entry) bool { return slices.Contains(names, e.User) }
 }

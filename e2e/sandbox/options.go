@@ -34,9 +34,8 @@ func WithComponents(names ...string) Option { return func(o *options) { o.compon
 // the processor time of a starting sandbox.
 func WithoutNodes() Option { return WithComponents(Etcd, Registry, APIServer, ControllerManager) }
 
-// WithAuditPolicy names an audit policy file to use instead of the one that logs
-// every request at level Metadata when it ends. [Audit] waits for requests to
-// /version, so the policy must log them.
+// WithAuditPolicy sets an audit policy file. The default policy logs every request at level
+// Metadata when it ends. The policy must log requests to /version, because [Audit] waits for them.
 func WithAuditPolicy(path string) Option { return func(o *options) { o.auditPolicy = path } }
 
 // WithMemoryLimit sets GOMEMLIMIT of each component; the default is 1GiB.

@@ -116,7 +116,8 @@ func (s *Sandbox) run(ctx context.Context, o options) error {
 	var stderr bytes.Buffer
 	cmd := exec.Command(s.binary, o.args(name)...)
 	cmd.Stderr = &stderr
-	// The collector runs less often, which saves a tenth of the processor time, and the memory stays bounded.
+	// The collector runs less often, which saves a tenth of the processor time, and the memory stays
+	// bounded.
 	cmd.Env = append(os.Environ(), "GOGC=400", "GOMEMLIMIT="+o.memoryLimit)
 	if testing.Testing() {
 		// Several sandboxes run at a time. Looking for work on more processors would take another tenth.
@@ -197,8 +198,8 @@ func (s *Sandbox) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return s.command(ctx, append([]string{"kubectl", "--name", s.info.Name, "--data", s.info.DataDir, "--"}, args...)...)
 }
 
-// StopComponent stops one component in an orderly way; its data and ports stay. It
-// does not come back by itself.
+// StopComponent stops one component in an orderly way. Its data and ports stay, and it is not
+// restarted automatically.
 func (s *Sandbox) StopComponent(ctx context.Context, name string) error {
 	_, err := s.command(ctx, "stop-component", s.info.Name, name, "--data", s.info.DataDir)
 	return err

@@ -17,7 +17,8 @@ var archived = []string{
 	"objectdeployment.package-operator.run", "package.package-operator.run",
 }
 
-// archiveCommands save and restore objects as tools do that know nothing of etcd.
+// archiveCommands save and restore objects through the API, as backup tools without access to etcd
+// do.
 var archiveCommands = commands{
 	// archive save: saves all objects of the kinds above in the script's namespace.
 	// archive lose: deletes them and ignores finalizers. archive restore: creates the saved

@@ -37,8 +37,8 @@ var auditCommands = commands{
 			s.print(w.String() + "\n")
 		}
 	},
-	// quiet DURATION: waits until the manager has sent no request for so long,
-	// watches and its own Lease apart; for harness.Patience at most.
+	// quiet DURATION: waits until the manager has sent no request for that time, except
+	// watches and requests for its Lease. The limit is harness.Patience.
 	"quiet": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1, "quiet DURATION")
 		d, err := time.ParseDuration(args[0])

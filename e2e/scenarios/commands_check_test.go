@@ -26,15 +26,15 @@ import (
 
 // checkCommands judge the invariants.
 var checkCommands = commands{
-	// check: waits until everything is as the script asked for, and judges the way
-	// there by the audit log:
+	// check: waits until the cluster is in the state that the script requested, and judges
+	// the audit log:
 	//
-	//   - each object of the present version of each package is there, with the
-	//     values of its template, controlled by the deployment; no other object with
-	//     the engine's label is in the namespace (4, 6);
+	//   - each object of each package's current version exists with the values of its
+	//     template, controlled by the deployment; the namespace has no other object with
+	//     the engine's label (4, 6);
 	//   - one ObjectSet per package is not archived (3);
-	//   - each step of the script is judged as package invariants does it: the order
-	//     of phases and gates (1), deletions (2), and the reverse order (6).
+	//   - package invariants judges each step of the script: the order of phases and
+	//     gates (1), deletions (2), and the reverse order (6).
 	//
 	// With "!": it is not in the desired state at this moment; stderr has the reason.
 	"check": func(s *scenario, neg bool, args []string) {
@@ -324,8 +324,7 @@ func (s *scenario) gated(objects []object) func(invariants.Object) bool {
 	return func(o invariants.Object) bool { return gates[o] }
 }
 
-// drifted are the objects that others than the manager wrote, other than to make
-// gates ready.
+// drifted returns the objects that other clients wrote, except writes that make gates ready.
 func (s *scenario) drifted(entries []sandbox.Entry) []invariants.Object {
 	var found []invariants.Object
 	for _, e := range entries {
@@ -336,8 +335,8 @@ func (s *scenario) drifted(entries []sandbox.Entry) []invariants.Object {
 	return found
 }
 
-// restored returns the steps that count after a restore: those that the script had requested
-// until the snapshot, as of now; later ones are judged no more, since it did not happen.
+// restored returns the steps that count after a restore. The steps before the snapshot count from
+// now on. Later steps are not judged, because the restored cluster does not know them.
 func (s *scenario) restored(steps []step) []step {
 	kept := slices.Clone(steps)
 	now := time.Now()

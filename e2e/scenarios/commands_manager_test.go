@@ -18,9 +18,9 @@ import (
 // managerCommands start, stop and disturb managers. A script with two managers names each of
 // them; otherwise, there is one without a name.
 var managerCommands = commands{
-	// manager start [NAME] [--FLAG…]: a new process, and waits until it answers.
-	// manager stop|kill [NAME]: by SIGTERM, by SIGKILL.
-	// manager pause|resume [NAME]: by SIGSTOP, SIGCONT.
+	// manager start [NAME] [--FLAG…]: starts a process, and waits until it answers.
+	// manager stop|kill [NAME]: with SIGTERM, or SIGKILL.
+	// manager pause|resume [NAME]: with SIGSTOP, or SIGCONT.
 	// manager await leads|exited [NAME]: until it holds the Lease, or has ended by itself.
 	// manager await logs TEXT [NAME]: until its log contains the text.
 	// manager log [NAME]: prints its log.

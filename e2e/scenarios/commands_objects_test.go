@@ -64,8 +64,8 @@ var objectCommands = commands{
 		newest := slices.MaxFunc(sets.Items, func(a, b corev1alpha1.ObjectSet) int { return cmp.Compare(a.Spec.Revision, b.Spec.Revision) })
 		s.ts.Setenv(args[0], newest.Name)
 	},
-	// same UID KIND/NAME: the object is still the one with this UID, and stays. With
-	// "!": waits until another one is there.
+	// same UID KIND/NAME: the object still has this UID, and is not being deleted. With
+	// "!": waits until it was replaced.
 	"same": func(s *scenario, neg bool, args []string) {
 		s.usage(len(args) == 2, "same UID KIND/NAME")
 		if neg {
@@ -113,7 +113,7 @@ var objectCommands = commands{
 			s.Fatalf("the manager wrote %v", writes)
 		}
 	},
-	// still DURATION: waits until the manager has sent no request for so long about the
+	// still DURATION: waits until the manager has sent no request for that time about the
 	// script's namespace, or about objects named after it.
 	"still": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1, "still DURATION")

@@ -76,7 +76,7 @@ func (o object) id() string {
 // step is something that the script asked of a package.
 type step struct {
 	at time.Time
-	// name of the package, and its version from then on; empty for none.
+	// name of the package, and its new version; empty if it is deleted.
 	name, version string
 	// ended means that a check found it complete.
 	ended bool

@@ -46,8 +46,7 @@ var rightsCommands = commands{
 	},
 }
 
-// boundToken returns a token of the manager that is valid as long as the Secret
-// is there.
+// boundToken returns a token of the manager that is valid as long as the Secret exists.
 func (s *scenario) boundToken(secret *corev1.Secret) string {
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: config.ServiceAccount}}
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{

@@ -24,7 +24,7 @@ func TestScenarios(t *testing.T) {
 	play(t, "testdata")
 }
 
-// TestExtendedScenarios plays those that take long.
+// TestExtendedScenarios runs the scenarios that take long.
 func TestExtendedScenarios(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("set LOCKSTEP_DEEP=1 to run them")

@@ -84,7 +84,7 @@ func (l *lives) start() {
 	l.managers = append(l.managers, l.env.StartManager(l.tb, "--cache-dir", l.cache, "--metrics-bind-address", l.metrics))
 }
 
-// manager returns the one that runs.
+// manager returns the running manager.
 func (l *lives) manager() *harness.Manager { return l.managers[len(l.managers)-1] }
 
 // each does something for every package.

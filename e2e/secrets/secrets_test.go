@@ -58,10 +58,9 @@ func TestRefusedOutsideSecrets(t *testing.T) {
 	}
 }
 
-// TestSensitiveValues lives through everything that can happen to a package with values
-// that came from Secrets, three packages at a time: a small one, one in slices, one of
-// the cluster. No object that is readable without the right to read Secrets has any of
-// the values (invariant 8).
+// TestSensitiveValues goes through the whole life of packages with values from Secrets, with
+// three packages at a time: a small one, one in slices, and a ClusterPackage. Objects that are
+// readable without the right to read Secrets must not contain the values (invariant 8).
 func TestSensitiveValues(t *testing.T) {
 	l := shared.with(t,
 		&life{namespace: "small", objects: "small", input: "small"},

@@ -67,8 +67,8 @@ func (f *fixture) paused(t *testing.T, name, image string) {
 	f.Create(t, pkg)
 }
 
-// plan plans an upgrade, an installation, a collision and a deletion in the target: the
-// dry runs are there, as the user of the kubeconfig.
+// plan plans an upgrade, an installation, a collision and a deletion in the target. The dry runs
+// are sent to the target as the user of the kubeconfig.
 func (f *fixture) plan(t *testing.T, image string) {
 	t.Helper()
 	audit, err := f.target.Audit()

@@ -229,7 +229,7 @@ func TestTarget(t *testing.T) {
 	f.phases(t)
 }
 
-// rotate changes the Secret: from then on its user writes.
+// rotate changes the Secret. From then on, the manager writes as its user.
 func (f *fixture) rotate(t *testing.T) {
 	t.Helper()
 	f.secret(t, "edge", f.target.kubeconfig(t, "second"))

@@ -22,8 +22,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Images, repositories and kubeconfigs of a namespace do not have the manager connect to private, loopback or metadata
-// addresses, however these are written.
+// Images, repositories and kubeconfigs of a namespace cannot make the manager connect to private,
+// loopback or metadata addresses, in any notation.
 func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

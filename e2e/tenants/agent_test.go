@@ -38,7 +38,8 @@ func newAgentTarget(t *testing.T) *agentTarget {
 	return &agentTarget{sb, c}
 }
 
-// startAgent starts an agent with the roles of config/agent in a namespace, and a kubeconfig of an administrator of a target.
+// startAgent starts an agent with the roles of config/agent in a namespace, and with an
+// administrator's kubeconfig of a target.
 func startAgent(t *testing.T, ns string, target *agentTarget) {
 	t.Helper()
 	objects, err := config.Objects(config.FolderAgent)

@@ -95,7 +95,8 @@ func account(t *testing.T, namespace, name, role, in string) string {
 	return request.Status.Token
 }
 
-// installInto creates a Package as the tenant, and the Secret that leads its objects to a namespace of a target.
+// installInto creates a Package as the tenant, and the Secret with the kubeconfig of a target and
+// the namespace of its objects.
 func (u *tenant) installInto(t *testing.T, server *httptest.Server, token, namespace, name, image string) *corev1alpha1.Package {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

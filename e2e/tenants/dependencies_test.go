@@ -49,7 +49,7 @@ func install(t *testing.T, pkg corev1alpha1.GenericPackage) {
 	awaitReady(t, pkg.GetNamespace(), pkg.GetName(), "")
 }
 
-// discard deletes ClusterPackages, also those that others depend on.
+// discard deletes ClusterPackages, even if they have dependents.
 func discard(names ...string) {
 	for _, name := range names {
 		pkg := harness.ClusterPackage(name, "")
@@ -269,7 +269,8 @@ func TestDepRaise(t *testing.T) {
 	})
 }
 
-// A Package by the name of a dependency of a ClusterPackage neither satisfies that dependency nor prevents its installation.
+// A Package with the name of a ClusterPackage's dependency neither satisfies the dependency nor
+// prevents its installation.
 func TestDepSpoof(t *testing.T) {
 	t.Parallel()
 	for name, constraint := range map[string]string{"satisfy": "", "deny": "<3"} {
@@ -289,7 +290,8 @@ func TestDepSpoof(t *testing.T) {
 	}
 }
 
-// A Package with the name of a package that is unique in the cluster keeps no ClusterPackage from being installed, or upgraded.
+// A Package with the name of a package that is unique in the cluster does not prevent the
+// installation or an upgrade of a ClusterPackage.
 func TestUniqueDeny(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
@@ -349,7 +351,8 @@ func TestDepHold(t *testing.T) {
 }
 
 // The labels and annotations that dependents leave on a package are limited, regardless of the
-// number of dependents and the length of their ranges. Packages outside of their namespace get none.
+// number of dependents and the length of their ranges. Packages outside of their namespace get
+// none.
 func TestDepBloat(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

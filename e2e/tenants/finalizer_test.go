@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// If a policy refuses to add or to remove the manager's finalizer, the statuses report that. Without
-// the policy, the manager continues.
+// If a policy refuses to add or to remove the manager's finalizer, the statuses report that.
+// Without the policy, the manager continues.
 func TestFinalizerPolicy(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "", "lockstep-author")
@@ -62,7 +62,8 @@ func ready[T corev1alpha1.Conditioned](obj T) error {
 	return harness.HasCondition(obj, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-// refuseFinalizers makes the API server refuse changes of the finalizers of packages and templates in the tenant's namespace.
+// refuseFinalizers makes the API server refuse changes of the finalizers of packages and templates
+// in the tenant's namespace.
 func (u *tenant) refuseFinalizers(t *testing.T) client.Object {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: u.namespace}

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// bombOf returns a package of so many ConfigMaps with a text of a size.
+// bombOf returns a package with a number of ConfigMaps, each with a text of some size.
 func bombOf(number, size int, text string) harness.Files {
 	files := harness.Files{"manifest.yaml": harness.Manifest("bomb", []string{"p"}, "")}
 	for i := range number {
@@ -51,7 +51,8 @@ func TestPackageMemory(t *testing.T) {
 	env.WaitCondition(t, u.namespace, "large", corev1alpha1.ConditionAvailable, "True")
 }
 
-// A manager that ends while it loads a large package leaves that for later, longer each time, and reconciles all others first.
+// If loading a large package ends the manager, the next one delays that package, longer each time,
+// and reconciles all other packages first.
 func TestBombLoop(t *testing.T) {
 	t.Parallel()
 	e, deaths := harness.Lend(t), 2

@@ -20,13 +20,13 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The metrics contain the names of packages in all namespaces, so they require TLS, and the token of
-// an account with the right to get them. A manager that waits for the Lease serves them, too.
+// The metrics contain the names of packages in all namespaces, so they require TLS, and the token
+// of an account with the right to get them. A manager that waits for the Lease serves them, too.
 func TestMetricsTakeAToken(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
 	address := harness.Address(t)
-	// This one waits for the Lease: it must not be the one that leads, whose end would disturb other tests.
+	// This manager waits for the Lease. It must not lead, because its end would disturb other tests.
 	harness.Eventually(t, harness.Patience, "the manager of all tests to lead", func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
 		if err := env.Client.Get(ctx, ctrlclient.ObjectKeyFromObject(lease), lease); err != nil {

@@ -148,8 +148,8 @@ func TestPermissionsAboveTheCeiling(t *testing.T) {
 	}
 }
 
-// throughAccounts installs packages as accounts that cannot write roles, or lack the rights in them:
-// the ceiling does not extend the rights that a package's account can grant.
+// throughAccounts installs packages as accounts that cannot write roles, or lack the rights in
+// them: the ceiling does not extend the rights that a package's account can grant.
 func (u *tenant) throughAccounts(t *testing.T, refuses func(name, typ, reason string, parts ...string)) {
 	t.Helper()
 	configMaps := rbacv1.PolicyRule{Verbs: []string{"*"}, APIGroups: []string{""}, Resources: []string{"configmaps"}}

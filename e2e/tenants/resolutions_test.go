@@ -42,8 +42,8 @@ func (w *slowWebhook) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(answer).Encode(review)
 }
 
-// slowDown registers a webhook for the manager's writes of Packages in a namespace. Its answer takes
-// longer than the test.
+// slowDown registers a webhook for the manager's writes of Packages in a namespace. Its answer
+// takes longer than the test.
 func slowDown(t *testing.T, namespace string) *slowWebhook {
 	t.Helper()
 	w := &slowWebhook{asked: make(chan struct{}), let: make(chan struct{})}

@@ -15,9 +15,9 @@ import (
 )
 
 // A user with the role edit creates objects with owner references to the owner of a ClusterPackage.
-// Its UID is on the ClusterPackage's objects in the user's namespace. The user blocks their deletion
-// with finalizers, and one of them has managedFields of the engine. The ClusterPackage can still be
-// deleted.
+// Its UID is on the ClusterPackage's objects in the user's namespace. The user blocks their
+// deletion with finalizers, and one of them has managedFields of the engine. The ClusterPackage can
+// still be deleted.
 func TestForeignStrays(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

@@ -55,8 +55,8 @@ var attacks = map[string]attack{
 	"events":      {attack: hostile.WatchNames(200, 2<<10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace", deep: true},
 }
 
-// A tenant's own server is a target that attacks: the manager continues within its
-// memory, reports the fault, and installs the packages of others meanwhile.
+// A tenant's own server is a target that attacks the manager. The manager stays within its memory
+// limit, reports the fault, and installs other tenants' packages meanwhile.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	e := harness.Lend(t)

@@ -28,8 +28,8 @@ type tenant struct {
 }
 
 // newTenant returns a user with a new namespace, which is named after the test and suffix. The user
-// has the ClusterRoles lockstep-admin and edit there, more ClusterRoles if an attack needs them, and
-// no other rights.
+// has the ClusterRoles lockstep-admin and edit there, more ClusterRoles if an attack needs them,
+// and no other rights.
 func newTenant(t *testing.T, e *harness.Env, suffix string, more ...string) *tenant {
 	t.Helper()
 	ns := namespaceOf(t, suffix)

@@ -157,7 +157,8 @@ func (v *victim) attacked(t *testing.T, m *harness.Manager, tenants int, begin f
 		figures(meanwhile), figures(quiet), figures(raw), figures(quietRaw), peak>>20)
 }
 
-// renamable returns a package of two phases, of so many ConfigMaps each, that can be installed under several names.
+// renamable returns a package of two phases with a number of ConfigMaps each. It can be installed
+// under several names.
 func renamable(number int, text string) harness.Files {
 	phases := []string{"first", "second"}
 	files := harness.Files{"manifest.yaml": harness.Manifest("named", phases, "")}
@@ -282,7 +283,8 @@ func ownerBombs(t *testing.T, u *tenant) {
 	}
 }
 
-// flood is a thousand packages and templates of one tenant: of one registry, with slow templates, and with hard dependencies.
+// flood creates a thousand packages and templates of one tenant: from one registry, with slow
+// templates, and with hard dependencies.
 func flood(t *testing.T, e *harness.Env) func(*testing.T, *tenant) {
 	t.Helper()
 	slowImage := e.Push(t, "together-slow:v1", renamable(2, slow))

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// sampled is how many random histories ./task test plays, swept how many ./task test:deep does at least.
+	// sampled is how many random histories ./task test plays, swept how many ./task test:deep does at
+	// least.
 	sampled, swept = 100, 5000
 	// together is how many histories are played side by side.
 	together = 200
@@ -46,8 +47,8 @@ func TestSample(t *testing.T) {
 	playAll(t, random(seedOr(t, 1), sampled))
 }
 
-// TestSweep plays the changes from each alternative to each other one, and random histories: LOCKSTEP_HISTORIES
-// of them. LOCKSTEP_SEED repeats these.
+// TestSweep plays the changes from each alternative to each other one, and random histories:
+// LOCKSTEP_HISTORIES of them. LOCKSTEP_SEED repeats these.
 func TestSweep(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("LOCKSTEP_DEEP is not set")
@@ -85,8 +86,8 @@ func random(seed uint64, n int) []*history {
 	return all
 }
 
-// exchanged returns a history for each pair of alternatives, there and back. Among kinds with pods, which
-// have the same dimensions, only Deployments go through all pairs, and the others through neighbours.
+// exchanged returns a history for each pair of alternatives, back and forth. Kinds with pods have
+// the same dimensions, so only Deployments use all pairs, and the other kinds only neighbours.
 func exchanged() []*history {
 	var all []*history
 	for _, k := range allKinds() {

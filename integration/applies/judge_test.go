@@ -105,8 +105,8 @@ func (o *outcome) stays(path string, other written) bool {
 	return other.must || o.isFree(path) || !other.optional && !o.inEmpty(path) && o.kept(path, other.value)
 }
 
-// inEmpty reports whether a path is in a map that the version states as empty, and to which the API server adds
-// defaults: whether these are stated can be seen in either way.
+// inEmpty reports whether a path is in a map that the version states as empty, and to which the API
+// server adds defaults: whether these are stated can be seen in either way.
 func (o *outcome) inEmpty(path string) bool {
 	for p := path; strings.LastIndexByte(p, '/') > 0; p = p[:strings.LastIndexByte(p, '/')] {
 		if stated, states := o.stated[p]; states && isEmpty(stated) {
@@ -141,9 +141,9 @@ func otherPaths(others map[string]written) leaves {
 	return all
 }
 
-// states reports whether the version states a path: itself, or by one value that the path is part of.
-// An empty map that it states has no fields, unless the API server drops it, or it is the whole spec: then,
-// as by null, nothing is stated.
+// states reports whether the version states a path, or an atomic value that contains the path. An
+// empty map that it states has no fields, unless the API server drops it, or it is the whole spec:
+// then, as by null, nothing is stated.
 func (o *outcome) states(path string) bool {
 	for p := path; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
 		stated, states := o.stated[p]
@@ -201,7 +201,7 @@ func (o *outcome) complete(twin leaves) bool {
 	return true
 }
 
-// filled reports whether others have filled an empty map that states nothing.
+// filled reports whether other writers have filled a map that the version leaves empty.
 func (o *outcome) filled(path string) bool {
 	return !o.states(path) && isEmpty(value(o.fresh, path)) && value(o.live, path) == absent && o.live.has(path)
 }
@@ -263,8 +263,8 @@ func wrote(others map[string]written, before, after leaves) {
 	}
 }
 
-// claimed drops the values of other writers that a version states, because Lockstep owns them now. A
-// writer of the same value keeps it, so that it can stay if a later version does not state it.
+// claimed drops the values of other writers that a version states, because Lockstep owns them now.
+// A writer of the same value keeps it, so that it can stay if a later version does not state it.
 func (o *outcome) claimed() map[string]written {
 	left := maps.Clone(o.others)
 	for path, other := range left {

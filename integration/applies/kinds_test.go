@@ -50,7 +50,7 @@ func controller(manager, name string, alternatives ...string) dimension {
 	return dimension{name: name, alternatives: append([]string{""}, alternatives...), byHand: true, manager: manager}
 }
 
-// choice is the alternative of each dimension, 0 for those that are not in it.
+// choice is the alternative of each dimension; missing dimensions have alternative 0.
 type choice map[string]int
 
 // template returns the object of a choice for a name.

@@ -252,7 +252,7 @@ func (l *lab) scale(ctx context.Context, template map[string]any, replicas int) 
 	return live.Object, scaled.Object, nil
 }
 
-// replaceable reports whether kubectl replace could bring an object to a template.
+// replaceable returns an error unless kubectl replace could change an object to a template.
 func (l *lab) replaceable(ctx context.Context, template map[string]any) error {
 	client, name := l.client(template), nameOf(template)
 	live, err := client.Get(ctx, name, metav1.GetOptions{})

@@ -224,8 +224,8 @@ func paths(of ...leaves) []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// state is an object as Lockstep and its users write it: without its status, and with the records of who
-// wrote what.
+// state returns the part of an object that Lockstep and its users write: without the status, but
+// with managedFields.
 func state(object map[string]any) map[string]any {
 	u := (&unstructured.Unstructured{Object: object}).DeepCopy()
 	delete(u.Object, "status")
@@ -270,7 +270,7 @@ func normalise(object map[string]any, name string) map[string]any {
 	return normal
 }
 
-// without leaves out the labels or annotations of the engine, of kubectl apply and of the API server.
+// without omits the labels or annotations of the engine, of kubectl apply and of the API server.
 func without(entries map[string]string) map[string]any {
 	left := map[string]any{}
 	for key, value := range entries {

@@ -53,7 +53,8 @@ func (f *failure) cause() string {
 	return f.history.kind.name + " " + line
 }
 
-// play plays histories side by side, each in several steps, and ends with a restart that writes nothing.
+// play plays histories in parallel, each in several steps, and ends with a restart, which must not
+// write.
 // It returns the failures, by the index of the history.
 func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts) {
 	tb.Helper()

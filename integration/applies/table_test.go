@@ -57,7 +57,7 @@ func table() []row {
 	return all
 }
 
-// exchanges are the first changes of objects that a POST created: a field is exchanged for another one.
+// exchanges returns first changes of objects that a POST created: another field replaces a field.
 func exchanges() []row {
 	return []row{
 		{name: "a port number under its name", kind: "Service", events: backAndForth("ports", 0, 1)},
@@ -219,7 +219,7 @@ func adoptions() []row {
 	return all
 }
 
-// replicas that leave the template stay as they are.
+// replicas returns histories whose template drops spec.replicas: its value has to stay.
 func replicas() []row {
 	return []row{
 		{name: "replicas are handed over", kind: "Deployment", events: []event{then("replicas", 2), then("image", 1), then()}},

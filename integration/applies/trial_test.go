@@ -64,7 +64,7 @@ func (t *trial) fail(step int, format string, args ...any) {
 	}
 }
 
-// prepare creates the objects that are there before.
+// prepare creates the original objects that Lockstep adopts.
 func (t *trial) prepare(ctx context.Context) {
 	if t.origin == "" {
 		return

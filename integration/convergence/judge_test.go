@@ -245,7 +245,7 @@ func expanded(ctx context.Context, s *subject, template *corev1alpha1.ObjectSetT
 	return out, nil
 }
 
-// judgeObjects compares the objects of a template with those that are there.
+// judgeObjects compares the objects of a template with the live ones.
 func judgeObjects(ctx context.Context, s *subject, dep corev1alpha1.GenericObjectDeployment, template *corev1alpha1.ObjectSetTemplateSpec) error {
 	want, err := objectsOf(template)
 	if err != nil {
@@ -294,8 +294,7 @@ func objectsOf(template *corev1alpha1.ObjectSetTemplateSpec) (objects, error) {
 	return c, nil
 }
 
-// liveOf returns the objects that are there by the names of a subject's, by kind
-// and name.
+// liveOf returns the live objects with names of a subject's objects, by kind and name.
 func liveOf(ctx context.Context, s *subject) (map[string]*unstructured.Unstructured, error) {
 	found := map[string]*unstructured.Unstructured{}
 	for _, kind := range []string{"ConfigMap", "Secret"} {

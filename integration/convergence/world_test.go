@@ -63,7 +63,7 @@ func newWorld(t *testing.T, seed uint64, images []image, version string, orphani
 	for _, ns := range []string{w.namespace, elsewhere} {
 		env.Namespace(t, ns)
 	}
-	plane := w.hostedCluster() // which has its namespace whenever it is there
+	plane := w.hostedCluster() // its namespace always exists
 	plane.SetKind("HostedControlPlane")
 	plane.SetNamespace(w.namespace)
 	harness.Eventually(t, patience, "control planes to be served", func(ctx context.Context) error { return env.Client.Create(ctx, plane) })
@@ -101,7 +101,7 @@ func (w *world) note(format string, args ...any) {
 	w.history = append(w.history, fmt.Sprintf("%7.3fs  ", time.Since(w.begun).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// fail reports a failure with all that is needed to look into it.
+// fail reports a failure with the information to investigate it.
 func (w *world) fail(t *testing.T, what string, err error) {
 	t.Helper()
 	t.Errorf("%s: %v\n%s repeats the round, whose changes were:\n%s\n%s", what, err, w.repeat(), strings.Join(w.history, "\n"), w.describe(t.Context()))
@@ -119,7 +119,7 @@ func (w *world) repeat() string {
 	return fmt.Sprintf("LOCKSTEP_SEED=%d", w.seed)
 }
 
-// describe shows the Packages as they are.
+// describe returns the current state of the Packages.
 func (w *world) describe(ctx context.Context) string {
 	var b strings.Builder
 	for _, s := range w.subjects {

@@ -19,8 +19,8 @@ func dropDefinition(t *testing.T, group string) {
 	})
 }
 
-// An API that a user brings later satisfies the packages that wait for it, once it has
-// the fields, and no longer when it is removed.
+// If a user creates a missing API later, it satisfies the packages that wait for it as soon as it
+// has the fields. It no longer does after it was deleted.
 func TestAPIArrives(t *testing.T) {
 	t.Parallel()
 	ns, group := env.TestNamespace(t), "arrives.example.com"

@@ -17,7 +17,7 @@ func deleting(s *corev1alpha1.PackageSpec) {
 	s.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
 }
 
-// A package that others need is held until they no longer exist, and is then deleted.
+// A package is deleted after its dependents no longer exist.
 func TestDeletionIsHeld(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -49,7 +49,7 @@ func TestDeletionIsHeld(t *testing.T) {
 	require.Equal(t, []string{"shop", "database"}, gone)
 }
 
-// An annotation permits the deletion of a package that others need.
+// An annotation permits the deletion of a package with dependents.
 func TestDeleteRequired(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -67,8 +67,8 @@ func TestDeleteRequired(t *testing.T) {
 	awaitVersion(t, ns, "shop-db", "1.0.0") // the missing one is installed again
 }
 
-// The deletion of a package also removes dependencies that were only installed for it, after its own
-// objects, or keeps them, depending on the policy.
+// The deletion of a package also removes dependencies that were only installed for it, after its
+// own objects, or keeps them, depending on the policy.
 func TestDeletionPolicyOfDependencies(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -44,7 +44,7 @@ func serve(t *testing.T) {
 	}
 }
 
-// unserve makes it serve them no more, and removes those that there are.
+// unserve deletes the definitions and all of their objects.
 func unserve(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
@@ -53,7 +53,8 @@ func unserve(t *testing.T) {
 	}
 }
 
-// image returns the image of a version: one ConfigMap, which is available when its annotation ready is the version.
+// image returns the image of a version. It contains one ConfigMap, which is available if its
+// annotation ready equals the version.
 func image(t *testing.T, version string) string {
 	t.Helper()
 	return env.Push(t, "gated:"+version, harness.Files{
@@ -191,7 +192,8 @@ func (f *fleet) setIll(t *testing.T, cluster string, ill bool) {
 	}
 }
 
-// install creates the HostedClusterPackage for the fleet, and waits until it has observed the hosted clusters.
+// install creates the HostedClusterPackage for the fleet, and waits until it has observed the
+// hosted clusters.
 func (f *fleet) install(t *testing.T, version string, changes ...func(*corev1alpha1.HostedClusterPackageSpec)) {
 	t.Helper()
 	h := &corev1alpha1.HostedClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: f.name}}

@@ -60,7 +60,7 @@ func TestFleet(t *testing.T) {
 	f.checkUpdates(t, j, names, most)
 }
 
-// updated waits until so many Packages have been updated, or failing ones hold up the others.
+// updated waits until a number of Packages have been updated, or failed ones block the others.
 func (f *fleet) updated(t *testing.T, n int) {
 	t.Helper()
 	last, since := int32(-1), time.Now()
@@ -75,8 +75,8 @@ func (f *fleet) updated(t *testing.T, n int) {
 	})
 }
 
-// checkUpdates reads the audit log: a Package is being updated from its apply until the test has made its ConfigMap
-// available again.
+// checkUpdates reads the audit log: a Package is being updated from its apply until the test has
+// made its ConfigMap available again.
 func (f *fleet) checkUpdates(t *testing.T, j *harness.Journal, names []string, most int) {
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From)

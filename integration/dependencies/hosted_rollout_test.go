@@ -113,7 +113,8 @@ func (f *fleet) waitQuiescent(t *testing.T) []sandbox.Entry {
 }
 
 // Packages of hosted clusters that are no longer selected, or were deleted, are removed with their
-// objects, within the limit for unavailable ones. A foreign Package of the same name is not touched.
+// objects, within the limit for unavailable ones. A foreign Package of the same name is not
+// touched.
 func TestDeselected(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, "a", "b", "c", "d")

@@ -61,7 +61,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// A manager that is killed during an installation, at any time, ends in the state of one that was not.
+// If the manager is killed at any time during an installation, the final state is the same as
+// without that.
 func TestKilledDuringInstallation(t *testing.T) {
 	ns := env.TestNamespace(t)
 	graph(t, ns)

@@ -254,7 +254,8 @@ func ofPackageOperator(t *testing.T, owner *corev1alpha1.ObjectSet) (made []*cor
 	return made
 }
 
-// ObjectSetPhases of Package Operator are taken over as they are, and torn down in reverse.
+// The engine takes over Package Operator's ObjectSetPhases unchanged, and tears them down in
+// reverse.
 func TestClassPhasesOfPackageOperator(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -285,7 +286,8 @@ func TestClassPhasesOfPackageOperator(t *testing.T) {
 	})
 }
 
-// endOrphaning takes the finalizer of an orphaning deletion off, as the garbage collector does, while the manager takes its own off.
+// endOrphaning removes the finalizer of an orphaning deletion, as the garbage collector does, while
+// the manager removes its own.
 func endOrphaning(t *testing.T, owner *corev1alpha1.ObjectSet) {
 	t.Helper()
 	harness.Eventually(t, patience, "the orphaning deletion to end", func(ctx context.Context) error {

@@ -332,8 +332,8 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 	env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "obsolete"}}) // after the rollout
 }
 
-// A revision that was overtaken before it succeeded is archived after the newest one has written all
-// of its objects. It stays while it has an object that the newest one lacks.
+// A revision that was overtaken before it succeeded is archived after the newest one has written
+// all of its objects. It stays while it has an object that the newest one lacks.
 func TestOvertakenRevisionIsArchived(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -125,8 +125,7 @@ func TestDeletionPolicyKeep(t *testing.T) {
 	}
 }
 
-// awaitReleased waits until nothing of the engine is left on an object but its
-// content.
+// awaitReleased waits until an object has no labels, annotations and references of the engine.
 func awaitReleased(t *testing.T, ns, name string, uids map[string]string) {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}

@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// ignoring names fields that others own.
+// ignoring sets the ignored fields, which other clients own.
 func ignoring(pointers ...string) func(*corev1alpha1.ObjectSetObject) {
 	return func(o *corev1alpha1.ObjectSetObject) {
 		annotations := fmt.Sprintf(`"metadata":{"annotations":{%q:%q},`, corev1alpha1.IgnoredFieldsAnnotation, strings.Join(pointers, "\n"))

@@ -40,8 +40,8 @@ func pausePhase(t *testing.T, p *corev1alpha1.ObjectSetPhase, paused bool) {
 	require.NoError(t, env.Client.Patch(t.Context(), p, patch))
 }
 
-// An ObjectSetPhase that is written by hand behaves like a set with one phase: probes, drift, pause,
-// collision mode and removal, with the same messages. Its name can be long and contain dots.
+// An ObjectSetPhase that is written by hand behaves like a set with one phase: probes, drift,
+// pause, collision mode and removal, with the same messages. Its name can be long and contain dots.
 func TestPhaseObject(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -176,7 +176,7 @@ func TestPhaseObjectOfASet(t *testing.T) {
 	}
 }
 
-// The fault of an ObjectSetPhase is on its status, and none of its objects is written.
+// An ObjectSetPhase reports its fault in the status, and none of its objects are written.
 func TestPhaseObjectProblems(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

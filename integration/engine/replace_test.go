@@ -24,8 +24,8 @@ func leaving(o *corev1alpha1.ObjectSetObject) {
 
 func TestFieldsOfAnEarlierEngineLeave(t *testing.T) { adoptedFieldsLeave(t, "package-operator") }
 
-// adoptedFieldsLeave checks that an adopted object loses the fields of its former manager
-// that the template lacks, at once or when a later one drops them; fields of others stay.
+// adoptedFieldsLeave checks that an adopted object loses the fields of its former manager that the
+// template lacks, at once or when a later template drops them. Fields of other managers stay.
 func adoptedFieldsLeave(t *testing.T, manager string) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -60,10 +60,10 @@ func awaitRetained(t *testing.T, dep *corev1alpha1.ObjectDeployment, revision in
 	return set
 }
 
-// Objects that a new version drops stay, without a controller: they are neither corrected
-// nor deleted, those that others control are theirs, a version that has them again takes
-// them back, and the rest is deleted in reverse when it is pruned, when history drops the
-// revision, or with the deployment.
+// Objects that a new version drops stay without a controller, and are neither corrected nor
+// deleted. A new controller can own them, and a version that contains them again takes them back.
+// All others are deleted in reverse when they are pruned, when the history drops the revision, or
+// with the deployment.
 func TestReleasedObjects(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

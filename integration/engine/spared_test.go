@@ -73,7 +73,7 @@ func keeps(text string) func(*corev1alpha1.ClusterObjectDeployment) error {
 	}
 }
 
-// released checks that a live object is not being deleted, and has nothing of the engine.
+// released checks that a live object is not being deleted, and has no marks of the engine.
 func released(t *testing.T, obj client.Object) {
 	t.Helper()
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
@@ -82,8 +82,8 @@ func released(t *testing.T, obj client.Object) {
 	}
 }
 
-// A Namespace or definition that a new version drops stays, if that version has objects in it: these
-// were rolled out a moment before.
+// A Namespace or definition that a new version drops stays, if that version has objects in it:
+// these were rolled out a moment before.
 func TestObjectsOfTheNextVersionStay(t *testing.T) {
 	t.Parallel()
 	const name = "spared-leaver"
@@ -133,8 +133,8 @@ func TestObjectsOfTheNextVersionStay(t *testing.T) {
 	released(t, definition)
 }
 
-// A Namespace that was adopted rather than created is never deleted, neither by an upgrade nor by the
-// deletion of the package. The same is true of the Namespaces of Kubernetes.
+// A Namespace that was adopted rather than created is never deleted, neither by an upgrade nor by
+// the deletion of the package. The same is true of the Namespaces of Kubernetes.
 func TestAdoptedNamespacesStay(t *testing.T) {
 	t.Parallel()
 	adopting := collision(corev1alpha1.CollisionProtectionIfNoController)

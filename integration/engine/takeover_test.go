@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The command of docs/administrate/upgrade-engine.md takes over CRDs that the bootstrap of Package Operator
-// owns.
+// The command of docs/administrate/upgrade-engine.md takes over CRDs that the bootstrap of Package
+// Operator owns.
 func TestTakeOverOfCRDs(t *testing.T) {
 	t.Parallel()
 	const crds = "../../config/crds"

@@ -1,5 +1,5 @@
-// Package livestate_test checks internal/cluster/apply and internal/cluster/livestate against a real
-// API server: its answers to writes, and its watches. Each test has its own namespace.
+// Package livestate_test checks internal/cluster/apply and internal/cluster/livestate against a
+// real API server: its answers to writes, and its watches. Each test has its own namespace.
 package livestate_test
 
 import (
@@ -32,7 +32,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// shared is the control plane of all tests but those that restart it.
+// shared is the control plane of all tests, except tests that restart it.
 var shared *sandbox.Sandbox
 
 func TestMain(m *testing.M) {

@@ -27,7 +27,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// server is an API server, or the one in memory, with the requests of the engine and of another user.
+// server is a real or a simulated API server, with the requests of the engine and of another user.
 type server interface {
 	cluster.Reads
 	As(account objects.Account) cluster.Writes
@@ -230,8 +230,8 @@ func writes(key string) *rapid.Generator[write] {
 	})
 }
 
-// The API server in memory, on which simulations of the engine rest, answers random requests as a real one does: with the same
-// classes of errors, and the same objects and managedFields.
+// The API server in memory, on which simulations of the engine rest, answers random requests as a
+// real one does: with the same classes of errors, and the same objects and managedFields.
 func TestMemoryAnswersAsAnAPIServer(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -27,9 +27,9 @@ func requests(t *testing.T, audit *sandbox.Audit, from sandbox.Position, user st
 	return all
 }
 
-// TestRequests counts: two requests of discovery and one for the version at the
-// start, one watch per kind, none to map kinds, and none for a new CRD. It is not parallel: all clients read discovery
-// again when a test changes an APIService.
+// TestRequests counts: two requests of discovery and one for the version at the start, one watch
+// per kind, none to map kinds, and none for a new CRD. It is not parallel: all clients read
+// discovery again when a test changes an APIService.
 func TestRequests(t *testing.T) {
 	e := newEnv(t)
 	user := unique("counted")

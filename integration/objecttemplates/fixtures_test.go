@@ -94,7 +94,8 @@ func awaitGone(t *testing.T, obj client.Object) {
 	env.WaitGone(t, patience, obj)
 }
 
-// awaitCondition waits until a template reports a condition of its generation with all of the texts in its message.
+// awaitCondition waits until a template reports a condition of its generation with all of the texts
+// in its message.
 func awaitCondition(t *testing.T, tmpl corev1alpha1.GenericObjectTemplate, typ string, status metav1.ConditionStatus, reason string, texts ...string) {
 	t.Helper()
 	harness.Eventually(t, patience, fmt.Sprintf("%s to report %s=%s/%s", tmpl.GetName(), typ, status, reason), func(ctx context.Context) error {

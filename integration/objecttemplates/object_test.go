@@ -65,7 +65,7 @@ func TestCollision(t *testing.T) {
 	awaitReady(t, second)
 }
 
-// Another name or kind: the former object is deleted once the new one is there.
+// If the name or the kind changes, the former object is deleted after the new one exists.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Sources are read when they come, and when they come back; meanwhile the object stays as it is.
+// Sources are read when they are created, also again after a deletion. Until then, the object stays
+// unchanged.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -81,7 +82,8 @@ func TestSecrets(t *testing.T) {
 	awaitGone(t, out)
 }
 
-// An event of a source enqueues the templates that use it, and no other: each renders once, by one write.
+// An event of a source only enqueues the templates that use it. Each of them renders once, with one
+// write.
 func TestOneSourceOfMany(t *testing.T) {
 	t.Parallel()
 	templates, sources := 20, 4

@@ -99,7 +99,8 @@ func TestFollowers(t *testing.T) {
 	}
 }
 
-// Manifests without a package are installed with phases and probes of their kinds: out of the repository itself.
+// Manifests without a package are installed directly from the repository, with the phases and
+// probes of their kinds.
 func TestReferenceToPlainManifests(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

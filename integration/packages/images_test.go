@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// An image that does not exist is on the status, touches nothing else, and is
-// tried again.
+// If an image does not exist, the status reports it, all objects stay unchanged, and the pull is
+// retried.
 func TestMissingImage(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -19,8 +19,9 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// A key that changes has each package verified again: the image that they share once, and no object is written. If nothing is
-// signed by the new key, all are refused, and the installed objects stay.
+// If a key changes, each package is verified again, a shared image only once, without any write of
+// objects. If the new key matches no signature, all packages are refused, and the installed objects
+// stay.
 func TestKeyOfManyPackages(t *testing.T) {
 	t.Parallel()
 	packages := 10

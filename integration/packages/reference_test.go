@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// catalogue contains the offers of a namespace's repository; an empty namespace means the cluster's.
+// catalogue contains the offers of a namespace's repository; an empty namespace means the
+// cluster's.
 type catalogue struct {
 	namespace, repository string
 }
@@ -100,8 +101,8 @@ func awaitRefusal(t *testing.T, ns, reason string, texts ...string) *corev1alpha
 	})
 }
 
-// unmoved fails the test if the manager sends requests other than reads of the AvailablePackages that
-// the test wrote.
+// unmoved fails the test if the manager sends requests other than reads of the AvailablePackages
+// that the test wrote.
 func unmoved(t *testing.T, ns string, from *harness.Journal) {
 	t.Helper()
 	entries := slices.DeleteFunc(from.Rest(t, ns), func(e sandbox.Entry) bool { return e.Verb == "get" && e.Object.Resource == "availablepackages" })

@@ -50,7 +50,7 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 	}
 	selection := map[string]string{corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop"}
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop", Labels: loaded.Labels}}
-	dep.Spec.Paused = true // until the rest is there
+	dep.Spec.Paused = true // until all objects exist
 	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels, dep.Spec.Template.Spec = selection, selection, template
 	env.Create(t, dep)
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{

@@ -53,8 +53,8 @@ func TestUniqueAtOnce(t *testing.T) {
 	}
 }
 
-// onlyInstalled waits until one of the Packages is available and the others are refused for it, and returns it. There is
-// never more than one deployment.
+// onlyInstalled waits until one of the Packages is available and all others are refused because of
+// it, and returns it. There is never more than one deployment.
 func onlyInstalled(t *testing.T, all []*corev1alpha1.Package) (installed *corev1alpha1.Package) {
 	t.Helper()
 	harness.Eventually(t, patience, "one to be installed, and the others to be refused", func(ctx context.Context) error {

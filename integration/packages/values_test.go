@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// configured is a package whose ConfigMap shows its configuration, and whose
-// Secret has the password in it.
+// configured returns a package with a ConfigMap that shows its configuration, and a Secret that
+// contains the password.
 func configured() harness.Files {
 	return harness.Files{
 		"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, `  config:

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The source of a repository is fetched again in its interval. If it has nothing new, the manager sends the API server
-// no request at all, not even for a status.
+// The source of a repository is fetched again in its interval. If it has nothing new, the manager
+// sends the API server no request at all, not even for a status.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

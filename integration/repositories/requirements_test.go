@@ -12,8 +12,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The dependencies and provided APIs of versions are published as they are in the repository, in both
-// forms, even if names and ranges have the maximum length. Fetching them again causes no writes.
+// The dependencies and provided APIs of versions are published as they are in the repository, in
+// both forms, even if names and ranges have the maximum length. Fetching them again causes no
+// writes.
 func TestRequirementsArePublished(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

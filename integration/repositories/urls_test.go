@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Credentials in a URL are refused by the API server, which quotes them neither: a rule or pattern of the field itself would.
+// The API server refuses credentials in a URL without quoting them. A rule or a pattern of the
+// field itself would quote them.
 func TestCredentialsInURLs(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -29,8 +30,8 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-// A manager without --allow-local-sources fetches from neither its own pod nor its node nor services of the cloud, however
-// a source leads there.
+// A manager without --allow-local-sources fetches from neither its own pod nor its node nor
+// services of the cloud, however a source leads there.
 func TestLocalAddresses(t *testing.T) {
 	t.Cleanup(func() {
 		manager.Stop()

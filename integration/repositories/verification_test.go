@@ -27,8 +27,9 @@ func sign(t *testing.T, byDigest string, key signed.Pair) {
 	signed.Attach(t, ref.Context(), ref.DigestStr(), key.Bundle(t, ref.DigestStr()))
 }
 
-// Nothing new of an image that lacks the signature is offered; known content stays, while its own signature counts. Another key verifies
-// it again, and content that it does not accept is withdrawn.
+// New content of an image without a signature is not offered; known content stays if its own
+// signature is valid. If the key changes, the content is verified again, and withdrawn if the key
+// does not match.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

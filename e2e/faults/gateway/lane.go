@@ -140,8 +140,7 @@ func (l *lane) takeOff() bool {
 	return true
 }
 
-// carry brings a request to its end. Faults that cut the stream panic, which
-// resets it and nothing else.
+// carry completes a request. Faults that cut the stream panic, which only resets the stream.
 func (l *lane) carry(f *flight, d Decision) {
 	later := false
 	defer func() {
@@ -282,7 +281,7 @@ func status(code int) []byte {
 	}
 	raw, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // it has no content of others
+		panic(err) // all values are our own
 	}
 	return raw
 }

@@ -12,7 +12,7 @@
 //	for _, v := range upgrade.Judge() { t.Error(v) }
 //
 //	Order        1  phases are written in order, each after the gates of those before
-//	Removals     2  nothing is deleted that stays, or that others control
+//	Removals     2  objects that stay, or have a foreign controller, are not deleted
 //	             6  obsolete objects are deleted in reverse order, after new ones are written
 //	Writers      3  once a newer revision wrote an object, no older one does
 //	Compare      4  the final state is the same as without a fault (Look, Same)

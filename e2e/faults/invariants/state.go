@@ -39,8 +39,7 @@ var kinds = []schema.GroupVersionKind{
 	corev1alpha1.GroupVersion.WithKind("ObjectSlice"),
 }
 
-// Look takes a snapshot of ConfigMaps, of Secrets, of our own kinds and of others that are
-// named.
+// Look takes a snapshot of ConfigMaps, Secrets, our own kinds and the kinds in others.
 func Look(ctx context.Context, reader client.Reader, namespace string, others ...schema.GroupVersionKind) (Snapshot, error) {
 	all, err := list(ctx, reader, namespace, slices.Concat(kinds, others))
 	if err != nil {

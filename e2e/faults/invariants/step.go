@@ -67,10 +67,10 @@ type Step struct {
 	// Operators are the users whose writes make gates ready; nil is everyone but the
 	// manager.
 	Operators []string
-	// Drifted are objects that others changed or deleted in this step: they are
-	// written in any order in phases that were open before.
+	// Drifted are objects that other clients changed or deleted in this step. The engine can
+	// write them in any order in phases that were already open.
 	Drifted []Object
-	// Foreign are objects that others control all along.
+	// Foreign are objects that other controllers own during the whole step.
 	Foreign []Object
 	// Recreated are objects that have to be replaced, because the step changes an immutable
 	// field.

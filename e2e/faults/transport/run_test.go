@@ -222,7 +222,7 @@ func (r *run) watches(t *testing.T, from sandbox.Position) {
 	})
 }
 
-// quiescent returns the manager's requests until it sends no more.
+// quiescent waits until the manager sends no requests, and returns the previous ones.
 func (r *run) quiescent(t *testing.T, from sandbox.Position) []sandbox.Entry {
 	t.Helper()
 	entries, err := r.audit.Settled(t.Context(), from, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })

@@ -109,7 +109,7 @@ func (c *target) since(t *testing.T, from sandbox.Position, of ...sandbox.Filter
 	return entries
 }
 
-// watches waits until a manager watches the objects of so many packages.
+// watches waits until a manager watches the objects of a number of packages.
 func (c *target) watches(t *testing.T, from sandbox.Position, packages int) {
 	t.Helper()
 	if c == nil {

@@ -101,7 +101,8 @@ func load(args []string) {
 	}
 }
 
-// kill ends the processes of a pod as a crash does. In its PID namespace it sees them, and their user is its own.
+// kill ends the processes of a pod as a crash does. It can, because it shares their PID namespace
+// and user.
 func kill(args []string) {
 	environs, _ := filepath.Glob("/proc/[0-9]*/environ")
 	killed := 0
@@ -126,7 +127,7 @@ func cluster() client.Client {
 
 const finalizer = "node.lockstep.example/cleanup"
 
-// controller makes widgets ready, and cleans up after them, for some time each.
+// controller makes widgets ready and cleans up after them. Both take some time.
 func controller(args []string) {
 	work, err := time.ParseDuration(args[0])
 	check(err)
@@ -179,7 +180,8 @@ func webhook([]string) {
 	log.Fatal(http.ListenAndServeTLS(":8443", "/certs/tls.crt", "/certs/tls.key", nil))
 }
 
-// leave needs its rights, and an object of its package, some seconds after SIGTERM. It records whether it had them.
+// leave still needs its rights and an object of its package some seconds after SIGTERM. It records
+// whether it had them.
 func leave(args []string) {
 	c, ctx, key := cluster(), context.Background(), client.ObjectKey{Namespace: args[0], Name: "record"}
 	http.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
