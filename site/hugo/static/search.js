@@ -74,3 +74,8 @@ document.addEventListener('keydown', event => {
     search()
   }
 })
+
+// The navigation is the same on every page, so the page marks its own link.
+for (const link of document.querySelectorAll('nav a')) {
+  if (link.pathname === location.pathname) link.setAttribute('aria-current', 'page')
+}
