@@ -62,7 +62,7 @@ func readBugs(dir string) ([]bug, error) {
 			return nil, fmt.Errorf("%s: %w", filepath.Base(path), err)
 		}
 		if i := len(bugs) - 1; i >= 0 && bugs[i].Number == b.Number {
-			return nil, fmt.Errorf("%s and %s have one number", bugs[i], b)
+			return nil, fmt.Errorf("%s and %s have the same number", bugs[i], b)
 		}
 		bugs = append(bugs, b)
 	}
@@ -122,7 +122,7 @@ func (b *bug) set(key, value string) (err error) {
 		b.Checks = append(b.Checks, check{Args: strings.Fields(args), Env: strings.Fields(env)})
 	case "Says":
 		if len(b.Checks) == 0 || b.Checks[len(b.Checks)-1].Says != nil {
-			return errors.New("an entry Says follows one of Caught by")
+			return errors.New("an entry Says has to follow an entry Caught by")
 		}
 		b.Checks[len(b.Checks)-1].Says, err = regexp.Compile(value)
 	default:
@@ -134,7 +134,7 @@ func (b *bug) set(key, value string) (err error) {
 func (b *bug) complete() error {
 	switch {
 	case b.What == "":
-		return errors.New("the header does not say what the bug is")
+		return errors.New("the header does not describe the bug")
 	case b.Invariant < 1 || b.Invariant > 11:
 		return errors.New("the header names no invariant")
 	case len(b.Checks) == 0:
@@ -142,10 +142,10 @@ func (b *bug) complete() error {
 	}
 	for _, c := range b.Checks {
 		if c.Says == nil || c.Says.MatchString("") {
-			return fmt.Errorf("the header does not say what %s prints", c)
+			return fmt.Errorf("the header does not match the output of %s", c)
 		}
 		if c.pkg() == "" || c.test() == "" {
-			return fmt.Errorf("%s names no single test of a package", c)
+			return fmt.Errorf("%s does not name a single test of a package", c)
 		}
 	}
 	slices.SortStableFunc(b.Checks, func(x, y check) int { return cmp.Compare(x.level().rank(), y.level().rank()) })

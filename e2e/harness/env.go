@@ -224,7 +224,7 @@ func (e *Env) Namespace(tb testing.TB, name string) {
 	require.NoError(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	tb.Cleanup(func() {
 		if tb.Failed() {
-			tb.Logf("what the manager logged about the namespace:\n%s", e.logAbout(name))
+			tb.Logf("the manager's log about the namespace:\n%s", e.logAbout(name))
 			e.dump(tb, name)
 		}
 	})

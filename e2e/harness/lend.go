@@ -50,7 +50,7 @@ func Lend(tb testing.TB) *Env {
 	env.ClearLease(tb)
 	tb.Cleanup(func() {
 		if err := env.removeAll(context.Background()); err != nil {
-			tb.Errorf("cannot remove what the test left: %v", err)
+			tb.Errorf("cannot remove the objects of the test: %v", err)
 		}
 	})
 	return env

@@ -206,6 +206,6 @@ func (e *Env) WaitGone(tb testing.TB, timeout time.Duration, obj client.Object) 
 		if uid != "" && obj.GetUID() != uid {
 			return nil
 		}
-		return fmt.Errorf("it is there, finalizers %v", obj.GetFinalizers())
+		return fmt.Errorf("it still exists, with finalizers %v", obj.GetFinalizers())
 	})
 }

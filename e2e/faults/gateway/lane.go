@@ -93,7 +93,7 @@ func (l *lane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer l.flights.Done()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		panic(http.ErrAbortHandler) // ended while it was sending: the request never was
+		panic(http.ErrAbortHandler) // the manager ended while sending: an incomplete request is dropped
 	}
 	q := parse(r, body)
 	q.Other = l.upstream.other

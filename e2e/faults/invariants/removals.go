@@ -24,11 +24,11 @@ func (s Step) Removals() []Violation {
 		seen[o] = true
 		switch {
 		case slices.Contains(s.Foreign, o):
-			found = append(found, s.violation(2, "%s was deleted at %s, which someone else controls", o, stamp(e.Received)))
+			found = append(found, s.violation(2, "%s was deleted at %s, although another owner controls it", o, stamp(e.Received)))
 		case stays && !slices.Contains(s.Recreated, o):
-			found = append(found, s.violation(2, "%s was deleted at %s, which the active revision contains", o, stamp(e.Received)))
+			found = append(found, s.violation(2, "%s was deleted at %s, although the active revision contains it", o, stamp(e.Received)))
 		case !stays && s.From[o].Keep:
-			found = append(found, s.violation(2, "%s was deleted at %s, which is to be kept", o, stamp(e.Received)))
+			found = append(found, s.violation(2, "%s was deleted at %s, although it has to be kept", o, stamp(e.Received)))
 		case !stays:
 			found = append(found, s.reverse(o, e, removed)...)
 		}

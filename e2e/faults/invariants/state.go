@@ -83,7 +83,7 @@ func list(ctx context.Context, reader client.Reader, namespace string, kinds []s
 // contains the difference.
 func Same(step string, want, got Snapshot) []Violation {
 	if diff := gocmp.Diff(want, got); diff != "" {
-		return []Violation{Step{Name: step}.violation(4, "the end is not as without a fault (-want +got):\n%s", diff)}
+		return []Violation{Step{Name: step}.violation(4, "the final state differs from the state without a fault (-want +got):\n%s", diff)}
 	}
 	return nil
 }

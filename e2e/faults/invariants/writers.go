@@ -14,7 +14,7 @@ func (s Step) Writers() []Violation {
 			continue
 		}
 		if revision < newest[o] {
-			found = append(found, s.violation(3, "revision %d wrote %s at %s, which revision %d had written before", revision, o, stamp(e.Received), newest[o]))
+			found = append(found, s.violation(3, "revision %d wrote %s at %s, after revision %d had written it", revision, o, stamp(e.Received), newest[o]))
 		}
 		newest[o] = max(newest[o], revision)
 	}
