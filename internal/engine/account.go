@@ -14,7 +14,7 @@ import (
 
 const accountKnown = 10 * time.Second // for which a ServiceAccount counts as there after it was seen: a rollout looks for it once
 
-// Reasons of failures that a right would mend.
+// Reasons of failures that a right would fix.
 const (
 	ReasonForbidden             = "Forbidden"
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
@@ -92,7 +92,8 @@ type lookedUp struct {
 	at     time.Time
 }
 
-// accountReason returns the reason of a failure that a right of the account, or of the user of a kubeconfig, would mend.
+// accountReason returns the reason of a failure that a right of the account, or of the user of a
+// kubeconfig, would fix.
 func (r *Rollout) accountReason(s phases.Step, err error) string {
 	if r.Owner.Remote() {
 		return targetReason(err)

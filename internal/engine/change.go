@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// replacement is a patch that makes an object the one that its template implies.
+// replacement is a patch that makes an object match its template.
 type replacement struct {
 	// intent and resourceVersion identify the write that the replacement is for, and the state of
 	// the object that it is based on.

@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A revision that collides with an object from outside the engine is checked again after a while. One that collides with the
-// claim of another owner is not: the release of the claim enqueues it.
+// If a revision collides with an object from outside the engine, it is checked again after a while.
+// If it collides with the claim of another owner, it is not: the release of the claim enqueues it.
 func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// delete deletes the object as it was decided on, and no other state of it. One that is being deleted
-// already loses the finalizer of the garbage collector.
+// delete deletes the object only in the state that was decided on. If it is already being deleted,
+// delete removes the finalizer of the garbage collector.
 func (s *step) delete(ctx context.Context) error {
 	writes, err := s.writes(ctx)
 	if err != nil {

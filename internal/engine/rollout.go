@@ -31,7 +31,8 @@ type Rollout struct {
 	Account objects.Account
 	// RolesCommand prints the roles that an account needs; empty if there is no such command.
 	RolesCommand string
-	// Adopt returns the command that makes another owner the user's own, if it was installed as a dependency; else it is empty.
+	// Adopt returns the command that makes another owner the user's own if it was installed as a
+	// dependency; otherwise it is empty.
 	Adopt func(context.Context, objects.OwnerKey) string
 	// Claims are the claims to objects in the cluster; nil if the cluster is unknown.
 	Claims *claims.Table

@@ -64,8 +64,8 @@ func newCache(config *rest.Config) cache.NewCacheFunc {
 	}
 }
 
-// sourceOf returns a source of all objects of a kind, which decodes events faster than the one of controller-runtime: at a start
-// everything is an event. It is nil for metadata alone.
+// sourceOf returns a source of all objects of a kind. It decodes events faster than
+// controller-runtime's, because at a start every object is an event. It is nil for metadata alone.
 func sourceOf(config *rest.Config, options *cache.Options, obj runtime.Object) (toolscache.ListerWatcher, error) {
 	gvk, err := apiutil.GVKForObject(obj, options.Scheme)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 
 // Config has the values of the flags.
 type Config struct {
-	// Kubeconfig names a file; empty means the environment's, else the service
-	// account of the pod.
+	// Kubeconfig names a file; empty means the environment's, or else the service account of the
+	// pod.
 	Kubeconfig string
 	// Namespace is the manager's. It holds the Lease, and the Secrets and ConfigMaps that
 	// ClusterPackages name.

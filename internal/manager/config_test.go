@@ -158,7 +158,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A misspelt value of a variable does not mean that nothing is required.
+// A misspelt value of a variable must not mean that nothing is required.
 func TestParseRefusesMisspeltVariables(t *testing.T) {
 	for variable, tc := range map[string]struct{ value, want string }{
 		"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": {"All", "want true, false or all"}, "LOCKSTEP_REQUIRE_VERIFICATION": {"True", "want true or false"},

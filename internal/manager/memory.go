@@ -32,8 +32,9 @@ const (
 	adjustPeriod = 250 * time.Millisecond
 	// idlePeriod is the time without allocations after which memory is given back.
 	idlePeriod = 10 * time.Second
-	// startQuiet is the same period of a process that starts, for at most startMost. Until then only GOMEMLIMIT and gcPercent bound its
-	// memory: what it reads stays, and collecting it took a third of the processor time of a restart.
+	// startQuiet is the same period for a starting process, for at most startMost. Until then only
+	// GOMEMLIMIT and gcPercent bound its memory: the objects that it reads stay, and collecting
+	// garbage took a third of the CPU time of a restart.
 	startQuiet = 500 * time.Millisecond
 	startMost  = 2 * time.Minute
 	// idleBytes is the amount of allocation that counts as none: renewals of the Lease, and probes.

@@ -206,7 +206,7 @@ func (s *reconciliation) targetOf(c environment.HostedCluster, queued sets.Set[t
 	if t.updated, err = s.isUpdated(pkg); err != nil {
 		return t, err
 	}
-	// One that was orphaned is ours once it has its owner again.
+	// A Package that was orphaned is ours once it has its owner again.
 	t.updated = t.updated && (t.foreign || metav1.IsControlledBy(pkg, s.owner))
 	rolloutOf(&t, pkg)
 	s.recall(&t, pkg)

@@ -82,7 +82,7 @@ func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) 
 		}
 		return true
 	}
-	// One that never had slices costs no request.
+	// A deployment that never had slices does not cost a request.
 	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sliced) {
 		if err := s.dropSlicesOf(ctx, obsolete); err != nil {
 			return err

@@ -40,8 +40,8 @@ const packageRetry = time.Second
 // errPackageGoes means that objects are not adopted for a Package that is being deleted.
 var errPackageGoes = fmt.Errorf("its Package is being deleted: %w", queueing.ErrEnd)
 
-// packageStays asks the API server for the Package that controls the deployment. One that was orphaned before its deployment
-// was made deletes that in the background.
+// packageStays asks the API server for the Package that controls the deployment. If it was orphaned
+// before its deployment was created, it deletes the deployment in the background.
 func (s *reconciliation) packageStays(ctx context.Context) error {
 	ref := s.packageOf()
 	if ref == nil {

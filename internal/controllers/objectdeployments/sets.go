@@ -199,7 +199,8 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 	return state, nil
 }
 
-// late reports whether the current revision missed its deadline. One that is available only waits for its success delay.
+// late reports whether the current revision missed its deadline. An available revision only waits
+// for its success delay.
 func (s *reconciliation) late() bool {
 	conds := *s.current.StatusConditions()
 	if meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded) || !s.deadlinePassed() {

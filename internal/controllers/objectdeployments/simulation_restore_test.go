@@ -270,7 +270,7 @@ func (s *simulation) serverOf(key objects.Key) *inmemory.Server {
 	return s.server
 }
 
-// hidden reports whether a forgotten object is one that the watches of kinds in use do not show.
+// hidden reports whether the watches of kinds in use do not show a forgotten object.
 func (s *simulation) hidden(key objects.Key, o *object, inUse map[schema.GroupKind]bool) bool {
 	return s.forgotten[o.uid] && (!o.labelled || !inUse[key.GroupKind()])
 }

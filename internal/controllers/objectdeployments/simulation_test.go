@@ -741,7 +741,7 @@ func (s *simulation) converge() {
 	s.failf("the engine does not come to an end")
 }
 
-// mend makes objects healthy, and ends deletions that are underway.
+// mend makes objects healthy, and completes deletions that are in progress.
 func (s *simulation) mend() {
 	for s.collect() {
 	}

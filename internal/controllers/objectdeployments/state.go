@@ -218,7 +218,7 @@ func (st *state) of(uid types.UID) *record {
 type Phases interface {
 	// Read reads one from the caches; nil if there is none.
 	Read(ctx context.Context, key objects.OwnerKey) (Phase, error)
-	// SetOf returns one that was read as a set.
+	// SetOf returns an ObjectSetPhase that was already read as a set.
 	SetOf(phase corev1alpha1.GenericObjectSetPhase) Phase
 	// Relate returns the owners that one takes objects over from, and the ones that it has handed
 	// some over to; previous are the owners of the former.

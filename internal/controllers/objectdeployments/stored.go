@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// readSlices reads the ObjectSlices of a set and returns those that are missing.
+// readSlices reads the ObjectSlices of a set and returns the missing ones.
 func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	return readStored(s.stored.Slices, objectsets.SlicesOf(set), func(name string) (string, error) {
 		key := types.NamespacedName{Namespace: set.GetNamespace(), Name: name}

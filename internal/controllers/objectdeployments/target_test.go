@@ -70,7 +70,8 @@ func TestTargets(t *testing.T) {
 		set *corev1alpha1.ObjectSet
 		// reported is the revision in the status.
 		reported int64
-		// gone means that the owner is released; else it has a reason, and a message with text.
+		// gone means that the owner is released; otherwise it has a reason, and a message with
+		// text.
 		gone         bool
 		reason, text string
 		stalled      bool

@@ -22,12 +22,11 @@ const (
 	successor
 )
 
-// relative is an ObjectSetPhase, or a lone set, among those that hand objects over to each
-// other.
+// relative is an ObjectSetPhase, or a lone set, in a group that hand objects over to each other.
 type relative struct {
 	uid  types.UID
 	name string
-	// set is the name of the set that made an ObjectSetPhase; else it is empty.
+	// set is the name of the set that made an ObjectSetPhase; otherwise it is empty.
 	set string
 	// deployment is the label with the name of the deployment.
 	deployment string

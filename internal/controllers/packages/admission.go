@@ -7,7 +7,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
-// admit reports whether the Package is admitted by a queue; if so, end has to be called. Else it is reconciled again once it is.
+// admit reports whether a queue admits the Package; if so, the caller has to call end. Otherwise
+// the Package is reconciled again once it is admitted.
 func (s *reconciliation) admit(to *queueing.Requests[types.NamespacedName]) (end func(), ok bool) {
 	key := keyOf(s.pkg)
 	if end, ok = to.Start(key.Namespace, key); !ok {

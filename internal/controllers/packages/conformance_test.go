@@ -71,7 +71,7 @@ func deleted(t *testing.T, in struct {
 func owned(t *testing.T, in struct {
 	Parents    []string
 	Dependency string
-	// Packages are dependencies by package, where these have some in turn.
+	// Packages are dependencies by package, if these have dependencies in turn.
 	Packages map[string][]string
 }, want *conformance.Expectation,
 ) {

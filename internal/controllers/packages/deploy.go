@@ -20,7 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// deploy writes the loaded content, once, and else the settings that need no rendering.
+// deploy writes the loaded content, once, and otherwise only the settings that do not need a
+// rendering.
 func (s *reconciliation) deploy(ctx context.Context) error {
 	if deployment.LacksSlices(s.dep) || s.drifted {
 		s.Requeue(s.Pace.Of(limits.RepairInterval))
@@ -124,7 +125,8 @@ func (s *reconciliation) install(
 	return nil
 }
 
-// writeTemplate gives a new deployment its template. Only the UID is a precondition: its status may be written already.
+// writeTemplate gives a new deployment its template. Only the UID is a precondition, because its
+// status might have been written already.
 func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha1.ObjectSetTemplateSpec, unpacked string) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{

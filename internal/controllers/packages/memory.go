@@ -44,7 +44,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.loads.Forget(key)
 }
 
-// remembered returns what the catalogue remembers of a Package; nil for one that is not reconciled.
+// remembered returns the catalogue's memory of a Package; nil if the Package is not reconciled.
 func (r *Reconciler) remembered(pkg corev1alpha1.GenericPackage) *choice.Memory {
 	r.memory.Lock()
 	defer r.memory.Unlock()

@@ -20,7 +20,7 @@ import (
 // generatedOwner is the owner of generated packages in the mutation cache.
 const generatedOwner = "generated packages"
 
-// perform takes the steps of a plan, and marks what the Package requires.
+// perform takes the steps of a plan, and marks the packages that the Package requires.
 func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k dependencies.Known) error {
 	own, packages := snapshot.InstanceOf(s.pkg), k.Packages
 	dependents := sync.OnceValue(func() dependencies.Graph { return dependencies.DependentsBy(k.Installed) })

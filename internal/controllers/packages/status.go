@@ -262,8 +262,8 @@ func removeConditions(conds *[]metav1.Condition, remove func(metav1.Condition) b
 	}
 }
 
-// expect sets conditions until the deployment's controller has observed a new template. During a first install they are
-// those that it reports next, which saves a write.
+// expect sets conditions until the deployment's controller has observed a new template. During a
+// first install they are the conditions that the controller reports next, which saves a write.
 func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	conds := &status.Conditions
 	conditions.Set(conds, generation, corev1alpha1.ConditionProgressing, true, corev1alpha1.ReasonProgressing,

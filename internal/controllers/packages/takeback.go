@@ -9,12 +9,14 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// A deployment without a controller is taken back under a mark on the Package, which is written under its resourceVersion
-// before the owner reference and removed after it. Either write is refused once the Package is being deleted. So a Package
-// that is deleted without the mark was deleted before any of it, when the reference is not put back, or after all of it: then
-// an orphaning deletion finds the reference, and the garbage collector takes it off before its finalizer, which changes the
-// resourceVersion that the deployment is deleted under. With the mark, the reference may have been put back behind the
-// garbage collector, and the deployment is left.
+// A deployment without a controller is taken back under a mark on the Package. The mark is written
+// under the Package's resourceVersion before the owner reference, and removed after it. Either
+// write is refused once the Package is being deleted. So a Package that is deleted without the mark
+// was deleted before the first write or after the last one. Before the first write, the reference
+// is not put back. After the last one, an orphaning deletion finds the reference, and the garbage
+// collector removes it before its finalizer, which changes the resourceVersion that the deployment
+// is deleted under. With the mark, the reference might have been put back behind the garbage
+// collector, so the deployment is left.
 
 // orphaned reports whether the Package is, or might be, deleted with its dependents orphaned.
 func (s *reconciliation) orphaned() bool {

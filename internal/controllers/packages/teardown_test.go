@@ -35,7 +35,7 @@ func reading(t *testing.T, read func(), objects ...client.Object) client.WithWat
 }
 
 // The event of a deployment can arrive between the read of the cache and the read of the store of
-// own writes. One of them has it.
+// own writes. One of the two has it.
 func TestDeploymentIsKnownThroughout(t *testing.T) {
 	t.Parallel()
 	pkg, dep, store := newPackage(), newOwned(), mutationcache.NewStore()

@@ -112,8 +112,8 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	return v
 }
 
-// stateOf returns the memory of a repository, else the record of an earlier process in
-// its status.
+// stateOf returns the memory of a repository, or else the record of an earlier process in its
+// status.
 func (s *reconciliation) stateOf(repository corev1alpha1.GenericPackageRepository) *state {
 	st := s.states[repository.GetName()]
 	if st != nil && st.uid == repository.GetUID() {

@@ -66,8 +66,8 @@ type ownerWatch struct {
 	err         error
 }
 
-// Follow replaces the owners that are watched for a key by the ones in references. It returns a
-// reference to one that is being deleted in the foreground. Otherwise it returns why one of them
+// Follow watches the owners in references for a key, in place of the former ones. It returns a
+// reference to an owner that is being deleted in the foreground. Otherwise it returns why an owner
 // cannot be watched, and after what time to ask again; zero for never.
 func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (terminating *metav1.OwnerReference, problem string, again time.Duration) {
 	if w == nil {
@@ -125,8 +125,8 @@ func unwatched(ref *metav1.OwnerReference, err error) string {
 // event reports it.
 const ownerRetry = time.Minute
 
-// find returns where an owner is. A reference of an object in a namespace is to one there,
-// or to a cluster-scoped one.
+// find locates an owner. A reference of a namespaced object names an owner in the same namespace,
+// or a cluster-scoped one.
 func (w *Owners) find(key objects.OwnerKey, ref *metav1.OwnerReference) (foreignOwner, error) {
 	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
 	mapping, err := w.Mapping(gvk.GroupKind(), gvk.Version)

@@ -41,8 +41,8 @@ func SetMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 	}
 }
 
-// Phases returns the state of each phase; one that was ready once is Unready
-// afterwards, not Probing.
+// Phases returns the state of each phase. A phase that was ready before is Unready afterwards, not
+// Probing.
 func Phases(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.Revision) []corev1alpha1.PhaseStatus {
 	if rev.TooManyPhases && rev.Started() == 0 {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Origin is what a package is loaded from.
+// Origin is the source that a package is loaded from.
 type Origin struct {
 	// Image is the reference of the image; empty for manifests that the repository has itself.
 	Image string
@@ -48,7 +48,7 @@ type Choice struct {
 	Candidates []offers.Offered
 	// Reason and Message belong to the condition Resolved; empty if packageRef was not followed.
 	Reason, Message string
-	// Fits reports whether the installed version is one that packageRef would accept.
+	// Fits reports whether packageRef accepts the installed version.
 	Fits bool
 	// Pending reports whether a repository that was never fetched might still offer a version.
 	Pending bool

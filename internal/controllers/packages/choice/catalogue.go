@@ -26,7 +26,7 @@ import (
 // Catalogue chooses among the offers of repositories. It reads caches alone, and is safe for concurrent use.
 type Catalogue struct {
 	Reader client.Reader
-	// Remembered returns the memory of a Package; nil for one that is not reconciled.
+	// Remembered returns the memory of a Package; nil if the Package is not reconciled.
 	Remembered func(corev1alpha1.GenericPackage) *Memory
 	// WasAvailable reports whether a revision of a package was available at any time.
 	WasAvailable func(context.Context, resolver.Instance) bool
@@ -36,7 +36,7 @@ type Catalogue struct {
 	changes map[string]int
 }
 
-// Memory is what a Catalogue remembers of a Package.
+// Memory is the memory of a Catalogue about a Package.
 type Memory struct {
 	mu       sync.Mutex
 	chosen   rememberedChoice

@@ -507,8 +507,8 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// A resolution depends on the packages of its scope, and on the availability of those
-// that it uses.
+// A resolution depends on the packages of its scope, and on the availability of the packages that
+// it uses.
 func TestSameKnown(t *testing.T) {
 	t.Parallel()
 	list := func(change func([]resolver.Installed)) Known {

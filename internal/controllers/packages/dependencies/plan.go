@@ -108,7 +108,8 @@ func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []c
 	return entries
 }
 
-// SameRecords reports whether two lists require the same of the same packages, whatever their conditions.
+// SameRecords reports whether two lists have the same requirements and the same packages for them,
+// whatever their conditions.
 func SameRecords(a, b []corev1alpha1.DependencyStatus) bool {
 	return slices.EqualFunc(a, b, func(a, b corev1alpha1.DependencyStatus) bool {
 		return equality.Semantic.DeepEqual(a.Dependency, b.Dependency) && equality.Semantic.DeepEqual(a.PackageRef, b.PackageRef)

@@ -1,9 +1,9 @@
 // Package deployment makes the ObjectDeployment of a Package from loaded content.
 //
-//	template.go   its content and settings; what a template means, whatever the API server makes of it
+//	template.go   its content and settings; what a template means, however the API server changed it
 //	slices.go     phases that are too large for it, and Secrets with sensitive values
 //	drift.go      whether another client edited the template, or a crash left it incomplete
 //	ownership.go  whether a deployment of the Package's name is its own
 //
-// Slices write with a client. The rest decides on its arguments alone.
+// Only Slices writes, with a client. The rest decides on its arguments alone.
 package deployment

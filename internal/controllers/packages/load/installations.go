@@ -23,7 +23,7 @@ type installation struct {
 	recorded string
 	// claimed is the name of the package that is being loaded; the status might lack it yet.
 	claimed string
-	// others are the installations that were found: when one is deleted, the Package is retried.
+	// others are the other installations: when one of them is deleted, the Package is retried.
 	others      map[types.NamespacedName]struct{}
 	retryNumber int
 }

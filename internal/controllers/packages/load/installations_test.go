@@ -112,7 +112,7 @@ func TestInstallations(t *testing.T) {
 		t.Errorf("one is gone: %v are woken", got)
 	}
 
-	// One that becomes another package is in the way no more.
+	// A Package that becomes another package is no longer in the way.
 	recorded = []corev1alpha1.GenericPackage{installed("moves", "calendar")}
 	b.NoteInstallation(stateOf("moves"), recorded[0])
 	expect("before", of("d", "calendar"), "moves")

@@ -63,14 +63,14 @@ type Package struct {
 	// pace limits the loads of a generation.
 	pace      *rate.Limiter
 	pacedFrom int64
-	// Change is the last one of the spec.
+	// Change is the last change of the spec.
 	Change SpecChange
 
 	// ---- the lock of Loads ----
 
 	attempt *Attempt
 	tag     *Tag
-	// loads counts loads; took is the duration of the last one that was deployed.
+	// loads counts loads; took is the duration of the last deployed one.
 	loads int
 	took  time.Duration
 	installation
