@@ -48,6 +48,7 @@ func (x *run) require(ctx context.Context, account objects.Account) error {
 	if account.IsZero() || x.Exists == nil {
 		return nil
 	}
+
 	x.accounts.Lock()
 	defer x.accounts.Unlock()
 	known, now := x.rollout.accounts, x.Cluster.Now()
@@ -60,6 +61,7 @@ func (x *run) require(ctx context.Context, account objects.Account) error {
 		last = lookedUp{exists, now}
 		known[account] = last
 	}
+
 	if !last.exists {
 		return &MissingAccountError{account}
 	}
@@ -113,29 +115,35 @@ func (r *Rollout) explainAccount(s phases.Step, err error) (text string, about b
 	if r.Owner.Remote() {
 		return ExplainTarget(err)
 	}
+
 	var missing *MissingAccountError
 	if errors.As(err, &missing) {
 		return missing.Error(), true
 	}
+
 	denied, is := apply.AsUnauthorized(err)
 	var request *apply.Error
 	if !is || s.Account.IsZero() || !errors.As(err, &request) {
 		return "", false
 	}
+
 	resource := request.Resource
 	if s.Key.Group != "" {
 		resource += "." + s.Key.Group
 	}
+
 	flag := ""
 	if s.Key.Namespace != "" {
 		flag = " -n " + s.Key.Namespace
 	}
+
 	switch denied.Verb {
 	case "impersonate":
 		return fmt.Sprintf("the manager may not impersonate %s: give it the verb impersonate on serviceaccounts, as its ClusterRole has it", s.Account), true
 	case "escalate":
 		return fmt.Sprintf("%s may not grant rights that it does not have itself: give it these, or the verb escalate on %s, or bind for a binding", s.Account, resource), true
 	}
+
 	return fmt.Sprintf("%s may not %s %s: grant it that right; kubectl auth can-i %s %s%s --as=%s",
 		s.Account, denied.Verb, resource, denied.Verb, resource, flag, s.Account.User()), true
 }

@@ -44,6 +44,7 @@ func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Una
 	if rev.Account.IsZero() || e.Rights == nil {
 		return nil, nil
 	}
+
 	missing, err := (&proof{Engine: e, rollout: r, revision: rev, rights: e.Rights(rev.Account), left: limits.Reviews}).missing(ctx)
 	switch {
 	case isMissing(err):
@@ -56,6 +57,7 @@ func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Una
 	case len(missing) == 0:
 		return nil, nil
 	}
+
 	remedy := "grant them"
 	if r.RolesCommand != "" {
 		remedy = r.RolesCommand + " prints roles with them"
@@ -83,6 +85,7 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	if err := (&run{Engine: p.Engine, rollout: p.rollout}).require(ctx, p.revision.Account); err != nil {
 		return nil, err
 	}
+
 	request := permissions.Request{Kinds: map[schema.GroupKind]permissions.Kind{}, Released: map[*unstructured.Unstructured]bool{}}
 	for i := range p.revision.Phases {
 		for _, d := range p.revision.Phases[i].Objects {
@@ -93,11 +96,13 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 			}
 		}
 	}
+
 	account := permissions.Subject{Namespace: p.revision.Account.Namespace, Name: p.revision.Account.Name}
 	in := map[string][]permissions.Demand{}
 	for _, d := range permissions.Demands(request, account) {
 		in[d.Namespace] = append(in[d.Namespace], d)
 	}
+
 	if err := p.list(ctx, in); err != nil {
 		return nil, err
 	}
@@ -119,6 +124,7 @@ func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	default:
 		u.SetGroupVersionKind(d.GroupVersionKind())
 	}
+
 	u.SetNamespace(d.Key.Namespace)
 	u.SetName(d.Key.Name)
 	r.Objects = append(r.Objects, u)
@@ -129,6 +135,7 @@ func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 			Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == "namespace", Custom: p.Cluster.State(kind).Custom,
 		}
 	}
+
 	return nil
 }
 
@@ -141,6 +148,7 @@ func (p *proof) list(ctx context.Context, in map[string][]permissions.Demand) er
 			return err
 		}
 	}
+
 	for _, namespace := range slices.Sorted(maps.Keys(in)) {
 		demands := in[namespace]
 		if held := p.rules[""]; namespace != "" && held != nil {
@@ -156,6 +164,7 @@ func (p *proof) list(ctx context.Context, in map[string][]permissions.Demand) er
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -164,11 +173,13 @@ func (p *proof) listIn(ctx context.Context, namespace string, demands []permissi
 	if where == "" {
 		where = clusterWide
 	}
+
 	p.left--
 	rules, complete, err := p.rights.Rules(ctx, where)
 	if err != nil {
 		return err
 	}
+
 	held := permissions.NewHeld(rules)
 	p.rules[namespace] = held
 	for _, d := range demands {
@@ -180,6 +191,7 @@ func (p *proof) listIn(ctx context.Context, namespace string, demands []permissi
 			p.unknown = append(p.unknown, d)
 		}
 	}
+
 	return nil
 }
 
@@ -198,6 +210,7 @@ func (p *proof) ask(ctx context.Context) error {
 		all.Name = ""
 		return answers[question{d.Namespace, all}] || answers[question{d.Namespace, d.Right}] || answers[question{d.Namespace, d.Instead}]
 	}
+
 	for _, questions := range []func(permissions.Demand) []permissions.Right{
 		func(d permissions.Demand) []permissions.Right { d.Right.Name = ""; return []permissions.Right{d.Right} },
 		func(d permissions.Demand) []permissions.Right { return []permissions.Right{d.Right, d.Instead} },
@@ -221,6 +234,7 @@ func (p *proof) ask(ctx context.Context) error {
 			return err
 		}
 	}
+
 	for _, d := range p.unknown {
 		_, asked := answers[question{d.Namespace, d.Right}]
 		_, askedInstead := answers[question{d.Namespace, d.Instead}]
@@ -228,6 +242,7 @@ func (p *proof) ask(ctx context.Context) error {
 			p.lacks = append(p.lacks, d)
 		}
 	}
+
 	return nil
 }
 
@@ -251,6 +266,7 @@ func (p *proof) put(ctx context.Context, questions []question, answers map[quest
 		}
 		answers[questions[i]] = allowed
 	})
+
 	if failed == nil {
 		failed = ctx.Err()
 	}

@@ -57,14 +57,17 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 	if prepared != nil && prepared.patch != nil && prepared.resourceVersion == s.Live.ResourceVersion {
 		return s.replace(ctx, prepared)
 	}
+
 	template, err := s.content(ctx)
 	if err != nil {
 		return nil, err
 	}
+
 	answer, refusal := s.send(ctx, template, apply.ApplyRequest{Force: true, DryRun: dryRun})
 	if refusal != nil && !refused(refusal) {
 		return nil, refusal
 	}
+
 	a := attempt{answer: answer, refusal: refusal, prepared: prepared, dryRun: dryRun}
 	a.reshaped = prepared == nil && s.reshaped(template) || prepared.surprised(answer)
 	if refusal == nil && !a.reshaped && !drift.Short(template, answer.Object, drift.LearnListTypes(answer.GetManagedFields())) {
@@ -73,6 +76,7 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 		}
 		return answer, nil
 	}
+
 	if refusal == nil && !dryRun {
 		s.live, s.Live = answer, s.run.Tracker.Observe(s.Key, answer)
 	}
@@ -109,16 +113,19 @@ func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructu
 			return nil, err
 		}
 	}
+
 	if a.reshaped {
 		if err := s.leave(ctx, r, a); err != nil {
 			return nil, err
 		}
 	}
+
 	if a.dryRun {
 		s.prepare(r)
 	} else {
 		s.noteResidue(r.residue)
 	}
+
 	return a.answer, nil
 }
 
@@ -182,6 +189,7 @@ func (s *step) formerTemplates() []map[string]any {
 			templates = append(templates, template)
 		}
 	}
+
 	return templates
 }
 
@@ -345,10 +353,12 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 	if err != nil {
 		return nil
 	}
+
 	templates := s.formerTemplates()
 	if s.Foreign && s.live != nil {
 		templates = append(templates, drift.Installed(s.run.Tracker.Names, s.live))
 	}
+
 	owned := drift.OwnedByOthers(s.run.Tracker.Names, next, live, s.Foreign)
 	stays := func(fresh map[string]any) (fields []string) {
 		for _, former := range templates {
@@ -360,6 +370,7 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 	if len(stays(nil)) == 0 {
 		return nil
 	}
+
 	fresh := s.fresh(ctx)
 	if fresh == nil {
 		return nil
@@ -398,6 +409,7 @@ func (s *step) fresh(ctx context.Context) *unstructured.Unstructured {
 			}
 		}
 	}
+
 	if s.asFresh.Object == nil {
 		return nil
 	}

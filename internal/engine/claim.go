@@ -42,6 +42,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		refusals, err = e.claimedByOther(ctx, r, rev, err)
 		return refusals, nil, err
 	}
+
 	// Nothing is claimed before it is known that the objects can be written, read and taken. An
 	// owner that can do none of these must not keep other owners away.
 	if unauthorized, err = e.authorize(ctx, r, rev); err != nil || unauthorized != nil {
@@ -50,14 +51,17 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 	if refusals, err = e.precheck(ctx, r, rev); err != nil {
 		return nil, nil, err
 	}
+
 	claim := r.Claims.ClaimOver
 	if len(refusals) > 0 {
 		claim = r.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
 	}
+
 	if err := claim(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...); err != nil {
 		refusals, err = e.claimedByOther(ctx, r, rev, err)
 		return refusals, nil, err
 	}
+
 	if len(refusals) > 0 {
 		rev.recheck = e.Cluster.Now().Add(recheckRetry)
 	}
@@ -124,6 +128,7 @@ func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
 	if r.single || !slices.ContainsFunc(all, func(rev *Revision) bool { return rev.ClaimLost() }) {
 		return
 	}
+
 	kept := map[objects.Key]struct{}{}
 	for _, rev := range all {
 		rev.Elsewhere = sets.Set[objects.Key]{}
@@ -136,6 +141,7 @@ func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
 			}
 		}
 	}
+
 	r.Claims.Retain(r.Owner, kept)
 }
 

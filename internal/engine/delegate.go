@@ -66,15 +66,18 @@ func withPaused(d *objects.Desired, paused *bool) (*objects.Desired, error) {
 	if err := utiljson.Unmarshal(d.Raw, &content); err != nil {
 		return nil, err
 	}
+
 	if paused == nil {
 		unstructured.RemoveNestedField(content, "spec", "paused")
 	} else if err := unstructured.SetNestedField(content, *paused, "spec", "paused"); err != nil {
 		return nil, err
 	}
+
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
+
 	other, delegate := *d, *d.Delegate
 	delegate.Paused = paused
 	other.Delegate = &delegate

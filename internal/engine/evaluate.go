@@ -49,6 +49,7 @@ func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time
 	if !known && now.Result.Outdated {
 		before = r.recorded(key, obs)
 	}
+
 	former := r.graces[key]
 	grace := phases.NextReadinessGrace(former, before, now, at)
 	switch {
@@ -58,6 +59,7 @@ func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time
 	case former != nil:
 		delete(r.graces, key)
 	}
+
 	return now.Result
 }
 
@@ -88,6 +90,7 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 	if why := lacks[obs.Lack]; why != "" {
 		return probes.Result{Status: probes.Unknown, Messages: []string{why}}
 	}
+
 	v, evaluated := r.cachedResults[key]
 	switch {
 	case evaluated && v.obs == obs:
@@ -108,6 +111,7 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 		in.spend(func() { v.result, v.cost = r.Probes.EvaluateTrimmed(obs.Trimmed, exposes) })
 		r.cost += v.cost
 	}
+
 	r.cachedResults[key] = v
 	return v.result
 }

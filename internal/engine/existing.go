@@ -40,6 +40,7 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 		groups[g] = append(groups[g], s.Key)
 		versions[g] = s.Desired.Version
 	}
+
 	existing := found{}
 	for _, g := range order {
 		keys := groups[g]
@@ -62,6 +63,7 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 			}
 		}
 	}
+
 	return existing, nil
 }
 
@@ -76,6 +78,7 @@ func (e *Engine) absent(ctx context.Context, steps []phases.Step) map[objects.Ke
 			groups[g] = append(groups[g], s.Key)
 		}
 	}
+
 	absent := map[objects.Key]bool{}
 	for g, keys := range groups {
 		mapping, err := e.Cluster.Mapping(g.kind, "")
@@ -89,6 +92,7 @@ func (e *Engine) absent(ctx context.Context, steps []phases.Step) map[objects.Ke
 			}
 		}
 	}
+
 	return absent
 }
 
@@ -104,10 +108,12 @@ func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, k
 	if !e.watches(g) {
 		return e.lookUp(ctx, mapping, keys, "")
 	}
+
 	before := make([]bool, len(keys))
 	for i, key := range keys {
 		_, before[i] = e.Cluster.Observed(key)
 	}
+
 	seen, err := e.lookUp(ctx, mapping, keys, e.Tracker.Names.Unselected())
 	if err != nil {
 		return nil, err
@@ -115,6 +121,7 @@ func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, k
 	if !e.watches(g) {
 		return e.lookUp(ctx, mapping, keys, "") // the watch ended meanwhile
 	}
+
 	for i, key := range keys {
 		if _, shown := e.Cluster.Observed(key); seen[key] != nil || !shown && !before[i] {
 			continue
@@ -123,6 +130,7 @@ func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, k
 			return nil, err
 		}
 	}
+
 	return seen, nil
 }
 
@@ -139,6 +147,7 @@ func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []o
 	for _, key := range keys {
 		wanted[key.Name] = key
 	}
+
 	seen := found{}
 	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 	for range len(wanted) / 2 {
@@ -162,6 +171,7 @@ func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []o
 			return seen, nil
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		key := wanted[name]
 		if seen[key] != nil {
@@ -171,6 +181,7 @@ func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []o
 			return nil, err
 		}
 	}
+
 	return seen, nil
 }
 

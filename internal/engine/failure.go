@@ -58,10 +58,12 @@ func (s *step) refuse(obs *objects.Observed) {
 	if v.Action != phases.Refuse {
 		return
 	}
+
 	r.applied.At(s.Key).Failure = &phases.Failure{
 		Content: s.Desired.Content, Collision: true, Preflight: true,
 		Message: v.Message, Until: s.run.Cluster.Now().Add(collisionRetry),
 	}
+
 	delete(r.unwatchedRecords, s.Key)
 }
 
@@ -83,6 +85,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	if old := rec.Failure; old != nil && old.Content == f.Content {
 		f.Attempts = old.Attempts + 1
 	}
+
 	f.Until = x.Cluster.Now().Add(backoff(err, f.Attempts))
 	rec.Failure = f
 }
@@ -139,6 +142,7 @@ func (x *run) refusal(s phases.Step, err error) string {
 		}
 		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
 	}
+
 	if text, about := x.rollout.explainAccount(s, err); about {
 		return text
 	}
@@ -163,6 +167,7 @@ func reduced(err error, exposes bool) string {
 	case errors.As(err, &unavailable):
 		return unavailable.Error() // about schemas, not about the object
 	}
+
 	if exposes {
 		return apply.BriefWithoutFields(err)
 	}

@@ -26,10 +26,12 @@ func explainTarget(err error, read bool) (text string, about bool) {
 	if denied.Verb == "escalate" {
 		return "the user of the kubeconfig may not grant rights that it does not have itself: give it these in the target, or the verb escalate on roles and clusterroles, and bind for bindings", true
 	}
+
 	group := denied.Group
 	if group == "" {
 		group = `""`
 	}
+
 	role, verbs := "a ClusterRole", "get, list, watch, create, patch, delete"
 	local := read
 	switch denied.Verb {
@@ -41,6 +43,7 @@ func explainTarget(err error, read bool) (text string, about bool) {
 	default:
 		local, verbs = true, "get, create, patch, delete"
 	}
+
 	if local && denied.Namespace != "" {
 		role = "a Role in the namespace " + denied.Namespace + ", or a ClusterRole,"
 	}

@@ -67,6 +67,7 @@ func (l *lookups) make(ctx context.Context, g group, one *lookup, find func([]ob
 		one.err = err
 		return
 	}
+
 	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
@@ -74,6 +75,7 @@ func (l *lookups) make(ctx context.Context, g group, one *lookup, find func([]ob
 		}
 		panics.After(pause(time.Since(began)), "ending a lookup", func() { l.end(g) })
 	}()
+
 	one.found, one.err = find(one.keys)
 }
 

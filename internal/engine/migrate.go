@@ -37,10 +37,12 @@ func (s *step) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	from, err := s.origin(live)
 	if err != nil {
 		return err
 	}
+
 	patch, needed, err := drift.Migration(s.run.Tracker.Names, live, from)
 	if err != nil || !needed {
 		return err
@@ -48,6 +50,7 @@ func (s *step) migrate(ctx context.Context) error {
 	if live, err = s.patch(ctx, patch, false); err != nil {
 		return err
 	}
+
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	s.live, s.Live = live, s.keep(live)
@@ -61,10 +64,12 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 	if err != nil {
 		return from, err
 	}
+
 	from.Next, from.Adopting = next, s.Foreign
 	if s.replacement != nil {
 		from.Kept = s.replacement.kept
 	}
+
 	from.Templates = append(s.formerTemplates(), next)
 	if !s.formerIsKnown() {
 		from.Templates = append(from.Templates, dataOf(live))

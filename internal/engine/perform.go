@@ -108,6 +108,7 @@ func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, b
 			run.mu.Unlock()
 		}
 	})
+
 	if failed == nil {
 		failed = ctx.Err()
 	}
@@ -120,11 +121,13 @@ func (x *run) do(ctx context.Context, s phases.Step) error {
 	if s.Desired != nil {
 		version = s.Desired.Version
 	}
+
 	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), version)
 	if err != nil {
 		x.fail(s, err, false)
 		return nil
 	}
+
 	custom := x.Cluster.State(s.Key.GroupKind()).Custom
 	one := &step{Step: s, run: x, mapping: mapping, custom: custom, applied: custom || x.rollout.single}
 	err = one.do(ctx)
@@ -132,9 +135,11 @@ func (x *run) do(ctx context.Context, s phases.Step) error {
 		one.count(false)
 		return nil
 	}
+
 	if ctx.Err() != nil || apply.Classify(err) == apply.NotLeading {
 		return err
 	}
+
 	one.count(true)
 	return one.recover(ctx, err)
 }
@@ -184,10 +189,12 @@ func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 		meta["resourceVersion"] = apply.AbsentVersion
 		return
 	}
+
 	meta["resourceVersion"], meta["uid"] = live.ResourceVersion, string(live.UID)
 	if owner.Remote() {
 		owner.Put(meta, live.Owners...)
 	}
+
 	if former := live.Controller(); former != nil && !former.Remote && former.UID != owner.UID {
 		refs, _ := meta["ownerReferences"].([]any)
 		meta["ownerReferences"] = append(refs, map[string]any{
@@ -221,6 +228,7 @@ func (s *step) contested(ctx context.Context) []string {
 	if !asked {
 		return nil
 	}
+
 	obj, err := s.content(ctx)
 	if err != nil {
 		return nil
@@ -228,6 +236,7 @@ func (s *step) contested(ctx context.Context) []string {
 	if _, err = s.send(ctx, obj, apply.ApplyRequest{DryRun: true}); apply.Classify(err) != apply.FieldConflict {
 		return nil
 	}
+
 	return apply.CausesOf(err)
 }
 
@@ -302,20 +311,24 @@ func (s *step) write(ctx context.Context, correction bool) error {
 			return err
 		}
 	}
+
 	if err := s.own(ctx); err != nil && !refused(err) {
 		return err // admission may deny the object as it is, and admit its new content
 	}
 	if s.replacement != nil && len(s.replacement.kept) > 0 {
 		s.noteKept(s.replacement.kept)
 	}
+
 	var fields []string
 	if correction {
 		fields = s.contested(ctx)
 	}
+
 	id, obs, err := s.submit(ctx)
 	if err != nil {
 		return err
 	}
+
 	s.markApplied(id, obs)
 	if correction {
 		s.countCorrection(fields)

@@ -29,12 +29,14 @@ func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bo
 	if err != nil {
 		return false, err
 	}
+
 	changes := make([]*phases.Step, 0, len(entry.Steps))
 	for i := range entry.Steps {
 		if s := &entry.Steps[i]; s.Action != phases.Create && s.Action != phases.Recreate {
 			changes = append(changes, s)
 		}
 	}
+
 	var stop error
 	e.Pool.Run(ctx, r.Owner.OwnerKey, false, len(changes), func(i int) {
 		good, err := run.tryChange(ctx, changes[i])
@@ -45,6 +47,7 @@ func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bo
 			stop = err
 		}
 	})
+
 	if stop == nil {
 		stop = ctx.Err()
 	}
@@ -65,9 +68,11 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 		objs = append(objs, &unstructured.Unstructured{Object: obj})
 		of = append(of, s)
 	}
+
 	if len(objs) == 0 {
 		return true, nil
 	}
+
 	ok := true
 	for i, err := range x.Cluster.Check(ctx, objs) {
 		if err != nil {
@@ -75,6 +80,7 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 			ok = false
 		}
 	}
+
 	return ok, nil
 }
 
@@ -86,6 +92,7 @@ func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 		x.fail(*s, err, true)
 		return false, nil
 	}
+
 	one := &step{Step: *s, run: x, mapping: mapping}
 	// An object of others is migrated once it is known that it can be adopted.
 	if s.Live.StaleFields || !s.Foreign && one.migrates() {
@@ -93,11 +100,13 @@ func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 			return false, one.recover(ctx, err)
 		}
 	}
+
 	s.Live = one.Live
 	_, err = one.change(ctx, true)
 	if err == nil {
 		return true, nil
 	}
+
 	switch class := apply.Classify(err); class {
 	case apply.NotLeading:
 		return false, err
@@ -136,6 +145,7 @@ func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]pha
 			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Metadata: rev.Metadata, Labels: rev.Labels})
 		}
 	}
+
 	existing, err := e.existing(ctx, fresh)
 	if err != nil {
 		return nil, err
@@ -162,6 +172,7 @@ func (r *Rollout) collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 			}
 		}
 	}
+
 	return blocked
 }
 

@@ -27,14 +27,17 @@ func (s *step) delete(ctx context.Context) error {
 	if s.Live.Terminating {
 		return s.releaseCollected(ctx, writes)
 	}
+
 	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, s.propagation())
 	if err != nil {
 		return err
 	}
+
 	if gone {
 		s.gone()
 		return nil
 	}
+
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	s.keep(live)
@@ -89,24 +92,29 @@ func (s *step) release(ctx context.Context) error {
 		s.gone()
 		return nil
 	}
+
 	if err != nil {
 		return err
 	}
+
 	if ref := s.run.Tracker.Observe(s.Key, live).Controller(); ref != nil && !s.run.rollout.isOurs(*ref) {
 		s.run.mu.Lock()
 		defer s.run.mu.Unlock()
 		s.keep(live) // another one has taken it meanwhile, and the labels are its own
 		return nil
 	}
+
 	patch, err := releasePatch(live, s.run.rollout)
 	if err != nil {
 		return err
 	}
+
 	if patch != nil {
 		if _, err := s.mark(ctx, patch); err != nil {
 			return err
 		}
 	}
+
 	s.gone()
 	return nil
 }
@@ -132,6 +140,7 @@ func (s *step) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	operations := append(unchanged(live.GetUID(), live.GetResourceVersion()), s.run.rollout.replaceOwners(live, s.Retainer)...)
 	patch, err := json.Marshal(append(operations, s.run.rollout.restoreLabel(live)...))
 	if err != nil {
@@ -140,6 +149,7 @@ func (s *step) retain(ctx context.Context) error {
 	if live, err = s.mark(ctx, patch); err != nil {
 		return err
 	}
+
 	s.run.Cluster.Remember(s.Key, s.run.Tracker.Observe(s.Key, live))
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -203,6 +213,7 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 			ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
 		}
 	}
+
 	remove := func(path, key string) {
 		ops = append(ops, map[string]any{"op": "remove", "path": path + strings.ReplaceAll(key, "/", "~1")})
 	}
@@ -211,14 +222,17 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	if value, ok := live.GetLabels()[names.ManagedLabel]; ok {
 		labels[names.ManagedLabel] = value
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		remove("/metadata/labels/", key)
 	}
+
 	for _, key := range []string{names.RevisionAnnotation, names.AdoptedAnnotation} {
 		if _, ok := live.GetAnnotations()[key]; ok {
 			remove("/metadata/annotations/", key)
 		}
 	}
+
 	if len(ops) == tests {
 		return nil, nil
 	}

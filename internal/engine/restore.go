@@ -32,6 +32,7 @@ func RestoreClaims(ctx context.Context, e *Engine, all []Restored, unread func(e
 			tables[r.Rollout.Claims] = append(tables[r.Rollout.Claims], r)
 		}
 	}
+
 	for table, restored := range tables {
 		records := make([]claims.Record, len(restored))
 		for i := range restored {
@@ -45,6 +46,7 @@ func RestoreClaims(ctx context.Context, e *Engine, all []Restored, unread func(e
 			restored[i].settle(held)
 		}
 	}
+
 	return nil
 }
 
@@ -91,6 +93,7 @@ func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects
 	if e == nil || len(keys) == 0 {
 		return nil, nil
 	}
+
 	steps := map[group][]phases.Step{}
 	for _, key := range keys {
 		i := slices.IndexFunc(all, func(r Restored) bool { return r.Revision.Contains(key) })
@@ -98,6 +101,7 @@ func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects
 		g := group{key.GroupKind(), key.Namespace}
 		steps[g] = append(steps[g], phases.Step{Key: key, Desired: d})
 	}
+
 	controllers := claims.Controllers{}
 	for g, of := range steps {
 		live, err := e.existing(ctx, of)
@@ -111,6 +115,7 @@ func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects
 			controllers[s.Key] = controllerOf(s.Key, live[s.Key], all)
 		}
 	}
+
 	return controllers, nil
 }
 

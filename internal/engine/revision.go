@@ -155,9 +155,11 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 			needs[gk] = r.Probes.Needs(gk)
 		}
 	}
+
 	for gk := range r.phaseKinds() {
 		needs[gk] = needs[gk].Union(phaseNeeds)
 	}
+
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
 			if gk := d.Key.GroupKind(); len(d.Mappings) > 0 || r.ReadsStatus {
@@ -165,6 +167,7 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 			}
 		}
 	}
+
 	return needs
 }
 

@@ -155,6 +155,7 @@ func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
 	if rev == nil {
 		return
 	}
+
 	for _, key := range rev.Keys() {
 		if !r.Contains(key) {
 			e.Tracker.Untrack(r.Owner.OwnerKey, key)
@@ -217,6 +218,7 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 	if live != nil {
 		r.trackedMarks = marks
 	}
+
 	state := r.state(nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := r.Claims.Holder(key)
@@ -224,6 +226,7 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, tracking.TemplateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
+
 	uids := []types.UID{r.Owner.UID}
 	needs := map[schema.GroupKind]probes.Needs{}
 	for uid, rev := range r.revisions {
@@ -232,18 +235,22 @@ func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
 			needs[gk] = needs[gk].Union(need)
 		}
 	}
+
 	tracker.Own(r.Owner, uids...)
 	namespace := r.Owner.Namespace
 	if r.Owner.Remote() {
 		namespace = ""
 	}
+
 	r.fieldGenerations, r.tracks = tracker.Probe(r.Owner.OwnerKey, namespace, needs), tracker.Tracks
 	for _, rev := range r.revisions {
 		rev.keepGenerations(r.fieldGenerations)
 	}
+
 	if live == nil {
 		return
 	}
+
 	kinds := r.Kinds()
 	tracker.Use(r.Owner.OwnerKey, kinds)
 	live.Use(r.Owner.String(), kinds)
@@ -380,6 +387,7 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now t
 	for _, rev := range r.revisions {
 		size = max(size, rev.Size())
 	}
+
 	known, behind := make(map[objects.Key]phases.LiveState, size+len(strays)), sets.Set[schema.GroupKind]{}
 	read := func(key objects.Key) {
 		if _, read := known[key]; read {
@@ -391,6 +399,7 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now t
 			behind.Insert(key.GroupKind())
 		}
 	}
+
 	for _, rev := range r.revisions {
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
@@ -398,6 +407,7 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now t
 			}
 		}
 	}
+
 	for _, key := range strays {
 		read(key)
 	}
@@ -410,6 +420,7 @@ func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *
 		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable),
 		Object: record, Unlabelled: record != nil && record == r.unwatchedRecords[key],
 	}
+
 	if kind.Err != nil {
 		known.Err = kind.Err.Error()
 		if r.Owner.Remote() {
@@ -418,6 +429,7 @@ func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *
 			}
 		}
 	}
+
 	return known
 }
 

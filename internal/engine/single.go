@@ -56,6 +56,7 @@ func NewDesired(names *objects.Names, key objects.Key, version string, content m
 	if err != nil {
 		return nil, err
 	}
+
 	metadata, _ := content["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
 	fields, _ := annotations[names.IgnoredFieldsAnnotation].(string)
@@ -63,6 +64,7 @@ func NewDesired(names *objects.Names, key objects.Key, version string, content m
 	if err = cmp.Or(err, ignored.Check(content)); err != nil {
 		return nil, fmt.Errorf("metadata.annotations[%s]: %w", names.IgnoredFieldsAnnotation, err)
 	}
+
 	return &objects.Desired{
 		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(names, content), NeverAdopted: true,
 		Ignored:  append(ignored, objects.LeftToControllers(key.GroupKind(), content)...),

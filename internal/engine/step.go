@@ -96,10 +96,12 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 			return t.Outcome, err
 		}
 	}
+
 	t.Idle, t.TornDown = true, r.plan.TornDown
 	if t.TornDown && len(r.plan.Left) > 0 {
 		log.FromContext(ctx).Info("objects that name the owner and are of no revision are left, since they cannot be deleted now", "objects", r.plan.Left[:min(len(r.plan.Left), limits.BlockingObjects)])
 	}
+
 	t.at(r.plan.Retry)
 	return t.Outcome, nil
 }
@@ -123,17 +125,21 @@ func (t *turn) claim(ctx context.Context) (bool, error) {
 	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused() || rev.Blocked() != "" && !rev.Refused() && rev.Unauthorized == nil {
 		return false, nil
 	}
+
 	if t.Cluster.Now().Before(rev.recheck) {
 		t.at(rev.recheck)
 		return false, nil
 	}
+
 	if err := t.Claim(ctx, t.r, rev); err != nil {
 		return false, err
 	}
+
 	if rev.Refused() || rev.Unauthorized != nil {
 		t.at(rev.recheck)
 		return false, nil
 	}
+
 	t.Again = true
 	return true, rev.Record(rev.Claim, func() error {
 		t.plan()
@@ -266,6 +272,7 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 	if len(steps) == 0 {
 		return false, nil
 	}
+
 	t.Again = true
 	err := t.perform(ctx, steps, false)
 	t.forgetStrays()
@@ -274,6 +281,7 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 		// would not show a namespace that is recreated in between.
 		_, err = t.lookUpNamespaces(ctx, t.recreatedIn(steps))
 	}
+
 	return true, err
 }
 
@@ -324,6 +332,7 @@ func (t *turn) enter(ctx context.Context) (bool, error) {
 	if entry == nil {
 		return false, nil
 	}
+
 	t.Again = true
 	if t.checks(entry) {
 		ok, err := t.Engine.enter(ctx, t.r, entry)
@@ -332,6 +341,7 @@ func (t *turn) enter(ctx context.Context) (bool, error) {
 		}
 		entry.Revision.Enter(entry.Phase)
 	}
+
 	return true, t.perform(ctx, entry.Steps[:min(len(entry.Steps), urgentSteps)], false)
 }
 
@@ -352,6 +362,7 @@ func (t *turn) open(ctx context.Context) (bool, error) {
 	if gate == nil {
 		return false, nil
 	}
+
 	rev := t.r.Loaded(gate.Revision.UID)
 	if gate.Preopened {
 		if err := rev.Open(gate.Last); err != nil {
@@ -360,6 +371,7 @@ func (t *turn) open(ctx context.Context) (bool, error) {
 		rev.progressed, t.Again = t.Cluster.Now(), true
 		return true, t.want.Store.Started(ctx, rev)
 	}
+
 	if len(gate.Probed) > 0 {
 		current, err := t.Cluster.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
 		if err != nil {
@@ -372,10 +384,12 @@ func (t *turn) open(ctx context.Context) (bool, error) {
 		}
 		rev.Confirm(gate.Last)
 	}
+
 	err := rev.Record(func() error { return rev.Open(gate.Last) }, func() error { return t.recordOpened(ctx, rev) })
 	if err != nil {
 		return true, err
 	}
+
 	rev.progressed, t.Again = t.Cluster.Now(), true
 	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Last].Name)
 	return true, nil
@@ -411,14 +425,17 @@ func (t *turn) succeed(ctx context.Context) (bool, error) {
 	if rev == nil || report == nil || rev.Succeeded() || rev.Paused() || !rev.Claimed() || rev.Blocked() != "" || !report.Complete() || report.InTransition() {
 		return false, nil
 	}
+
 	due, err := t.want.Store.SucceedsAt(ctx, rev)
 	if err != nil {
 		return false, err
 	}
+
 	if t.Cluster.Now().Before(due) {
 		t.at(due)
 		return false, nil
 	}
+
 	err = rev.Record(rev.Succeed, func() error { return t.want.Store.Succeeded(ctx, rev) })
 	t.Again = t.Again || err == nil
 	return err == nil, err

@@ -29,6 +29,7 @@ func (s *step) verify(ctx context.Context) error {
 			return nil
 		}
 	}
+
 	switch {
 	case s.Live.Exceeds:
 		s.setContent(differs)
@@ -40,20 +41,24 @@ func (s *step) verify(ctx context.Context) error {
 		s.setContent(differs) // not even a dry run is possible
 		return nil
 	}
+
 	s.Metadata.Owner = tracking.KeptOwner(s.Metadata.Owner, s.Live.Controller())
 	dry, err := s.change(ctx, true)
 	if err != nil {
 		return err
 	}
+
 	wanted := s.run.Tracker.Observe(s.Key, dry)
 	if wanted.Projection == s.Live.Projection {
 		s.markApplied(id, s.Live)
 		return nil
 	}
+
 	if s.Report {
 		s.markApplied(id, wanted) // what differs from it is named, and left
 		return nil
 	}
+
 	s.setContent(differs)
 	return nil
 }
@@ -101,19 +106,23 @@ func (s *step) record(ctx context.Context) error {
 	if former, err = s.keepIgnored(ctx, former); err != nil {
 		return err
 	}
+
 	Guard(former, s.Live, s.Desired.Owner(s.Metadata.Owner))
 	dry, err := s.send(ctx, former, apply.ApplyRequest{Force: true, DryRun: true})
 	if err != nil {
 		return err
 	}
+
 	patch, err := drift.Record(dry, s.Live.ResourceVersion)
 	if err != nil {
 		return err
 	}
+
 	live, err := s.patch(ctx, patch, false)
 	if err != nil {
 		return err
 	}
+
 	s.live, s.Live = live, s.run.Tracker.Observe(s.Key, live)
 	return nil
 }

@@ -65,6 +65,7 @@ func (c *Config) validateAgent() error {
 		}
 		return nil
 	}
+
 	if c.Class == "" {
 		c.Class = corev1alpha1.PhaseClassHostedCluster
 	}
@@ -77,12 +78,14 @@ func (c *Config) validateAgent() error {
 	if errs := validation.IsDNS1123Label(c.WatchNamespace); c.WatchNamespace != "" && len(errs) > 0 {
 		return fmt.Errorf("--watch-namespace %q: %s", c.WatchNamespace, errs[0])
 	}
+
 	switch {
 	case !c.WatchAllNamespaces:
 		c.WatchNamespace = cmp.Or(c.WatchNamespace, c.Namespace)
 	case c.WatchNamespace != "":
 		return fmt.Errorf("--watch-namespace %q and --watch-all-namespaces: choose one of both", c.WatchNamespace)
 	}
+
 	return nil
 }
 
@@ -121,16 +124,19 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config, memory int64
 		ref: file.Ref(), log: mgr.GetLogger().WithName("target"), home: &homeCluster{reader: mgr.GetAPIReader()}, guard: config.WrapTransport,
 		queues: &objectdeployments.Queues{},
 	}
+
 	a.Targets = targets.New(targets.Options[*objectdeployments.Target]{
 		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Home: a.home.get, Open: a.open, Policy: outbound.Policy{Local: true},
 		Own: "name another cluster; phases whose objects are in the cluster of the agent have the class " + corev1alpha1.PhaseClassDefault,
 	})
+
 	err := objectsetphases.SetupAgent(mgr, objectsetphases.AgentOptions{
 		Class: c.Class, NamespacedOnly: c.WatchNamespace != "", Targets: a, Queues: a.queues,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of phases: %w", err)
 	}
+
 	for _, runnable := range []ctrlmanager.Runnable{
 		a.Targets, keepMemorySmall(memory, func() { utilnet.CloseIdleConnectionsFor(mgr.GetHTTPClient().Transport) }),
 	} {
@@ -138,6 +144,7 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config, memory int64
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -147,16 +154,19 @@ func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id
 	if err != nil {
 		return nil, err
 	}
+
 	config.UserAgent, config.WarningHandler = "lockstep-manager/"+buildversion.Get(), rest.NoWarnings{}
 	config.Wrap(a.guard)
 	there, err := newConnection(config, a.log, held, func(schema.GroupKind) {}, func(version.Info) {})
 	if err != nil {
 		return nil, err
 	}
+
 	session := objectdeployments.NewTarget(
 		&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Count: count},
 		a.home.reader, a.queues.Enqueue, id, home,
 	)
+
 	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
 	return session, there.discovered(ctx)
 }

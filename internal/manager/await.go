@@ -22,6 +22,7 @@ func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.L
 	if err != nil {
 		return "", err
 	}
+
 	defer stop()
 	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: reconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
 	for logged := ""; ; {
@@ -46,6 +47,7 @@ func serveUnready(address string) (stop func(), err error) {
 	if unused(address) {
 		return func() {}, nil
 	}
+
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
@@ -55,6 +57,7 @@ func serveUnready(address string) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
+
 	panics.Go(context.Background(), "serving probes", func() { _ = port.Server.Serve(port.Listener) })
 	return func() { _ = port.Server.Close() }, nil
 }

@@ -74,10 +74,12 @@ func sourceOf(config *rest.Config, options *cache.Options, obj runtime.Object) (
 	if object, err := options.Scheme.New(gvk); err != nil || reflect.TypeOf(object) != reflect.TypeOf(obj) {
 		return nil, err
 	}
+
 	mapping, err := options.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, err
 	}
+
 	config = rest.CopyConfig(config)
 	config.NegotiatedSerializer = reflector.Events{
 		NegotiatedSerializer: serializer.NewCodecFactory(options.Scheme).WithoutConversion(),
@@ -95,14 +97,17 @@ func sourceOf(config *rest.Config, options *cache.Options, obj runtime.Object) (
 			return object, err
 		},
 	}
+
 	client, err := rest.UnversionedRESTClientForConfigAndClient(config, options.HTTPClient)
 	if err != nil {
 		return nil, err
 	}
+
 	source := &reflector.Source{Client: client, Resource: mapping.Resource, NewList: func() runtime.Object {
 		list, _ := options.Scheme.New(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
 		return list
 	}}
+
 	return &toolscache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext}, nil
 }
 

@@ -37,11 +37,13 @@ func (k *ownKinds) compact(obj any) (any, error) {
 	if !ok {
 		return obj, nil
 	}
+
 	mutationcache.TrimFields(o)
 	if annotations := o.GetAnnotations(); annotations[corev1.LastAppliedConfigAnnotation] != "" {
 		delete(annotations, corev1.LastAppliedConfigAnnotation)
 		o.SetAnnotations(annotations)
 	}
+
 	if bulk := mutationcache.Bulk(o); bulk > limits.OwnObjectBytes && k.account.Hold(memoryKey(o), bulk) != nil {
 		mutationcache.Reduce(o)
 	}
@@ -51,6 +53,7 @@ func (k *ownKinds) compact(obj any) (any, error) {
 	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok {
 		objectsets.Compact(set)
 	}
+
 	return obj, nil
 }
 

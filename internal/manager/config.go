@@ -169,6 +169,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q: everything is said by flags", flags.Arg(0))
 	}
+
 	var err error
 	if c.ImagePrefixes, err = registry.ParseOverrides(prefixes); err != nil {
 		return nil, fmt.Errorf("--image-prefix-overrides: %w", err)
@@ -194,9 +195,9 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if err := checkSwitches(); err != nil {
 		return nil, err
 	}
+
 	return c, c.validate()
 }
-
 // checkSwitches refuses values of environment variables that are neither true nor false: a misspelt
 // restriction would have no effect.
 func checkSwitches() error {
@@ -266,11 +267,13 @@ func (c *Config) validate() error {
 	if err := c.validateAgent(); err != nil {
 		return err
 	}
+
 	if c.CacheDir != "" {
 		if _, err := filepath.Abs(c.CacheDir); err != nil {
 			return fmt.Errorf("--cache-dir %q: %w", c.CacheDir, err)
 		}
 	}
+
 	return nil
 }
 

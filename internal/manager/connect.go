@@ -31,15 +31,18 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, m
 	if err != nil {
 		return err
 	}
+
 	others := newOtherClusters(s, config.WrapTransport)
 	deployments, err := s.addDeployments(others)
 	if err != nil {
 		return err
 	}
+
 	ofTemplates, err := s.addTemplates(deployments)
 	if err != nil {
 		return err
 	}
+
 	packages, ofPackages, err := s.addPackages(others)
 	if err != nil {
 		return err
@@ -47,14 +50,17 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, m
 	if err := s.addHosted(); err != nil {
 		return err
 	}
+
 	repositories, ofRepositories, err := s.addRepositories()
 	if err != nil {
 		return err
 	}
+
 	keys, err := s.addImageConfigs(packages, repositories)
 	if err != nil {
 		return err
 	}
+
 	for _, runnable := range []ctrlmanager.Runnable{
 		s.here.Cache, s.environment, ofPackages, ofRepositories, ofTemplates, keys, others, s.ceiling, preparation(s.here.Checker, mgr.GetLogger()),
 		keepMemorySmall(memory, func() { closeIdle(mgr, s.here.Writer) }),
@@ -63,6 +69,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string, m
 			return err
 		}
 	}
+
 	return addPolicyCheck(mgr)
 }
 
@@ -95,6 +102,7 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 	if err := ctrlmetrics.Registry.Register(watched{here.Counts}); err != nil {
 		return nil, fmt.Errorf("register the metrics of watches: %w", err)
 	}
+
 	account := c.Account
 	here.tracker.Keep = func(key objects.Key, bytes int64) bool {
 		return account.Hold(quota.Key{Namespace: key.Namespace, Name: key.String(), ID: "live object"}, bytes) == nil
@@ -103,10 +111,12 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 	if err != nil {
 		return nil, err
 	}
+
 	detector := environment.New(environment.Options{
 		Version: func(ctx context.Context) (string, error) { return serverVersion(ctx, config) },
 		Listen:  here.Listen, Mapping: here.Mapping, Changed: changed.environmentChanged, HostedChanged: changed.hosted.send,
 	}, version)
+
 	changed.followDetector(detector, log)
 	get := sources.Getter(mgr.GetAPIReader())
 	return &shared{

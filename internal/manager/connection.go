@@ -84,6 +84,7 @@ func newConnection(
 	if err != nil {
 		return nil, fmt.Errorf("make a client for schemas: %w", err)
 	}
+
 	checker := schemas.NewCounted(openapi.RESTClient(), held)
 	live, err := livestate.New(livestate.Options{
 		Names:  apinames.Default,
@@ -104,10 +105,12 @@ func newConnection(
 	if err != nil {
 		return nil, err
 	}
+
 	writer, err := apply.NewWriter(http1Config(config), apinames.Default.FieldManager)
 	if err != nil {
 		return nil, err
 	}
+
 	meta, err := metadata.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for metadata: %w", err)

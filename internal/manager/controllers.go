@@ -39,6 +39,7 @@ func (s *shared) addDeployments(others *otherClusters) (*objectdeployments.Recon
 	if err := objectsetphases.Setup(s.Manager, deployments); err != nil {
 		return nil, fmt.Errorf("set up the controller of phases: %w", err)
 	}
+
 	return deployments, nil
 }
 
@@ -55,6 +56,7 @@ func (s *shared) addTemplates(deployments *objectdeployments.Reconciler) (*sourc
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of templates: %w", err)
 	}
+
 	s.changes.kinds.listen(templates.KindChanged)
 	s.changes.environment.listen(templates.EnvironmentChanged)
 	return watches, nil
@@ -84,6 +86,7 @@ func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sour
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the controller of packages: %w", err)
 	}
+
 	s.changes.followPackages(reconciler)
 	return reconciler, watches, nil
 }
@@ -133,6 +136,7 @@ func (s *shared) addRepositories() (*repositories.Reconciler, *sources.Watches, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the controller of repositories: %w", err)
 	}
+
 	return reconciler, watches, nil
 }
 
@@ -151,5 +155,6 @@ func (s *shared) addImageConfigs(ofPackages *packages.Reconciler, ofRepositories
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of image configs: %w", err)
 	}
+
 	return watches, nil
 }

@@ -32,6 +32,7 @@ func formerFlags(flags *pflag.FlagSet) *formerOptions {
 		}
 		return pflag.NormalizedName(name)
 	})
+
 	var unused string
 	for name, value := range map[string]*string{
 		"service-account-namespace": &o.serviceAccountNamespace, "self-bootstrap": &o.selfBootstrap,
@@ -43,6 +44,7 @@ func formerFlags(flags *pflag.FlagSet) *formerOptions {
 		flags.StringVar(value, name, "", "a flag of Package Operator")
 		flags.Lookup(name).Hidden = true
 	}
+
 	return o
 }
 

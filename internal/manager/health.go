@@ -119,11 +119,13 @@ func (r *readiness) rehearse(ctx context.Context) error {
 			return err
 		}
 	}
+
 	for _, kind := range kindsOf(r.client.Scheme(), r.config) {
 		if err := r.rehearseKind(ctx, kind); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -136,6 +138,7 @@ func (r *readiness) rehearseKind(ctx context.Context, kind string) error {
 	if err != nil {
 		return fmt.Errorf("look up the kind %s: %w", kind, err)
 	}
+
 	list, err := r.client.Scheme().New(gvk.GroupVersion().WithKind(kind + "List"))
 	if err != nil {
 		return err
@@ -143,6 +146,7 @@ func (r *readiness) rehearseKind(ctx context.Context, kind string) error {
 	if err := r.client.List(ctx, list.(client.ObjectList), client.Limit(1), client.InNamespace(r.config.WatchNamespace)); err != nil {
 		return fmt.Errorf("read and decode a %s: %w", kind, err)
 	}
+
 	return r.allowed(ctx, &authorizationv1.ResourceAttributes{
 		Verb: "patch", Group: gvk.Group, Resource: mapping.Resource.Resource, Namespace: r.config.WatchNamespace,
 	})
@@ -169,6 +173,7 @@ func kindsOf(scheme *runtime.Scheme, c *Config) []string {
 		}
 		return kinds
 	}
+
 	var kinds []string
 	known := scheme.KnownTypes(corev1alpha1.GroupVersion)
 	for kind := range known {
@@ -176,6 +181,7 @@ func kindsOf(scheme *runtime.Scheme, c *Config) []string {
 			kinds = append(kinds, kind)
 		}
 	}
+
 	slices.SortFunc(kinds, strings.Compare)
 	return kinds
 }

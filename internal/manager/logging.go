@@ -32,6 +32,7 @@ func newLogger(name string) (logr.Logger, error) {
 	if err != nil {
 		return logr.Logger{}, err
 	}
+
 	config := zap.NewProductionConfig()
 	config.Level = zap.NewAtomicLevelAt(l)
 	config.EncoderConfig.TimeKey = "time"
@@ -43,6 +44,7 @@ func newLogger(name string) (logr.Logger, error) {
 	if err != nil {
 		return logr.Logger{}, fmt.Errorf("set up logging: %w", err)
 	}
+
 	logger := zapr.NewLogger(built)
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger.WithName("client-go"))

@@ -42,6 +42,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+
 	limitGarbage(c.PprofAddress != "0")
 	memory := debug.SetMemoryLimit(-1) // GOMEMLIMIT: limitMemory sets another limit
 	c.Account = quota.New(memory)
@@ -49,6 +50,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+
 	kubernetes, err := awaitServer(ctx, c, config, logger)
 	if ctx.Err() != nil {
 		return nil // stopped before it could start
@@ -56,6 +58,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+
 	config.Wrap(retryDiscovery())
 	logger.Info("starting", "version", version.Get(), "kubernetes", kubernetes, "namespace", c.Namespace)
 	ctx, end := context.WithCancelCause(ctx)
@@ -64,6 +67,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+
 	if c.agent() {
 		err = connectAgent(mgr, guarded, c, memory)
 	} else {
@@ -72,15 +76,18 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+
 	elected := mgr.Elected()
 	if c.agent() {
 		elected = nil
 	}
+
 	for _, collector := range processMetrics(elected) {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return fmt.Errorf("register the metrics of the process: %w", err)
 		}
 	}
+
 	ready, err := newReadiness(mgr, config, c)
 	if err != nil {
 		return err
@@ -88,6 +95,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err := ready.addTo(mgr); err != nil {
 		return err
 	}
+
 	panics.Go(ctx, "checking whether this process could lead", func() { ready.run(ctx) })
 	err = mgr.Start(ctx)
 	if cause := context.Cause(ctx); errors.Is(cause, leadership.ErrRestored) {
@@ -96,6 +104,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return fmt.Errorf("run the manager: %w", err)
 	}
+
 	logger.Info("stopped")
 	return nil
 }
@@ -146,6 +155,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 			return nil, nil, err
 		}
 	}
+
 	guard := leadership.Always()
 	options := ctrlmanager.Options{
 		Scheme: scheme, Logger: logger,
@@ -154,6 +164,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 		PprofBindAddress:        c.PprofAddress,
 		GracefulShutdownTimeout: ptr.To(stopTimeout),
 	}
+
 	if c.LeaderElect {
 		guard = leadership.NewGuard(clock.RealClock{})
 		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, c.lease(), guard, restored)
@@ -165,6 +176,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 		options.LeaseDuration, options.RenewDeadline = ptr.To(limits.LeaseDuration), ptr.To(limits.LeaseRenewDeadline)
 		options.RetryPeriod = ptr.To(limits.LeaseRetry)
 	}
+
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(guard.WrapTransport)
 	// Warnings are for authors, and a webhook's warning can quote a Secret.
@@ -179,6 +191,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
+
 	if !unused(c.MetricsAddress) {
 		port, err := newMetrics(c, config, logger)
 		if err != nil {
@@ -188,6 +201,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 			return nil, nil, err
 		}
 	}
+
 	served, err := newProbed(mgr, c.ProbeAddress)
 	return served, guarded, err
 }

@@ -54,6 +54,7 @@ func metricsHandler(secure bool, config *rest.Config, log logr.Logger) (http.Han
 			return nil, err
 		}
 	}
+
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", handler)
 	return mux, nil
@@ -67,6 +68,7 @@ func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 		Name: metrics.BuildInfo.Name, Help: metrics.BuildInfo.Help,
 		ConstLabels: prometheus.Labels{"version": version.Get(), "go_version": runtime.Version()},
 	})
+
 	build.Set(1)
 	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metrics.Leader.Name, Help: metrics.Leader.Help}, func() float64 {
 		select {
@@ -76,6 +78,7 @@ func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 			return 0
 		}
 	})
+
 	if elected == nil {
 		return append([]prometheus.Collector{build}, metrics.Instruments()...)
 	}

@@ -56,18 +56,22 @@ func newMetrics(c *Config, config *rest.Config, logger logr.Logger) (*ctrlmanage
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics: %w", err)
 	}
+
 	port, err := newPort("metrics", c.MetricsAddress, handler)
 	if err != nil || !c.MetricsSecure {
 		return port, err
 	}
+
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for metrics: %w", err)
 	}
+
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
 		return nil, fmt.Errorf("make a certificate for metrics: %w", err)
 	}
+
 	port.Listener = tls.NewListener(port.Listener, &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12})
 	return port, nil
 }

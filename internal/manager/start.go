@@ -55,6 +55,7 @@ func discovers(req *http.Request) bool {
 	if req.Method != http.MethodGet {
 		return false
 	}
+
 	path := strings.Trim(req.URL.Path, "/")
 	switch root, rest, _ := strings.Cut(path, "/"); root {
 	case "version":
@@ -64,6 +65,7 @@ func discovers(req *http.Request) bool {
 	case "apis":
 		return strings.Count(rest, "/") <= 1
 	}
+
 	return false
 }
 

@@ -75,6 +75,7 @@ func (h *homeCluster) get(ctx context.Context) (types.UID, error) {
 	if uid := h.uid.Load(); uid != nil {
 		return *uid, nil
 	}
+
 	read := h.flight.DoChan("", func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.TargetProbeTimeout)
 		defer cancel()
@@ -86,6 +87,7 @@ func (h *homeCluster) get(ctx context.Context) (types.UID, error) {
 		h.uid.Store(&m.UID)
 		return m.UID, nil
 	})
+
 	select {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
@@ -101,17 +103,20 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 	if err != nil {
 		return nil, err
 	}
+
 	config.UserAgent, config.WarningHandler = "lockstep-manager/"+buildversion.Get(), rest.NoWarnings{}
 	config.Wrap(o.guard)
 	kubernetes, err := targetVersion(ctx, config)
 	if err != nil {
 		return nil, err
 	}
+
 	changed := &changes{}
 	there, err := newConnection(config, o.log.WithValues("secret", ref.String()), held, changed.kinds.send, changed.versions.send)
 	if err != nil {
 		return nil, err
 	}
+
 	detector := environment.New(environment.Options{
 		Version: func(ctx context.Context) (string, error) {
 			version, err := targetVersion(ctx, config)
@@ -122,6 +127,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
+
 	changed.kinds.listen(detector.KindChanged)
 	changed.kinds.listen(o.shared.changes.awaited.send)
 	changed.versions.listen(func(v version.Info) {
@@ -129,6 +135,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 			detector.VersionChanged(v.GitVersion)
 		}
 	})
+
 	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight), Count: count}
 	s := &session{
 		deployments: objectdeployments.NewTarget(executor, o.home.reader, o.shared.queues.Enqueue, id, home),
@@ -136,6 +143,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 			ID: id, Environment: detector, ServedAPI: o.servedAPI(ref, there), Namespaced: there.namespaced,
 		},
 	}
+
 	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
 	panics.Go(ctx, "looking at a target", func() { _ = detector.Start(ctx) }) // it ends with the context alone
 	return s, there.discovered(ctx)

@@ -28,13 +28,16 @@ func (s *reconciliation) act(ctx context.Context) error {
 		pkg       *corev1alpha1.Package
 		err       error
 	}
+
 	var writes []*write
 	for _, i := range append(s.create, s.update...) {
 		writes = append(writes, &write{namespace: s.targets[i].namespace, send: s.apply})
 	}
+
 	for _, i := range s.remove {
 		writes = append(writes, &write{namespace: s.surplus[i].namespace, send: s.delete})
 	}
+
 	group, _ := panics.NewGroup(ctx, hostedWrites, "writing Packages")
 	for _, w := range writes {
 		group.Go(func() error {
@@ -45,6 +48,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 			return nil
 		})
 	}
+
 	_ = group.Wait()
 	var errs []error
 	for _, w := range writes {
@@ -58,6 +62,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 			s.Requeue(time.Millisecond) // to report it
 		}
 	}
+
 	return errors.Join(errs...)
 }
 
@@ -81,16 +86,19 @@ func (s *reconciliation) apply(ctx context.Context, namespace string) (*corev1al
 	if known != nil {
 		verb = "update"
 	}
+
 	if known != nil && !metav1.IsControlledBy(known, s.owner) {
 		if err := s.stays(ctx); err != nil {
 			return nil, err
 		}
 	}
+
 	body := s.template.body(namespace, known)
 	err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(corev1alpha1.FieldManager))
 	if err != nil {
 		return nil, fmt.Errorf("%s Package %s/%s: %w", verb, namespace, s.owner.Name, err)
 	}
+
 	pkg := &corev1alpha1.Package{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, pkg); err != nil {
 		return nil, fmt.Errorf("read the response to the %s of Package %s/%s: %w", verb, namespace, s.owner.Name, err)

@@ -100,11 +100,13 @@ func decide(s snapshot) decision {
 		}
 		from = to
 	}
+
 	for i, queued := range r.queued {
 		if queued {
 			r.queue = append(r.queue, i)
 		}
 	}
+
 	r.remove = removals(s)
 	return r.decision
 }
@@ -204,6 +206,7 @@ func ended(group []target, queued []bool) bool {
 			succeeded = true
 		}
 	}
+
 	return succeeded || !tried
 }
 
@@ -215,6 +218,7 @@ func removals(s snapshot) []int {
 			going++
 		}
 	}
+
 	var remove []int
 	for i, p := range s.surplus {
 		if !p.deleting && !p.retry && (s.most == 0 || going < s.most) {
@@ -222,5 +226,6 @@ func removals(s snapshot) []int {
 			going++
 		}
 	}
+
 	return remove
 }

@@ -32,10 +32,12 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		}
 		return nil, client.IgnoreNotFound(err)
 	}
+
 	owner, ok := r.Fresh.Latest(cached).(*corev1alpha1.HostedClusterPackage)
 	if !ok || owner.DeletionTimestamp != nil {
 		return nil, nil // the garbage collector removes the Packages
 	}
+
 	s := &reconciliation{Reconciler: r, state: r.memory.of(owner), now: r.Now()}
 	s.owner = owner
 	return s, nil
@@ -46,6 +48,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) (err error) {
 	if s.template, err = templateOf(s.owner); err != nil {
 		return err
 	}
+
 	var selected []environment.HostedCluster
 	known, err := s.HostedClusters()
 	if err == nil {
@@ -55,6 +58,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) (err error) {
 		s.unknown = err
 		return nil
 	}
+
 	if s.packages, err = s.packagesOf(ctx, s.owner, selected); err != nil {
 		return err
 	}
@@ -68,6 +72,7 @@ func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []environmen
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSelector, err)
 	}
+
 	var selected []environment.HostedCluster
 	taken := sets.New[string]()
 	for _, c := range known {
@@ -76,6 +81,7 @@ func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []environmen
 			selected = append(selected, c)
 		}
 	}
+
 	return selected, nil
 }
 
@@ -89,6 +95,7 @@ func (r *Reconciler) packagesOf(
 	for _, created := range r.Fresh.Created(string(owner.UID)) {
 		all[created.GetNamespace()] = created.(*corev1alpha1.Package)
 	}
+
 	add := func(cached *corev1alpha1.Package) error {
 		delete(all, cached.Namespace)
 		pkg, ok := r.Fresh.Latest(cached).(*corev1alpha1.Package)
@@ -105,15 +112,18 @@ func (r *Reconciler) packagesOf(
 		}
 		return client.IgnoreNotFound(err)
 	}
+
 	list := &corev1alpha1.PackageList{}
 	if err := r.Client.List(ctx, list, client.MatchingFields{ownerIndex: owner.Name}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
+
 	for i := range list.Items {
 		if err := add(&list.Items[i]); err != nil {
 			return nil, err
 		}
 	}
+
 	for _, c := range selected {
 		if all[c.Namespace] != nil {
 			continue
@@ -127,6 +137,7 @@ func (r *Reconciler) packagesOf(
 			return nil, err
 		}
 	}
+
 	return all, nil
 }
 
@@ -138,6 +149,7 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 	for _, ref := range s.owner.Status.Processing {
 		queued.Insert(ref.UID)
 	}
+
 	kept := sets.New[string]()
 	var present []environment.HostedCluster
 	for _, c := range selected {
@@ -146,6 +158,7 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 			present = append(present, c)
 		}
 	}
+
 	s.groups = groupsOf(s.owner.Spec.Partition, labelsOf(present))
 	for _, c := range present {
 		t, err := s.targetOf(c, queued)
@@ -154,6 +167,7 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 		}
 		s.targets = append(s.targets, t)
 	}
+
 	slices.SortStableFunc(s.targets, func(a, b target) int {
 		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.namespace, b.namespace))
 	})
@@ -162,6 +176,7 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 			kept.Insert(c.Namespace)
 		}
 	}
+
 	s.gatherSurplus(kept)
 	slices.SortFunc(s.problems, func(a, b problem) int { return strings.Compare(a.namespace, b.namespace) })
 	s.state.forgetOthers(s.packages, s.targets)
@@ -197,15 +212,18 @@ func (s *reconciliation) targetOf(c environment.HostedCluster, queued sets.Set[t
 		s.recall(&t, nil)
 		return t, nil
 	}
+
 	t.uid, t.queued, t.deleting = pkg.UID, queued.Has(pkg.UID), pkg.DeletionTimestamp != nil
 	if message, pending := s.foreign(pkg); message != "" {
 		t.foreign = true
 		s.problems = append(s.problems, problem{c.Namespace, corev1alpha1.ReasonCollisionDetected, message, pending})
 	}
+
 	var err error
 	if t.updated, err = s.isUpdated(pkg); err != nil {
 		return t, err
 	}
+
 	// A Package that was orphaned is ours once it has its owner again.
 	t.updated = t.updated && (t.foreign || metav1.IsControlledBy(pkg, s.owner))
 	rolloutOf(&t, pkg)

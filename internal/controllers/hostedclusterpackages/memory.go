@@ -62,6 +62,7 @@ func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
 		maps.Equal(last.labels, pkg.Labels) && maps.Equal(last.annotations, pkg.Annotations) {
 		return last.updated, nil
 	}
+
 	updated, err := s.template.matches(pkg)
 	if err == nil && !updated && s.state.applied[pkg.UID] != "" {
 		var digest string
@@ -71,6 +72,7 @@ func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	s.state.compared[pkg.UID] = comparison{s.template.hash, pkg.Generation, pkg.Labels, pkg.Annotations, updated}
 	return updated, nil
 }
@@ -93,11 +95,13 @@ func (s *reconciliation) recall(t *target, pkg *corev1alpha1.Package) {
 	if last == nil {
 		return
 	}
+
 	input, err := s.inputOf(pkg)
 	if err != nil || last.input != input || t.updated || t.foreign {
 		delete(s.state.refusals, t.namespace)
 		return
 	}
+
 	s.problems = append(s.problems, problem{t.namespace, corev1alpha1.ReasonApplyError, last.message, !last.final})
 	if wait := last.retry.Sub(s.now); wait > 0 {
 		t.refused, t.retry = last.final, !last.final
@@ -111,14 +115,17 @@ func (s *reconciliation) refuse(namespace string, pkg *corev1alpha1.Package, err
 	if encodeErr != nil {
 		return
 	}
+
 	r := &refusal{input: input, message: conditions.Cut(conditions.Message(err.Error()), hostedProblemBytes)}
 	switch apply.Classify(err) {
 	case apply.FieldConflict, apply.Blocked, apply.StaleFields, apply.Absent, apply.NamespaceTerminating:
 		r.final = true
 	}
+
 	if last := s.state.refusals[namespace]; last != nil && last.input == input {
 		r.times = last.times + 1
 	}
+
 	pause := hostedRetryMin << min(r.times, 16)
 	r.retry = s.now.Add(s.Pace.Of(min(pause, hostedRetryMax)))
 	s.state.refusals[namespace] = r

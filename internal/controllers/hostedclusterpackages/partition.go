@@ -24,6 +24,7 @@ func groupsOf(partition *corev1alpha1.HostedClusterPackagePartition, clusters []
 	if partition == nil {
 		return groups{}
 	}
+
 	g := groups{key: partition.LabelKey}
 	if order := partition.Order; order != nil && len(order.Static) > 0 {
 		g.static = slices.Clone(order.Static)
@@ -31,13 +32,16 @@ func groupsOf(partition *corev1alpha1.HostedClusterPackagePartition, clusters []
 			g.static = append(g.static, others)
 		}
 	}
+
 	found := map[string]bool{}
 	for _, labels := range clusters {
 		found[g.nameOf(labels)] = true
 	}
+
 	for name := range found {
 		g.names = append(g.names, name)
 	}
+
 	slices.SortFunc(g.names, g.compare)
 	return g
 }

@@ -33,14 +33,17 @@ func (s *reconciliation) report(ctx context.Context) error {
 	if errors.Is(s.unknown, environment.ErrUnknown) {
 		return nil // they are known in a moment
 	}
+
 	before, after := s.owner.Status.DeepCopy(), statusOf(s.view)
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
+
 	if wait := limits.PackageStatusInterval - s.now.Sub(s.state.reported); wait > 0 && !urgent(before, after) {
 		s.Requeue(wait)
 		return nil
 	}
+
 	s.owner.Status = *after
 	if err := statuswriter.Write(ctx, s.Client, s.owner); err != nil {
 		if apply.IsAbsent(err) {
@@ -49,6 +52,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 		}
 		return fmt.Errorf("write the status: %w", err)
 	}
+
 	s.Fresh.Put(s.owner)
 	s.state.reported = s.now
 	statuswriter.Record(s.Events, s.owner, transitionEvents(before, after)...)
@@ -75,6 +79,7 @@ func transitionEvents(before, after *corev1alpha1.HostedClusterPackageStatus) []
 		}
 		return c
 	}
+
 	if c := became(corev1alpha1.ConditionReady); c != nil {
 		return []statuswriter.Event{{Kind: corev1.EventTypeNormal, Reason: c.Reason, Action: "Rollout", Note: c.Message}}
 	}

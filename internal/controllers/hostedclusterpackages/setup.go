@@ -32,12 +32,14 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1alpha1.Package{}, ownerIndex, ownerOf); err != nil {
 		return nil, fmt.Errorf("index packages by owner: %w", err)
 	}
+
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "hostedclusterpackage", Workers: hostedWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	handler := r.Fresh.EventHandler(requestFor)
 	return r, build.Watches(&corev1alpha1.HostedClusterPackage{}, handler).
 		Watches(&corev1alpha1.Package{}, handler, builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).

@@ -54,10 +54,12 @@ func statusOf(v view) *corev1alpha1.HostedClusterPackageStatus {
 		status.ObservedGeneration = int32(generation) //nolint:gosec // the wire format has 32 bits
 		return status
 	}
+
 	var all counts
 	for i := range v.targets {
 		all.add(&v.targets[i])
 	}
+
 	status.HostedClusterPackageCountsStatus = all.status(generation)
 	status.Partitions = partitionsOf(v)
 	status.Processing = processingOf(v)
@@ -68,6 +70,7 @@ func statusOf(v view) *corev1alpha1.HostedClusterPackageStatus {
 		}
 		conditions.Set(&status.Conditions, generation, typ, holds, reason, fmt.Sprintf("%d/%d packages %s.", n, all.total, counted))
 	}
+
 	set(corev1alpha1.ConditionAvailable, all.total-all.available <= maxUnavailable(v.owner),
 		corev1alpha1.ReasonEnoughPackagesAvailable, corev1alpha1.ReasonNotEnoughPackagesAvailable, "available", all.available)
 	set(corev1alpha1.ConditionProgressing, all.progressed < all.total,
@@ -93,6 +96,7 @@ func partitionsOf(v view) []corev1alpha1.HostedClusterPackagePartitionStatus {
 			Name: name, HostedClusterPackageCountsStatus: c.status(v.owner.Generation),
 		})
 	}
+
 	return all
 }
 
@@ -124,10 +128,12 @@ func stateOf(v view, all counts) conditions.State {
 		problems = append(problems, fmt.Sprintf("Package %s/%s: %s", p.namespace, v.owner.Name, p.message))
 		pending = pending && p.pending
 	}
+
 	if len(problems) > 0 {
 		message := conditions.Message(strings.Join(first(problems, "… and %d more"), "\n"))
 		return conditions.State{Stalled: !pending, Reason: v.problems[0].reason, Message: message}
 	}
+
 	var waits []string
 	if n := all.total - all.updated; n > 0 {
 		waits = append(waits, fmt.Sprintf("%d of %d packages are to be updated", n, all.total))
@@ -144,6 +150,7 @@ func stateOf(v view, all counts) conditions.State {
 	if len(waits) == 0 {
 		return conditions.State{Ready: true, Reason: corev1alpha1.ReasonAllPackagesProgressed, Message: fmt.Sprintf("%d/%d packages are rolled out.", all.total, all.total)}
 	}
+
 	state := conditions.State{Reason: corev1alpha1.ReasonNotAllPackagesProgressed, Message: strings.Join(waits, "; ") + "."}
 	if waitsForHelp(v) {
 		state.Stalled, state.Reason = true, corev1alpha1.ReasonNotEnoughPackagesAvailable

@@ -38,10 +38,12 @@ func contentOf(labels, annotations map[string]string, spec *corev1alpha1.Package
 	if err != nil {
 		return nil, err
 	}
+
 	fields := map[string]any{}
 	if err := json.Unmarshal(encoded, &fields); err != nil {
 		return nil, err
 	}
+
 	metadata := map[string]any{}
 	if len(labels) > 0 {
 		metadata["labels"] = anyMap(labels)
@@ -49,6 +51,7 @@ func contentOf(labels, annotations map[string]string, spec *corev1alpha1.Package
 	if len(annotations) > 0 {
 		metadata["annotations"] = anyMap(annotations)
 	}
+
 	return map[string]any{"metadata": metadata, "spec": fields}, nil
 }
 
@@ -81,6 +84,7 @@ func (t *template) body(namespace string, known *corev1alpha1.Package) *unstruct
 	for key, value := range t.content {
 		u.Object[key] = value
 	}
+
 	u = u.DeepCopy()
 	u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("Package"))
 	u.SetNamespace(namespace)
@@ -89,6 +93,7 @@ func (t *template) body(namespace string, known *corev1alpha1.Package) *unstruct
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+
 	annotations[corev1alpha1.HashAnnotation] = t.hash
 	u.SetAnnotations(annotations)
 	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t.owner, ownerKind)})
@@ -98,6 +103,7 @@ func (t *template) body(namespace string, known *corev1alpha1.Package) *unstruct
 		u.SetUID(known.UID)
 		u.SetResourceVersion(known.ResourceVersion)
 	}
+
 	return u
 }
 

@@ -63,10 +63,12 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
+
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
 		_ = panics.Guard(ctx, "handling an event", func() error { requests = []reconcile.Request{request}; return nil })
 		return requests
 	})
+
 	return controller.Watches(&corev1alpha1.ImageConfig{}, all).Complete(r)
 }
 
@@ -95,6 +97,7 @@ func (s *reconciliation) makePolicies(ctx context.Context) error {
 	if err := s.Client.List(ctx, list); err != nil {
 		return fmt.Errorf("read ImageConfigs: %w", err)
 	}
+
 	s.configs = list.Items
 	refs := imageconfigs.Refs(s.configs, s.Namespace)
 	s.Sources.Use(request.NamespacedName, refs)
@@ -110,6 +113,7 @@ func (s *reconciliation) makePolicies(ctx context.Context) error {
 		}
 		objects[ref] = object
 	}
+
 	now := s.Now()
 	s.policies = imageconfigs.Policies(s.configs, s.Namespace, objects)
 	set := imagepolicy.NewSet(s.policies, s.Required, now)
@@ -120,6 +124,7 @@ func (s *reconciliation) makePolicies(ctx context.Context) error {
 	if next := set.Turns(); !next.IsZero() {
 		s.Requeue(next.Sub(now))
 	}
+
 	return nil
 }
 
@@ -130,6 +135,7 @@ func (s *reconciliation) report(ctx context.Context, failed error) error {
 	for i := range s.policies {
 		states[s.policies[i].Name] = stateOf(&s.policies[i], s.conflicts[s.policies[i].Name])
 	}
+
 	var errs []error
 	for i := range s.configs {
 		state := states[s.configs[i].Name]
@@ -141,6 +147,7 @@ func (s *reconciliation) report(ctx context.Context, failed error) error {
 		}
 		errs = append(errs, s.write(ctx, &s.configs[i], state))
 	}
+
 	return errors.Join(errs...)
 }
 

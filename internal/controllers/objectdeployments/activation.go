@@ -28,6 +28,7 @@ func (s *reconciliation) syncActivation(ctx context.Context, d revisions.Decisio
 	if i := slices.IndexFunc(s.sets, activation.RejectedByUser); i >= 0 {
 		return true, s.takeRejection(ctx, s.sets[i])
 	}
+
 	switch {
 	case len(d.Reject) > 0:
 		return true, s.reject(ctx, s.sets[d.Reject[0]], corev1alpha1.ReasonProgressDeadlineExceeded)
@@ -41,6 +42,7 @@ func (s *reconciliation) syncActivation(ctx context.Context, d revisions.Decisio
 	case len(d.Restore) > 0:
 		return s.activate(ctx, s.sets[d.Restore[0]], s.current.ObjectSetSpec().Revision)
 	}
+
 	return false, nil
 }
 
@@ -68,10 +70,12 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 			return true, s.returnToHistory(ctx, set, missing)
 		}
 	}
+
 	highest := int64(0)
 	for _, other := range s.sets {
 		highest = max(highest, other.ObjectSetSpec().Revision)
 	}
+
 	err := s.patch(ctx, set, func() {
 		spec := set.ObjectSetSpec()
 		spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, highest+1
@@ -89,6 +93,7 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 	if from > 0 {
 		s.announce(corev1alpha1.ReasonRolledBack, fmt.Sprintf("Revision %d missed its deadline, and gives way to revision %d.", from, highest+1))
 	}
+
 	return true, s.listSets(ctx)
 }
 
@@ -100,10 +105,12 @@ func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.Generic
 		s.Requeue(rest)
 		return corev1alpha1.ReasonSlicesMissing, nil
 	}
+
 	missing, err := s.readSlices(ctx, set)
 	if err != nil {
 		return "", err
 	}
+
 	secrets, err := s.readSecrets(ctx, set)
 	switch {
 	case err != nil:
@@ -114,6 +121,7 @@ func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.Generic
 		record.missingReadAt = s.Now()
 		return corev1alpha1.ReasonSlicesMissing, nil
 	}
+
 	return "", nil
 }
 
@@ -141,12 +149,14 @@ func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObje
 	if begun && len(status.Phases) == 0 { // an earlier engine records none
 		status.Phases = statuses.Phases(nil, &phases.Report{}, rev)
 	}
+
 	for i := range status.Phases {
 		status.Phases[i].State, status.Phases[i].Ready = corev1alpha1.PhaseStateWaiting, 0
 		if i == 0 && begun {
 			status.Phases[i].State = corev1alpha1.PhaseStateApplying
 		}
 	}
+
 	status.Conditions = []metav1.Condition{activation.Activated(set, s.Now())}
 	switch decided := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed); {
 	case begun && rev.Claimed():
@@ -154,6 +164,7 @@ func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObje
 	case begun && decided != nil:
 		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, statuses.LostClaim)
 	}
+
 	if err := s.writeSetStatus(ctx, set, status); err != nil {
 		return err
 	}
@@ -236,6 +247,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 	if s.rollbackHeld == "" && !s.rolledBack() {
 		conditions.Remove(conds, corev1alpha1.ConditionRolledBack)
 	}
+
 	idle := reason == corev1alpha1.ReasonIdle
 	switch {
 	case s.rollbackHeld != "":
@@ -247,6 +259,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 			return false, corev1alpha1.ReasonRolledBack, text
 		}
 	}
+
 	switch {
 	case s.awaitsActivation():
 		text := activation.How(s.wanted, s.nameInCommands())
@@ -257,6 +270,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 	case idle && s.awaited && s.wanted != s.current:
 		return false, corev1alpha1.ReasonRejected, "The content of the template was rejected: change it, or run " + s.retryCommand() + "."
 	}
+
 	return progressing, reason, message
 }
 

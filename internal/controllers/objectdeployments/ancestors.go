@@ -23,6 +23,7 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revisio
 	if s.ref != nil {
 		return nil // nothing of this engine is there
 	}
+
 	ofEngine := objectsets.OfEngine(s.rollout.Owner, s.Namespace)
 	ancestors := map[objects.Key]struct{}{}
 	if slices.ContainsFunc(rev.Named(), func(k objects.Key) bool {
@@ -33,12 +34,14 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revisio
 			return err
 		}
 	}
+
 	objectsets.RejectReserved(rev, func(key objects.Key) string {
 		if _, is := ancestors[key]; is {
 			return "the package itself belongs to it, so that its deletion would never end: remove it, or rename it"
 		}
 		return ofEngine(key)
 	})
+
 	return nil
 }
 
@@ -70,6 +73,7 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 		}
 		next = append(next, owners...)
 	}
+
 	for _, set := range s.sets {
 		if s.phase != nil {
 			break // the owner itself
@@ -79,6 +83,7 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 			ancestors[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}
 		}
 	}
+
 	return ancestors, nil
 }
 
@@ -98,6 +103,7 @@ func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objec
 	default:
 		return nil, nil
 	}
+
 	if obj.GetUID() == "" {
 		err := s.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, obj)
 		if apierrors.IsNotFound(err) {
@@ -107,6 +113,7 @@ func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objec
 			return nil, fmt.Errorf("cannot find out what %s belongs to: %w", s.key, err)
 		}
 	}
+
 	var owners []objects.Key
 	for _, ref := range obj.GetOwnerReferences() {
 		if !objectsets.Ours(&ref) {
@@ -118,6 +125,7 @@ func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objec
 		}
 		owners = append(owners, ownKey(ref.Kind, namespace, ref.Name))
 	}
+
 	return owners, nil
 }
 

@@ -56,11 +56,13 @@ func (s *reconciliation) sliceReferences() sliceReferences {
 			names[name] = true
 		}
 	}
+
 	for _, phase := range s.deployment.ObjectDeploymentSpec().Template.Spec.Phases {
 		for _, name := range append(slices.Clone(phase.Slices), phase.SecretSlices...) {
 			names[name] = true
 		}
 	}
+
 	return names
 }
 
@@ -82,12 +84,14 @@ func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) 
 		}
 		return true
 	}
+
 	// A deployment that never had slices does not cost a request.
 	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, objectsets.Sliced) {
 		if err := s.dropSlicesOf(ctx, obsolete); err != nil {
 			return err
 		}
 	}
+
 	if s.sealed() {
 		return s.dropSecretsOf(ctx, obsolete)
 	}
@@ -115,6 +119,7 @@ func (s *reconciliation) dropStored(
 	if err := s.Reader.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
 		return fmt.Errorf("cannot list slices: %w", err)
 	}
+
 	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
 	for i := range list.Items {
 		if slice := &list.Items[i]; obsolete(slice) {
@@ -122,6 +127,7 @@ func (s *reconciliation) dropStored(
 			group.Go(func() error { return s.drop(ctx, slice) })
 		}
 	}
+
 	return group.Wait()
 }
 

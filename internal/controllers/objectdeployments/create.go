@@ -24,9 +24,11 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
 	}()
+
 	if err := s.recordCluster(ctx); err != nil {
 		return err
 	}
+
 	want, err := s.newSet(number)
 	if err != nil {
 		return err
@@ -34,6 +36,7 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) (err error
 	if rev != nil {
 		want.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
 	}
+
 	base := want.GetName()
 	for taken := int32(0); ; taken++ {
 		set := want.DeepCopyObject().(corev1alpha1.GenericObjectSet)
@@ -73,6 +76,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *e
 	if err != nil || s.deployment.ObjectDeploymentSpec().Paused || objectsets.Waiting(set) {
 		return nil
 	}
+
 	rev, err := s.loadSet(ctx, set)
 	if err != nil || rev.Blocked() != "" || rev.Delegates() != nil { // ObjectSetPhases have names and owners from their set
 		return nil
@@ -80,6 +84,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *e
 	if err := s.Target.Claim(ctx, s.rollout, rev); err != nil || rev.Refused() || rev.Unauthorized != nil {
 		return nil
 	}
+
 	rev.ClaimedAtCreation = true
 	return rev
 }
@@ -102,10 +107,12 @@ func (s *reconciliation) sameSet(ctx context.Context, want corev1alpha1.GenericO
 	if objectsets.DeploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
+
 	wanted, err := s.templateDigest()
 	if err != nil {
 		return nil, err
 	}
+
 	digest, err := revisions.SpecDigest(found.ObjectSetSpec().ObjectSetTemplateSpec)
 	if err != nil || digest != wanted {
 		return nil, err

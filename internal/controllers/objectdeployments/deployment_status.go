@@ -32,17 +32,20 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 	if s.rollout.Plan().Jobs.Runs != nil {
 		status.Jobs = objectsets.Records(s.rollout.Plan().Jobs.Runs)
 	}
+
 	if s.current != nil {
 		status.Revision = s.current.ObjectSetSpec().Revision
 		status.Phases = s.current.ObjectSetStatus().Phases
 		status.Blocking = s.current.ObjectSetStatus().Blocking
 	}
+
 	s.reportRevisions(status)
 	s.deploymentConditions(status, gen)
 	var below []metav1.Condition
 	if s.current != nil {
 		below = *s.current.StatusConditions()
 	}
+
 	statuswriter.Fit(status, gen, below)
 	return status
 }
@@ -60,6 +63,7 @@ func (s *reconciliation) newest() []corev1alpha1.ControlledObjectReference {
 		}
 		refs = append(refs, ref)
 	}
+
 	slices.Reverse(refs)
 	return refs
 }
@@ -78,14 +82,17 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}
+
 	for _, typ := range []string{corev1alpha1.ConditionDrifted, corev1alpha1.ConditionObjectsKept, corev1alpha1.ConditionFieldsAdjusted, corev1alpha1.ConditionAuthorized} {
 		s.copyCurrent(conds, gen, typ)
 	}
+
 	if s.current != nil {
 		statuses.SetMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))
 	}
+
 	statuses.SetTeardownForbidden(conds, gen, s.blocking())
 	s.setTarget(conds, gen)
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
@@ -93,6 +100,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}
+
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
 }
 
@@ -115,6 +123,7 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 	if s.current == nil {
 		return st
 	}
+
 	st.CurrentName = s.current.GetName()
 	st.Current = s.rollout.Report(s.current.GetUID())
 	if rev := s.revisionOf(s.current); rev != nil {
@@ -123,6 +132,7 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 			st.Current.Blocking = rev.Refusals
 		}
 	}
+
 	if st.Current == nil {
 		st.Current = &phases.Report{}
 	}
@@ -146,6 +156,7 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 			name = set.GetName()
 		}
 	}
+
 	if name == "" {
 		return nil, ""
 	}
@@ -162,11 +173,13 @@ func (s *reconciliation) deadlinePassed() bool {
 	if spec.ProgressDeadlineSeconds != nil {
 		deadline = time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
 	}
+
 	rollsBack := spec.OnDeadline == corev1alpha1.DeadlineRollback
 	if spec.Paused || rollsBack && lifecycle(s.current) == corev1alpha1.ObjectSetLifecycleStatePaused {
 		s.attended = time.Time{}
 		return false
 	}
+
 	since := activation.DeadlineStart(s.current, s.Now())
 	if s.attended.IsZero() {
 		s.attended = s.Now()
@@ -177,11 +190,13 @@ func (s *reconciliation) deadlinePassed() bool {
 	if rev := s.revisionOf(s.current); rev != nil && rev.Progressed().After(since) {
 		since = rev.Progressed()
 	}
+
 	rest := since.Add(deadline).Sub(s.Now())
 	if rest > 0 {
 		s.Requeue(rest)
 		return false
 	}
+
 	return true
 }
 
@@ -205,6 +220,7 @@ func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status boo
 	case st.Succeeded:
 		return false, corev1alpha1.ReasonIdle, "The latest revision was rolled out."
 	}
+
 	message = st.CurrentName + " is not available"
 	if c := meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionAvailable); c != nil {
 		message = fmt.Sprintf("%s: %s", st.CurrentName, c.Message)
@@ -212,10 +228,12 @@ func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status boo
 			message = st.CurrentName + " is available; waiting for its success delay."
 		}
 	}
+
 	if st.DeadlinePassed {
 		return false, corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s did not become available within %ds: %s",
 			st.CurrentName, ptr.Deref(s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds, corev1alpha1.DefaultProgressDeadlineSeconds), message)
 	}
+
 	return true, corev1alpha1.ReasonLatestRevisionPendingSuccess, message
 }
 

@@ -25,6 +25,7 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 	if len(sets) == 0 {
 		return nil
 	}
+
 	present, err := s.presentUID(ctx)
 	if err != nil {
 		return err
@@ -32,6 +33,7 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 	if s.deployment != nil && present != s.deployment.GetUID() {
 		return nil // the cache is behind: these may be the sets of its successor
 	}
+
 	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return objectsets.DeploymentOf(set) == present })
 	for _, set := range sets {
 		if set.GetDeletionTimestamp() != nil && finalized(set) {
@@ -41,15 +43,18 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 			return fmt.Errorf("cannot remove %s %s, whose deployment no longer exists: %w", s.scope.Kind("ObjectSet"), set.GetName(), err)
 		}
 	}
+
 	goes := func(slice *metav1.PartialObjectMetadata) bool {
 		ref := metav1.GetControllerOf(slice)
 		return present == "" || ref != nil && ref.UID != present
 	}
+
 	if slices.ContainsFunc(sets, objectsets.Sliced) {
 		if err := s.dropSlicesOf(ctx, goes); err != nil {
 			return err
 		}
 	}
+
 	if slices.ContainsFunc(sets, objectsets.Sealed) {
 		return s.dropSecretsOf(ctx, goes)
 	}

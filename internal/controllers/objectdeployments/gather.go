@@ -39,13 +39,16 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 			return nil, err
 		}
 	}
+
 	if err := s.listSets(ctx); err != nil {
 		return nil, err
 	}
+
 	if s.deployment == nil && len(s.sets) == 0 {
 		r.forget(key)
 		return nil, nil
 	}
+
 	if s.deployment == nil && strings.HasSuffix(key.Kind, "ObjectDeployment") {
 		if err := s.dropFormer(ctx, s.sets); err != nil {
 			return nil, err
@@ -53,6 +56,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		s.forget(s.key)
 		return nil, nil
 	}
+
 	if !s.remote() || s.succeeded() {
 		if err := s.keepRestored(ctx); err != nil {
 			return nil, err
@@ -61,6 +65,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 			return nil, err
 		}
 	}
+
 	s.ref = s.targetRef()
 	return s, nil
 }
@@ -118,15 +123,18 @@ func (s *reconciliation) relate(ctx context.Context) error {
 	if s.deployment != nil {
 		return nil
 	}
+
 	if s.phase != nil {
 		var err error
 		s.rollout.Controllers, s.rollout.Previous, err = s.Phases.Relate(ctx, s.phase)
 		return err
 	}
+
 	all := s.scope.NewObjectSetList()
 	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
+
 	me := s.sets[0]
 	predecessors, successors := sets.Set[types.UID]{}, sets.Set[types.UID]{}
 	for _, other := range all.GenericObjectSets() {
@@ -140,6 +148,7 @@ func (s *reconciliation) relate(ctx context.Context) error {
 			s.rollout.Controllers.Replaced = s.rollout.Controllers.Replaced || stays(other)
 		}
 	}
+
 	s.rollout.Controllers.Predecessors, s.rollout.Controllers.Successors = predecessors, successors
 	return nil
 }

@@ -35,10 +35,12 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 	if strings.HasSuffix(s.key.Kind, "ObjectSetPhase") {
 		return s.readPhase(ctx)
 	}
+
 	list := s.scope.NewObjectSetList()
 	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
 		return err
 	}
+
 	s.sets, s.former = nil, nil
 	seen := map[types.UID]bool{}
 	for _, set := range list.GenericObjectSets() {
@@ -52,11 +54,13 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 			s.former = append(s.former, newest)
 		}
 	}
+
 	for _, created := range s.Fresh.Created(s.key.String()) {
 		if set, ok := created.(corev1alpha1.GenericObjectSet); ok && !seen[set.GetUID()] {
 			s.sets = append(s.sets, set)
 		}
 	}
+
 	slices.SortFunc(s.sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})

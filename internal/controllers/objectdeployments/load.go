@@ -40,6 +40,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			present[set.GetUID()] = true
 		}
 	}
+
 	defer s.countMemory()
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
@@ -53,6 +54,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
 	}
+
 	for _, set := range s.sets {
 		if !present[set.GetUID()] {
 			continue
@@ -61,6 +63,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			return err
 		}
 	}
+
 	s.leaveStateful()
 	return nil
 }
@@ -71,22 +74,26 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 		s.loadRetained(set)
 		return nil
 	}
+
 	rev := s.rollout.Loaded(set.GetUID())
 	renewed := rev != nil && (rev.History || rev.Number > 0 && rev.Number != s.numberOf(set))
 	if rev != nil && !renewed && !s.learned(rev) && !s.restorable(rev) {
 		s.refresh(rev, set, false)
 		return nil
 	}
+
 	loaded, err := s.loadSet(ctx, set)
 	if err != nil {
 		return err
 	}
+
 	if rev != nil && !renewed {
 		loaded.CarryOver(rev)
 		if s.restored && (rev.Claimed() || rev.ClaimLost()) {
 			s.restoreClaim(loaded, set) // its objects may be others now
 		}
 	}
+
 	s.rollout.Put(loaded)
 	s.refresh(loaded, set, rev == nil)
 	return nil
@@ -108,10 +115,12 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 	if err != nil {
 		return nil, err
 	}
+
 	secrets, err := s.readSecrets(ctx, set)
 	if err != nil {
 		return nil, err
 	}
+
 	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
 	rev.Number = s.numberOf(set)
 	rev.Metadata.Revision = rev.Number
@@ -121,11 +130,13 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 	if err := s.rejectReserved(ctx, rev); err != nil {
 		return nil, err
 	}
+
 	if missing = append(missing, secrets...); len(missing) > 0 {
 		rev.MarkIncomplete(fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing)))
 		s.of(rev.UID).missingReadAt = s.Now()
 		s.Requeue(missingRetry)
 	}
+
 	if s.Hooks.Loaded != nil {
 		s.Hooks.Loaded(rev)
 	}
@@ -147,9 +158,11 @@ func (s *reconciliation) countMemory() {
 	for _, rev := range s.rollout.Revisions() {
 		loaded = append(loaded, rev.UID)
 	}
+
 	if slices.Equal(loaded, s.counted) {
 		return
 	}
+
 	s.counted = loaded
 	var size, number, fields int64
 	for _, rev := range s.rollout.Revisions() {
@@ -160,6 +173,7 @@ func (s *reconciliation) countMemory() {
 			}
 		}
 	}
+
 	s.quota.Count(memoryKey(s.key), quota.AtRest(size, number, fields))
 }
 

@@ -25,10 +25,12 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 	if in != nil {
 		table = r.claimsOf(*in)
 	}
+
 	o := r.owners[key]
 	if o != nil && o.rollout.Owner.UID == uid && o.Target == target && o.rollout.Claims == table {
 		return o
 	}
+
 	if o != nil {
 		o.unwatch()
 		if o.rollout.Owner.UID != uid || o.rollout.Claims != table {
@@ -36,10 +38,12 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 		}
 		defer r.dropClaims(o.rollout.Claims)
 	}
+
 	var home types.UID
 	if target != nil {
 		home = target.Home
 	}
+
 	o = &state{
 		Target: target, rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: key, UID: uid, Cluster: home}), records: map[types.UID]*record{},
 		storage: storage{
@@ -49,6 +53,7 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 			},
 		},
 	}
+
 	o.rollout.Claims = table
 	r.owners[key] = o
 	return o
@@ -82,10 +87,12 @@ func (r *Reconciler) forget(key objects.OwnerKey) {
 		r.dropClaims(o.rollout.Claims)
 		r.mu.Unlock()
 	}
+
 	r.Owners.Follow(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(key.String())
 	}
+
 	r.Fresh.Forget(key.String())
 }
 

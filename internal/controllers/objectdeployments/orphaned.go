@@ -109,6 +109,7 @@ func (s *reconciliation) endTakeBacks(ctx context.Context) error {
 			return err
 		}
 	}
+
 	for _, set := range s.sets {
 		if set.GetDeletionTimestamp() != nil {
 			continue
@@ -117,6 +118,7 @@ func (s *reconciliation) endTakeBacks(ctx context.Context) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -127,6 +129,7 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 		// The garbage collector takes the references off; its last write, on the owner's finalizers, comes back here.
 		return cmp.Or(s.markOrphaned(ctx, s.top()), queueing.ErrEnd)
 	}
+
 	if objectsets.Orphaned(s.top()) {
 		return nil
 	}
@@ -139,6 +142,7 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 	if slices.ContainsFunc(s.sets, s.orphanedByCollector) {
 		return s.markOrphaned(ctx, s.deployment)
 	}
+
 	if !s.deletedByPackage(ctx) {
 		orphaned, err := s.askSets(ctx)
 		if err != nil {
@@ -148,6 +152,7 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 			return s.markOrphaned(ctx, s.deployment)
 		}
 	}
+
 	s.background = true
 	return nil
 }
@@ -179,6 +184,7 @@ func (s *reconciliation) askSets(ctx context.Context) (orphaned bool, err error)
 		}
 		return metav1.GetControllerOf(m) == nil, nil
 	}
+
 	return restored, nil
 }
 

@@ -30,14 +30,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
+
 	s, err := r.read(ctx, key)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
+
 	if s.ref != nil && r.lanes != nil && !s.letsGo() {
 		r.lanes.Add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
 		return reconcile.Result{}, nil
 	}
+
 	return s.reconcile(ctx)
 }
 
@@ -58,16 +61,19 @@ func (s *reconciliation) reconcile(ctx context.Context) (reconcile.Result, error
 	if s.letsGo() {
 		stop = func() {} // it waits for no target
 	}
+
 	if running, busy := s.busy.LoadOrStore(s.key, stop); busy { // it waits for a target, or is of this name in another cluster
 		if s.letsGo() {
 			running.(context.CancelFunc)()
 		}
 		return reconcile.Result{RequeueAfter: deploymentStart}, nil
 	}
+
 	defer s.busy.Delete(s.key)
 	if err := s.recall(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
+
 	defer s.rollout.Start(s.Now, limits.ProbeBudget)()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.key.String()))
 	result, err := s.Run(ctx, s.reportFailure, s.attend(s.steps()))
@@ -109,6 +115,7 @@ func (s *reconciliation) steps() []func(context.Context) error {
 	case s.deployment == nil && lifecycle(s.sets[0]) == corev1alpha1.ObjectSetLifecycleStateArchived:
 		return steps{s.archiveAlone}
 	}
+
 	return steps{
 		s.goWithOwners, s.holdPhase, s.stay, s.ensureFinalizer, s.recordClusterOfSets, s.endTakeBacks,
 		s.rollOut, s.report, s.performBackground,
@@ -132,6 +139,7 @@ func (s *reconciliation) rollOut(ctx context.Context) error {
 			return cmp.Or(err, queueing.ErrEnd)
 		}
 	}
+
 	s.limited++
 	s.Requeue(min(time.Millisecond<<min(s.limited, 20), time.Second))
 	return nil

@@ -33,6 +33,7 @@ func (s *reconciliation) reject(ctx context.Context, set corev1alpha1.GenericObj
 		TemplateHash: c.Hash, Version: c.Version, Digest: c.Digest, Reason: reason, Message: conditions.Cut(conditions.Message(activation.Rejected(set, reason)), rejectionBytes),
 		Released: s.releasedWith(set), Time: metav1.Time{Time: s.Now().Truncate(time.Second)}, Retry: background.RetryValue(s.deployment),
 	}
+
 	all := append(activation.RejectionsOf(s.deployment), rejected)
 	status := s.deployment.ObjectDeploymentStatus()
 	before := status.Rejected
@@ -40,6 +41,7 @@ func (s *reconciliation) reject(ctx context.Context, set corev1alpha1.GenericObj
 	if err != nil {
 		status.Rejected = before
 	}
+
 	return err
 }
 
@@ -86,6 +88,7 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	if rev == nil || !s.givesWay(set) {
 		return nil
 	}
+
 	var names []string
 	for i := range rev.Started() {
 		for _, d := range rev.Phases[i].Objects {
@@ -95,6 +98,7 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 			}
 		}
 	}
+
 	return names
 }
 
@@ -111,6 +115,7 @@ func (s *reconciliation) rollbackMessage() (reason, message string) {
 			message = cmp.Or(strings.TrimRight(r.Message, ". "), message)
 		}
 	}
+
 	message += fmt.Sprintf(". Revision %d is in charge in its place. ", s.current.ObjectSetSpec().Revision)
 	if r != nil && len(r.Released) > 0 {
 		message += "Kept, without a controller: " + strings.Join(r.Released, ", ") + ". "

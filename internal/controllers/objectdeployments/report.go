@@ -33,6 +33,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
 		return nil // the statuses stay as they are
 	}
+
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
 		if s.waiting(set) {
@@ -47,6 +48,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if s.deployment == nil {
 		return nil
 	}
@@ -62,13 +64,16 @@ func (s *reconciliation) awaitsVerdict() bool {
 		s.unseen = time.Time{}
 		return false
 	}
+
 	if s.unseen.IsZero() {
 		s.unseen = s.Now()
 	}
+
 	patience := limits.StatusInterval
 	if s.rollout.ProbeBudgetSpent() {
 		patience = probeBudgetGrace
 	}
+
 	rest := patience - s.Now().Sub(s.unseen)
 	if rest > 0 {
 		s.Requeue(rest)
@@ -114,12 +119,14 @@ func (s *reconciliation) reportDeployment(ctx context.Context) error {
 	if !statuses.Transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
 		return nil
 	}
+
 	was, is := meta.IsStatusConditionTrue(old.Conditions, corev1alpha1.ConditionAvailable), meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
 	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
 	if err == nil && was && !is {
 		c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable)
 		s.announce(c.Reason, c.Message)
 	}
+
 	return err
 }
 
@@ -129,11 +136,13 @@ func (s *reconciliation) awaitsTemplate() bool {
 	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
 		return false
 	}
+
 	// Twice, since creationTimestamp knows seconds only. Many slices, or a slow API server, take their time.
 	patience := 2 * limits.StatusInterval
 	if s.unfilled() && s.packageOf() != nil {
 		patience = 10 * limits.StatusInterval
 	}
+
 	rest := s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now())
 	if rest > 0 {
 		s.Requeue(rest)
@@ -146,6 +155,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if s.unknown() {
 		return nil
 	}
+
 	blocking := s.blocking()
 	message := "Objects are being removed in reverse order."
 	if len(blocking) > 0 {
@@ -154,6 +164,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if s.ref != nil && slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockRemoval }) {
 		message = s.notRemoved(message)
 	}
+
 	phaseStates := s.tornPhases()
 	if s.deployment == nil {
 		set := s.sets[0]
@@ -171,6 +182,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 		}
 		return s.writeSetStatus(ctx, set, status)
 	}
+
 	old := s.deployment.ObjectDeploymentStatus()
 	status := old.DeepCopy()
 	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, statuses.Blocking(blocking), s.deployment.GetGeneration()
@@ -181,6 +193,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(old, status) || !statuses.Transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
 		return nil
 	}
+
 	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
 }
 
@@ -191,6 +204,7 @@ func (s *reconciliation) reportAway(ctx context.Context) error {
 	if s.away.Connecting() {
 		return nil // after a restart nothing has changed
 	}
+
 	top, generation := s.top(), s.top().GetGeneration()
 	conds := slices.Clone(*top.StatusConditions())
 	conditions.Set(&conds, generation, corev1alpha1.ConditionTargetConnected, false, s.away.Reason, s.away.Message)
@@ -198,6 +212,7 @@ func (s *reconciliation) reportAway(ctx context.Context) error {
 	if deleting {
 		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, %s.", message, s.howToAbandon())
 	}
+
 	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
 	conditions.Kstatus(&conds, generation, conditions.State{Stalled: s.away.Stalls(), Reason: s.away.Reason, Message: message})
 	if equality.Semantic.DeepEqual(conds, *top.StatusConditions()) {
@@ -257,9 +272,11 @@ func (s *reconciliation) reportError(ctx context.Context, err error, stalled boo
 			text = explained
 		}
 	}
+
 	if s.ref != nil && deleting {
 		text = s.notRemoved(text)
 	}
+
 	message := conditions.Message(text)
 	typ := corev1alpha1.ConditionReconciling
 	if stalled {
@@ -268,6 +285,7 @@ func (s *reconciliation) reportError(ctx context.Context, err error, stalled boo
 	if before := meta.FindStatusCondition(*top.StatusConditions(), typ); before != nil && before.Message == message {
 		return nil
 	}
+
 	return s.patchStatus(ctx, top, func() {
 		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
 			Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: message,

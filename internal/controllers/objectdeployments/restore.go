@@ -29,11 +29,13 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	if r.restored {
 		return nil
 	}
+
 	if r.Here.Cluster != nil { // an agent has nothing here
 		if _, err := r.Here.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
 			return fmt.Errorf("cannot restore the claims: %w", err)
 		}
 	}
+
 	r.prefetched = prefetchedSlices{}
 	defer func() { r.prefetched = nil }()
 	var reconciliations []*reconciliation
@@ -66,14 +68,17 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 			}
 		}
 	}
+
 	if err := r.restoreClaims(ctx, reconciliations); err != nil {
 		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
+
 	for _, s := range reconciliations {
 		if s.ref == nil {
 			s.Target.Prepare(s.rollout)
 		}
 	}
+
 	r.restored = true
 	return nil
 }
@@ -94,9 +99,11 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 			}
 		}
 	}
+
 	if r.Phases == nil {
 		return keys, nil
 	}
+
 	more, err := r.Phases.Keys(ctx, scope)
 	return append(keys, more...), err
 }
@@ -111,6 +118,7 @@ func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scop
 			}
 		}
 	}
+
 	if len(wanted) <= limits.SlicesAsked {
 		return
 	}
@@ -178,6 +186,7 @@ func (r *Reconciler) restoreClaims(ctx context.Context, reconciliations []*recon
 			}
 		}
 	}
+
 	unread := func(err error) error {
 		if ctx.Err() != nil || r.mayRetryRestore() {
 			return err
@@ -185,6 +194,7 @@ func (r *Reconciler) restoreClaims(ctx context.Context, reconciliations []*recon
 		log.FromContext(ctx).Error(err, "cannot read which owners control the objects of a kind; continuing without")
 		return nil
 	}
+
 	if err := engine.RestoreClaims(ctx, r.Here.Engine, here, unread); err != nil {
 		return err
 	}

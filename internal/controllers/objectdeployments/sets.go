@@ -25,10 +25,12 @@ func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 		s.current = s.sets[0]
 		return false, nil
 	}
+
 	state, err := s.revisionState()
 	if err != nil {
 		return false, err
 	}
+
 	d := revisions.Decide(state)
 	s.rollbackHeld = d.Held
 	switch {
@@ -43,6 +45,7 @@ func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 	case state.Paused:
 		return false, nil
 	}
+
 	return s.syncActivation(ctx, d)
 }
 
@@ -52,10 +55,12 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil
 	}
+
 	state, err := s.revisionState()
 	if err != nil {
 		return false, err
 	}
+
 	state.Torn = s.rollout.Plan().TornDown
 	s.noteSuperseded(state.Revisions)
 	d := revisions.Decide(state)
@@ -63,6 +68,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		set := s.sets[d.Abandon[0]]
 		return true, s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
 	}
+
 	archived := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
@@ -76,6 +82,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		}
 		archived = true
 	}
+
 	collected := false
 	for _, i := range d.Collect {
 		s.collectionDue = true
@@ -85,19 +92,23 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		}
 		collected = collected || gone
 	}
+
 	removed, err := s.finishDeleted(ctx)
 	if err != nil {
 		return false, err
 	}
+
 	removed = removed || collected
 	if err := s.reportRetained(ctx); err != nil {
 		return false, err
 	}
+
 	if s.collectable() {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
 		}
 	}
+
 	s.requeueAt(s.slicesDue)
 	if !archived && !removed {
 		return false, nil
@@ -112,6 +123,7 @@ func (s *reconciliation) noteSuperseded(all []revisions.Revision) {
 	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].Opened() == 0 {
 		return
 	}
+
 	last := len(revs) - 1
 	newest := revs[last]
 	for i := range all {
@@ -156,10 +168,12 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 		Rollback:     spec.OnDeadline == corev1alpha1.DeadlineRollback,
 		Retains:      retained(spec.ArchivalPolicy) != nil,
 	}
+
 	want, err := s.templateDigest()
 	if err != nil {
 		return state, err
 	}
+
 	labels := revisions.WellKnown(s.deployment)
 	hash := revisions.TemplateHash(want, labels)
 	state.Rejected = s.rejected(activation.ContentOf(s.deployment, hash))
@@ -191,10 +205,12 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			ValuesGone:     s.valuesGone(set),
 		})
 	}
+
 	s.current, s.wanted, s.awaited = s.setAt(revisions.InCharge(state)), nil, state.Manual || state.Rejected
 	if s.awaited {
 		s.wanted = s.setAt(revisions.Wanted(state))
 	}
+
 	state.Late = state.Rollback && s.current != nil && s.late()
 	return state, nil
 }

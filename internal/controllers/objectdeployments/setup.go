@@ -95,6 +95,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		Owners: &foreign.Owners{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: o.Queues.Enqueue, Now: time.Now},
 	}, o.Here, o.Queues.Enqueue)
+
 	r.written, r.Queues, r.quota, r.Targets = o.Slices, o.Queues, o.Memory, o.Targets
 	r.lanes = lanes.New(r.reconcileRemote, func(key objects.OwnerKey, after time.Duration) { o.Queues.of(key).EnqueueAfter(key, after) })
 	if err := mgr.Add(r.lanes); err != nil {
@@ -103,16 +104,19 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
+
 	settings := Settings("objectdeployment", limits.DeploymentWorkers)
 	settings.Metrics = &exporter.Sets{Reader: r.Client}
 	build, err := o.Queues.Deployments.Controller(mgr, settings)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		r.Watch(build, scope.NewObjectDeployment().(client.Object), deploymentKeys)
 		r.Watch(build, scope.NewObjectSet().(client.Object), setKeys)
 	}
+
 	return r, build.Complete(r)
 }
 

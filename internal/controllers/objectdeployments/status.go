@@ -24,18 +24,22 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 	if report == nil {
 		report = &phases.Report{}
 	}
+
 	status.ObservedGeneration = set.GetGeneration()
 	if s.deployment == nil || !objectsets.Renumbered(set) {
 		status.Revision = set.ObjectSetSpec().Revision
 	}
+
 	status.Phases = statuses.Phases(status.Phases, report, rev)
 	if s.current != nil && s.current.GetUID() == set.GetUID() && len(rev.Retains) > 0 { // it was activated again, and takes them back
 		status.Retained = objectsets.RetainedReferences(rev, rev.Retaining(s.observed))
 	}
+
 	blocking := report.Blocking
 	if rev.Refused() {
 		blocking = rev.Refusals
 	}
+
 	status.Blocking = statuses.Blocking(blocking)
 	s.followPhases(set, status)
 	agents := s.agents(rev)
@@ -43,6 +47,7 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 	if statuses.Listed(status, report, rev) {
 		status.ControllerOf = statuses.ControllerOf(report, agents)
 	}
+
 	statuses.SetConditions(&status.Conditions, set, rev, report, blocking, agents)
 	activation.SetActivated(&status.Conditions, set, s.Now())
 	if s.deployment == nil {
@@ -51,12 +56,14 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 			ready.Message = s.withOwnerProblem(ready.Message)
 		}
 	}
+
 	mapped, left := objectsets.Mapped(rev, s.Target.Cluster, report.Controlled)
 	statuses.SetMapped(&status.Conditions, set.GetGeneration(), mapped)
 	var more []string
 	if left > 0 {
 		more = append(more, fmt.Sprintf("%d of %d mapped conditions", left, left+len(mapped)))
 	}
+
 	statuswriter.Fit(status, set.GetGeneration(), nil, more...)
 	return status
 }
@@ -97,6 +104,7 @@ func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 	if len(revs) == 0 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
 		return nil
 	}
+
 	report := &s.rollout.Plan().Reports[len(revs)-1]
 	var statuses []corev1alpha1.PhaseStatus
 	for _, ph := range report.Phases {
@@ -106,6 +114,7 @@ func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 		}
 		statuses = append(statuses, st)
 	}
+
 	return statuses
 }
 

@@ -29,12 +29,14 @@ func (s *reconciliation) want() engine.Want {
 	if s.current != nil {
 		want.Current = s.current.GetUID()
 	}
+
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		want.Paused, want.ReportDrift = spec.Paused || s.awaited, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
 		want.Retain = retained(spec.ArchivalPolicy)
 		want.RecordsJobs, want.Jobs = true, objectsets.Recorded(s.deployment.ObjectDeploymentStatus())
 	}
+
 	if s.phase != nil {
 		want.ReportDrift = s.phase.ReportsDrift()
 	}

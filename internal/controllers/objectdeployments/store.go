@@ -71,6 +71,7 @@ func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time,
 	if delay <= 0 {
 		return time.Time{}, nil
 	}
+
 	since := statuses.AvailableSince(set)
 	if since.IsZero() {
 		if err := s.record(ctx, rev); err != nil {
@@ -78,6 +79,7 @@ func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time,
 		}
 		since = statuses.AvailableSince(set)
 	}
+
 	return since.Add(delay), nil
 }
 
@@ -106,18 +108,22 @@ func (s store) notice(ctx context.Context, typ, reason string, add func(before s
 		s.announceNotice(reason, add(""))
 		return nil
 	}
+
 	status := set.ObjectSetStatus().DeepCopy()
 	if c := meta.FindStatusCondition(status.Conditions, typ); c != nil {
 		before = c.Message
 	}
+
 	message := add(before)
 	if message == before {
 		return nil
 	}
+
 	conditions.Set(&status.Conditions, set.GetGeneration(), typ, true, reason, message)
 	if err := s.writeSetStatus(ctx, set, status); err != nil {
 		return err
 	}
+
 	s.announceNotice(reason, message)
 	return nil
 }
@@ -166,10 +172,12 @@ func (s store) Namespace(ctx context.Context, name string) (types.UID, error) {
 		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
 		return m.UID, err
 	}
+
 	mapping, err := s.Target.Cluster.Mapping(kind.GroupKind(), "")
 	if err != nil {
 		return "", err
 	}
+
 	m, err := s.Target.Cluster.GetMetadata(ctx, mapping, "", name)
 	if err != nil {
 		return "", err
@@ -182,6 +190,7 @@ func (s store) Take(ctx context.Context, owners []types.UID) error {
 	if err := s.packageStays(ctx); err != nil {
 		return err
 	}
+
 	for _, uid := range owners {
 		owner := s.taker(uid)
 		if owner == s.deployment || objectsets.Orphaned(owner) {
@@ -191,6 +200,7 @@ func (s store) Take(ctx context.Context, owners []types.UID) error {
 			return err
 		}
 	}
+
 	return nil
 }
 

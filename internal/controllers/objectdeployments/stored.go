@@ -147,6 +147,7 @@ func (s *reconciliation) referenceSlices(ctx context.Context) error {
 	if len(due) > 0 {
 		s.Requeue(0)
 	}
+
 	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "referring to slices")
 	var mu sync.Mutex
 	for _, r := range due {
@@ -160,6 +161,7 @@ func (s *reconciliation) referenceSlices(ctx context.Context) error {
 			return err
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -193,6 +195,7 @@ func (s *reconciliation) dueReferences() []reference {
 			due = append(due, reference{set, slice})
 		}
 	}
+
 	return due
 }
 
@@ -210,11 +213,13 @@ func (s *reconciliation) referenceSlice(
 		// The garbage collector was faster, or the response to an earlier attempt was lost.
 		after, err = slice, s.Reader.Get(ctx, client.ObjectKeyFromObject(slice), slice)
 	}
+
 	switch {
 	case err == nil:
 		return after, nil
 	case apply.IsAbsent(err):
 		return nil, nil
 	}
+
 	return slice, fmt.Errorf("cannot make %s an owner of slice %s: %w", set.GetName(), slice.Name, err)
 }

@@ -44,6 +44,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	if s.ref == nil {
 		return s.Here, &claimants{}
 	}
+
 	var in *claimants
 	recorded := s.recordedCluster()
 	if recorded != "" && len(recorded) <= limits.ClusterUIDBytes {
@@ -55,10 +56,12 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	if s.letsGo() {
 		return nil, in
 	}
+
 	if s.Targets == nil {
 		s.away = &targets.State{Reason: corev1alpha1.ReasonUnsupported, Message: "Other clusters are not served here."}
 		return nil, in
 	}
+
 	ref := targets.Ref{Namespace: s.secretNamespace(), Name: s.ref.KubeconfigSecretRef.Name, Key: s.ref.KubeconfigSecretRef.KeyOrDefault()}
 	key, enqueue := s.key, s.enqueue
 	s.Targets.Use(key.String(), ref, func() { enqueue(key) })
@@ -71,6 +74,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		s.away = otherCluster(s.key.Kind)
 		return nil, in
 	}
+
 	if session != nil && in == nil {
 		in = ptr.To(claimantsOf(session.ID, s.key.Namespace))
 	}
@@ -121,6 +125,7 @@ func (s *reconciliation) unwritten() bool {
 	if s.ref == nil || s.top().GetDeletionTimestamp() == nil {
 		return false
 	}
+
 	gone := func(ref corev1alpha1.PreviousRevisionReference) bool {
 		return !slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetName() == ref.Name })
 	}
@@ -128,9 +133,11 @@ func (s *reconciliation) unwritten() bool {
 		return !objectsets.Unwritten(set) || s.deployment != nil &&
 			(objectsets.DeploymentOf(set) != s.deployment.GetUID() || slices.ContainsFunc(set.ObjectSetSpec().Previous, gone))
 	}
+
 	if len(s.sets) > 0 || s.recordedCluster() == "" {
 		return !slices.ContainsFunc(s.sets, written)
 	}
+
 	status := s.deployment.ObjectDeploymentStatus()
 	return status.Revision == 0 && len(status.ControllerOf) == 0
 }
@@ -164,6 +171,7 @@ func NewTarget(e *engine.Engine, reader client.Reader, wake func(objects.OwnerKe
 		_, err = e.Cluster.Mapping(gk, gv.Version)
 		return !meta.IsNoMatchError(err)
 	}
+
 	e.Exists = func(ctx context.Context, account objects.Account) (bool, error) {
 		return accountExists(ctx, reader, account)
 	}

@@ -75,6 +75,7 @@ func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone boo
 			}
 		}
 	}
+
 	s.Requeue(0)
 	return false, s.reportTeardown(ctx)
 }
@@ -86,6 +87,7 @@ func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 		s.Requeue(limits.ConflictRetry)
 		return cmp.Or(err, queueing.ErrEnd)
 	}
+
 	for _, set := range s.sets {
 		live := s.scope.NewObjectSet()
 		var obj client.Object = live
@@ -107,6 +109,7 @@ func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 			return queueing.ErrEnd
 		}
 	}
+
 	return nil
 }
 
@@ -148,9 +151,11 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if err := s.removeFinalizers(ctx, s.top()); err != nil {
 		return err
 	}
+
 	s.forget(s.key)
 	return nil
 }
@@ -166,6 +171,7 @@ func (s *reconciliation) letGo(ctx context.Context) error {
 	if s.key.Namespace == "" || s.Target.Cluster == nil {
 		return nil
 	}
+
 	for _, rev := range s.rollout.Revisions() {
 		for _, agent := range s.agents(rev) {
 			if agent.Live == nil || !agent.Live.Terminating || agent.Class() == corev1alpha1.PhaseClassDefault {
@@ -176,6 +182,7 @@ func (s *reconciliation) letGo(ctx context.Context) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -185,18 +192,22 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 	if err := s.Reader.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+
 	if namespace.DeletionTimestamp == nil {
 		s.Requeue(namespaceLook)
 		return nil
 	}
+
 	phase, err := s.readMetadata(ctx, key.Kind, key.Name)
 	if err != nil || phase == nil || phase.DeletionTimestamp == nil || finalized(phase) {
 		return err
 	}
+
 	if rest := phase.DeletionTimestamp.Add(agentPatience).Sub(s.Now()); rest > 0 {
 		s.Requeue(rest)
 		return nil
 	}
+
 	return s.stripFinalizers(ctx, phase)
 }
 
@@ -211,6 +222,7 @@ func (s *reconciliation) goWithOwners(ctx context.Context) error {
 	if ref == nil {
 		return nil
 	}
+
 	err := s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apply.IsAbsent(err) {

@@ -36,10 +36,12 @@ func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.D
 	if !objectsets.Owns(set) {
 		return objects.Digest{}, nil // history is cached without its objects
 	}
+
 	last := s.of(set.GetUID())
 	if !last.digest.IsZero() {
 		return last.digest, nil
 	}
+
 	content, template := &set.ObjectSetSpec().ObjectSetTemplateSpec, &s.deployment.ObjectDeploymentSpec().Template.Spec
 	var digest objects.Digest
 	var err error
@@ -51,6 +53,7 @@ func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.D
 	if err == nil {
 		last.digest = digest
 	}
+
 	return digest, err
 }
 
@@ -59,6 +62,7 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	if err != nil {
 		return nil, err
 	}
+
 	wellKnown := revisions.WellKnown(s.deployment)
 	hash := revisions.TemplateHash(digest, wellKnown)
 	set := s.scope.NewObjectSet()
@@ -68,6 +72,7 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	if labels == nil {
 		labels = map[string]string{}
 	}
+
 	maps.Copy(labels, wellKnown)
 	labels[corev1alpha1.ObjectDeploymentLabel] = s.key.Name
 	set.SetLabels(labels)
@@ -75,6 +80,7 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
 		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
@@ -83,6 +89,7 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	} {
 		delete(annotations, key)
 	}
+
 	annotations[corev1alpha1.HashAnnotation] = hash
 	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
 	spec := set.ObjectSetSpec()
@@ -92,12 +99,14 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 		annotations[corev1alpha1.AwaitingActivationAnnotation] = "true"
 		spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused
 	}
+
 	set.SetAnnotations(annotations)
 	set.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
 	set.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.key.Kind, Name: s.key.Name,
 		UID: s.deployment.GetUID(), Controller: ptr.To(true),
 	}})
+
 	for _, older := range s.sets {
 		spec.Previous = append(spec.Previous, corev1alpha1.PreviousRevisionReference{Name: older.GetName()})
 	}

@@ -97,6 +97,7 @@ func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMeta
 	if err != nil || obj.DeletionTimestamp != nil {
 		return err
 	}
+
 	err = s.retryOnConflict(ctx, obj, func() error {
 		return s.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.UID), ResourceVersion: ptr.To(obj.ResourceVersion)},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -104,6 +105,7 @@ func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMeta
 	if err != nil {
 		return fmt.Errorf("cannot delete %s: %w", obj.Name, err)
 	}
+
 	s.Fresh.Deleted(obj.UID)
 	return nil
 }
@@ -128,6 +130,7 @@ func (s *reconciliation) stripFinalizers(ctx context.Context, obj *metav1.Partia
 	if obj.DeletionTimestamp != nil {
 		s.Fresh.Deleted(obj.UID)
 	}
+
 	return nil
 }
 

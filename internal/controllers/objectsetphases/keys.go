@@ -17,16 +17,19 @@ func (c *class) phaseKeys(ctx context.Context, obj client.Object) []objects.Owne
 	if phase.GetLabels()[corev1alpha1.PhaseClassLabel] != c.name {
 		return keys
 	}
+
 	me := relativePhase(phase)
 	others, err := c.all(ctx, phase.GetNamespace())
 	if err != nil {
 		return keys // the caches are not filled yet; all are reconciled then
 	}
+
 	for i := range others {
 		if me.relationOf(&others[i]) == predecessor {
 			keys = append(keys, objects.OwnerKey{Kind: keys[0].Kind, Namespace: phase.GetNamespace(), Name: others[i].name})
 		}
 	}
+
 	return keys
 }
 

@@ -42,16 +42,19 @@ func (c *class) Read(ctx context.Context, key objects.OwnerKey) (objectdeploymen
 	if err != nil {
 		return nil, client.IgnoreNotFound(err)
 	}
+
 	phase, ok := c.fresh.Latest(cached.(client.Object)).(corev1alpha1.GenericObjectSetPhase)
 	if !ok || phase.GetLabels()[corev1alpha1.PhaseClassLabel] != c.name {
 		return nil, nil
 	}
+
 	set := newPhaseSet(phase, c.target)
 	if c.target == nil {
 		if err := c.readMaker(ctx, set); err != nil {
 			return nil, err
 		}
 	}
+
 	return set, nil
 }
 
@@ -62,6 +65,7 @@ func (c *class) readMaker(ctx context.Context, phase *phaseSet) error {
 	if ref == nil {
 		return nil
 	}
+
 	scope := corev1alpha1.ScopeOf(phase.GetNamespace())
 	maker := scope.NewObjectSet()
 	err := c.reader.Get(ctx, types.NamespacedName{Namespace: phase.GetNamespace(), Name: ref.Name}, maker.(client.Object), client.UnsafeDisableDeepCopy)
@@ -72,17 +76,20 @@ func (c *class) readMaker(ctx context.Context, phase *phaseSet) error {
 	case err != nil:
 		return fmt.Errorf("cannot read the set of %s: %w", phaseKey(phase), err)
 	}
+
 	phase.spec.ServiceAccountName = cmp.Or(maker.ObjectSetSpec().ServiceAccountName, phase.spec.ServiceAccountName)
 	phase.leaving = maker.GetDeletionTimestamp() != nil || maker.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived
 	owner := objectsets.OwnerOf(maker)
 	if owner.Kind != scope.Kind("ObjectDeployment") {
 		return nil
 	}
+
 	deployment := scope.NewObjectDeployment()
 	err = c.reader.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, deployment.(client.Object), client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
+
 	phase.reportDrift = deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
 	return nil
 }
@@ -96,12 +103,14 @@ func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetP
 	if err != nil {
 		return of, nil, err
 	}
+
 	leaving := false // with its deployment
 	if c.target == nil {
 		if leaving, err = c.deploymentLeaves(ctx, phase.GetNamespace(), me.deployment); err != nil {
 			return of, nil, err
 		}
 	}
+
 	add := func(is relation, other *relative) {
 		switch is {
 		case predecessor:
@@ -112,14 +121,17 @@ func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetP
 			of.Replaced = of.Replaced || !other.leaving && !(leaving && other.deployment == me.deployment)
 		}
 	}
+
 	for i := range others {
 		add(me.relationOf(&others[i]), &others[i])
 	}
+
 	if c.target == nil {
 		if err := c.relateToSets(ctx, phase.GetNamespace(), &me, add); err != nil {
 			return of, nil, err
 		}
 	}
+
 	of.Predecessors = of.Predecessors.Difference(of.Successors)
 	return of, previous, nil
 }
@@ -160,6 +172,7 @@ func (c *class) relateToSets(ctx context.Context, namespace string, me *relative
 	if err := c.reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("cannot list ObjectSets: %w", err)
 	}
+
 	deployment := objects.OwnerKey{Kind: scope.Kind("ObjectDeployment"), Namespace: namespace, Name: me.deployment}
 	var owning []int64
 	uids := sets.Set[types.UID]{}
@@ -169,6 +182,7 @@ func (c *class) relateToSets(ctx context.Context, namespace string, me *relative
 			owning = append(owning, set.ObjectSetSpec().Revision)
 		}
 	}
+
 	for _, set := range list.GenericObjectSets() {
 		switch owner := objectsets.OwnerOf(set); {
 		case owner == deployment:
@@ -178,11 +192,13 @@ func (c *class) relateToSets(ctx context.Context, namespace string, me *relative
 			add(me.relationOf(&other), &other)
 		}
 	}
+
 	for _, created := range c.fresh.Created(deployment.String()) {
 		if set, ok := created.(corev1alpha1.GenericObjectSet); ok {
 			ofDeployment(set)
 		}
 	}
+
 	for uid := range uids {
 		add(relationToDeployment(me.revision, owning), &relative{uid: uid, deployment: me.deployment, controllers: sets.New(uid)})
 	}

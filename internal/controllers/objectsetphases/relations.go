@@ -75,6 +75,7 @@ func (r *relative) relationOf(other *relative) relation {
 	if r.uid == other.uid || ofOneSet { // which has no object twice
 		return unrelated
 	}
+
 	siblings := r.deployment != "" && r.deployment == other.deployment
 	mine, theirs := r.names(other), other.names(r)
 	switch order := cmp.Compare(other.revision, r.revision); {
@@ -85,6 +86,7 @@ func (r *relative) relationOf(other *relative) relation {
 	case theirs:
 		return successor
 	}
+
 	return unrelated
 }
 

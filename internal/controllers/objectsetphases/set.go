@@ -45,6 +45,7 @@ func newPhaseSet(phase corev1alpha1.GenericObjectSetPhase, target *corev1alpha1.
 			Conditions: status.Conditions, ObservedGeneration: status.ObservedGeneration, ControllerOf: status.ControllerOf, Blocking: status.Blocking,
 		},
 	}
+
 	if target == nil {
 		s.spec.ServiceAccountName = phase.GetAnnotations()[corev1alpha1.ServiceAccountAnnotation]
 	}
@@ -57,6 +58,7 @@ func newPhaseSet(phase corev1alpha1.GenericObjectSetPhase, target *corev1alpha1.
 	if status.State != "" {
 		s.status.Phases = []corev1alpha1.PhaseStatus{{Name: name, State: status.State, Ready: status.ReadyObjects, Total: status.TotalObjects}}
 	}
+
 	return s
 }
 

@@ -50,6 +50,7 @@ func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) er
 	if err != nil {
 		return err
 	}
+
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		if of.namespacedOnly && scope == corev1alpha1.ScopeCluster {
 			continue
@@ -60,6 +61,7 @@ func setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) er
 			owners.Watch(build, scope.NewObjectDeployment().(client.Object), of.deploymentKeys)
 		}
 	}
+
 	return build.Complete(owners)
 }
 

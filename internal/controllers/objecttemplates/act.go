@@ -32,6 +32,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 	if s.desired == nil {
 		return nil
 	}
+
 	if err := s.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
 		s.Requeue(objectTemplateStart)
 		s.unknown = true
@@ -39,20 +40,24 @@ func (s *reconciliation) act(ctx context.Context) error {
 	} else if err != nil {
 		return err
 	}
+
 	s.put()
 	if !s.claim() {
 		return nil
 	}
+
 	report, err := s.roll(ctx)
 	if err != nil {
 		return err
 	}
+
 	s.blocking, s.unknown = report.Blocking, report.Unknown
 	s.applied = report.Complete() && !report.InTransition()
 	s.awaitRival(report.Blocking)
 	if s.live, _ = s.Target.Cluster.Observed(s.desired.Key); s.applied {
 		return s.removeFormer(ctx)
 	}
+
 	s.leaving = s.formerKeys()
 	return nil
 }
@@ -62,14 +67,17 @@ func (s *reconciliation) put() {
 	if s.written == s.desired {
 		return
 	}
+
 	if s.written != nil && s.written.Key != s.desired.Key {
 		s.former[s.written.Key] = struct{}{}
 		s.Target.Drop(s.rollout, s.rollout.Owner.UID)
 	}
+
 	written := s.written == nil && controlled(s.tmpl) == s.desired.Key
 	if before := s.rollout.Loaded(s.rollout.Owner.UID); before != nil {
 		written = before.Phases[0].WrittenBefore()
 	}
+
 	rev := engine.Single(s.rollout.Owner, s.desired, written)
 	rev.Account, rev.Sensitive, rev.ReadsStatus = s.rollout.Account, s.last.secret, hasStatus(s.desired.Key.GroupKind())
 	s.rollout.Put(rev)
@@ -161,6 +169,7 @@ func (s *reconciliation) mark(ctx context.Context, value string) error {
 	if annotations[corev1alpha1.OrphanedAnnotation] = value; value == "" {
 		delete(annotations, corev1alpha1.OrphanedAnnotation)
 	}
+
 	s.tmpl.SetAnnotations(annotations)
 	if err := s.patch(ctx, before, s.tmpl); err != nil {
 		return fmt.Errorf("take the object back: %w", err)
@@ -207,6 +216,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 		s.retainClaims(nil)
 		return nil
 	}
+
 	removal := engine.Removal(s.rollout.Owner, former)
 	removal.Account, removal.Sensitive = s.rollout.Account, s.last.secret
 	s.rollout.Put(removal)
@@ -214,11 +224,13 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	if gone {
 		s.forgetFormer(former)
 		s.retainClaims(nil)
 		return nil
 	}
+
 	var left []objects.Key
 	for _, key := range former {
 		live, known := s.Target.Cluster.Observed(key)
@@ -232,6 +244,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 			s.leaving = append(s.leaving, key)
 		}
 	}
+
 	s.retainClaims(left)
 	return nil
 }

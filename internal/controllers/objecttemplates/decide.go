@@ -75,6 +75,7 @@ func readable(v view) (ready bool, p *problem) {
 	case v.specErr != nil:
 		return false, invalid(corev1alpha1.ReasonSourceError, v.specErr.Error())
 	}
+
 	waiting := v.waiting
 	var missing, failed []string
 	for i := range v.sources {
@@ -92,6 +93,7 @@ func readable(v view) (ready bool, p *problem) {
 			waiting = true
 		}
 	}
+
 	switch {
 	case waiting:
 		return false, nil
@@ -105,6 +107,7 @@ func readable(v view) (ready bool, p *problem) {
 	case v.inputErr != "":
 		return false, &problem{reason: corev1alpha1.ReasonProgressing, message: v.inputErr, passes: true}
 	}
+
 	return true, nil
 }
 

@@ -29,10 +29,12 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		}
 		return nil, client.IgnoreNotFound(err)
 	}
+
 	tmpl, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericObjectTemplate)
 	if !ok {
 		return nil, nil // deleted; its event follows
 	}
+
 	s := &reconciliation{Reconciler: r, state: r.stateOf(tmpl), view: view{tmpl: tmpl}}
 	if key.Namespace != "" && r.Account != "" {
 		s.rollout.Account = objects.Account{Namespace: key.Namespace, Name: r.Account}
@@ -59,6 +61,7 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil
 		s.rollout.Retry() // a refused write may be admitted now
 	}
+
 	s.forbidden = s.refusal(s.tmpl.GetNamespace())
 	refs, err := s.memory.sourcesOf(s.state, s.rollout.Owner, s.namespaced)
 	s.specErr = errors.Join(s.state.plan.err, err)
@@ -67,11 +70,13 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 	} else {
 		s.sources = make([]sourceState, len(s.state.plan.sources))
 	}
+
 	s.refs = refs
 	s.watch()
 	for i := range s.sources {
 		s.sources[i] = s.sourceState(&s.state.plan.sources[i])
 	}
+
 	s.environment, s.waiting, err = s.Environment.For(s.tmpl.GetNamespace())
 	if err != nil && !s.waiting {
 		s.inputErr = "Waiting for what the cluster is: " + err.Error()

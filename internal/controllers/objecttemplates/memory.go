@@ -68,22 +68,26 @@ func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 	if st != nil && st.uid == tmpl.GetUID() {
 		return st
 	}
+
 	r.forget(key)
 	owner := objects.Owner{
 		Names:    apinames.Default,
 		OwnerKey: objects.OwnerKey{Kind: corev1alpha1.ScopeOf(key.Namespace).Kind(kind), Namespace: key.Namespace, Name: key.Name},
 		UID:      tmpl.GetUID(),
 	}
+
 	st = &state{
 		uid: tmpl.GetUID(), rollout: engine.NewSingle(owner), former: map[objects.Key]struct{}{},
 		pace: rate.NewLimiter(rate.Every(objectTemplateInterval), objectTemplateBurst),
 	}
+
 	st.rollout.Claims = r.Claims
 	m.Lock()
 	defer m.Unlock()
 	if m.states == nil {
 		m.states = map[types.NamespacedName]*state{}
 	}
+
 	m.states[key] = st
 	return st
 }

@@ -30,20 +30,24 @@ func parse(text []byte, secret bool) (map[string]any, *problem) {
 	case len(values) != 1:
 		return wrongOutput("the output has %d objects, and has to have one", len(values))
 	}
+
 	content, isMap := values[0].(map[string]any)
 	if !isMap {
 		return wrongOutput("the output has to be an object, with apiVersion, kind and metadata.name")
 	}
+
 	gvk, u := kindOf(content), unstructured.Unstructured{Object: content}
 	if _, isMap := content["metadata"].(map[string]any); !isMap || gvk.Kind == "" || gvk.Version == "" || u.GetName() == "" {
 		return wrongOutput("apiVersion, kind and metadata.name are required in the output")
 	}
+
 	key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
 	if why := objectsets.NameProblem(gvk, key); why != "" && secret {
 		return wrongOutput("apiVersion, kind, name or namespace of the output is not valid")
 	} else if why != "" {
 		return wrongOutput("the output: %s", why)
 	}
+
 	return content, nil
 }
 
@@ -95,6 +99,7 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 	case key.Namespace == "":
 		return wrong("is namespaced, and metadata.namespace is missing")
 	}
+
 	if gvk.Group == corev1alpha1.GroupName && key.Kind == owner.Kind && key.Name == owner.Name && key.Namespace == owner.Namespace {
 		return wrong("is the template itself")
 	}
@@ -107,10 +112,12 @@ func discreet(content map[string]any, template string, secrets []string) *proble
 	if exposed(content) {
 		return nil
 	}
+
 	values, err := sensitive.New(secrets)
 	if err != nil {
 		return invalid(corev1alpha1.ReasonSourceError, "spec.sources: "+err.Error()+": select less")
 	}
+
 	gvk, u := kindOf(content), unstructured.Unstructured{Object: content}
 	for _, field := range []struct{ name, text string }{
 		{"apiVersion", gvk.Group}, {"apiVersion", gvk.Version}, {"kind", gvk.Kind}, {"metadata.namespace", u.GetNamespace()}, {"metadata.name", u.GetName()},
@@ -121,6 +128,7 @@ func discreet(content map[string]any, template string, secrets []string) *proble
 				field.name, corev1alpha1.ExposeSecretValuesAnnotation))
 		}
 	}
+
 	return nil
 }
 

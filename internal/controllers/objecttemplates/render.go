@@ -37,6 +37,7 @@ func (s *reconciliation) render(ctx context.Context) error {
 		s.problem, s.unknown = p, p == nil
 		return nil
 	}
+
 	versions := versions(s.sources)
 	if last := s.last; last == nil || last.versions != versions || !reflect.DeepEqual(last.environment, s.environment) {
 		next, err := s.renderNew(ctx, versions)
@@ -45,6 +46,7 @@ func (s *reconciliation) render(ctx context.Context) error {
 		}
 		s.last = next
 	}
+
 	if s.problem = s.last.problem; s.problem == nil {
 		s.desired, s.problem = s.place()
 	}
@@ -68,31 +70,37 @@ func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rende
 			return next, ctx.Err()
 		}
 	}
+
 	next.values = drift.Digest(values.config)
 	if last := s.last; last != nil && last.values == next.values && last.secret == next.secret && reflect.DeepEqual(last.environment, next.environment) {
 		next.content, next.problem = last.content, last.problem
 		return next, nil
 	}
+
 	if turn := s.pace.ReserveN(s.Now(), 1); turn.DelayFrom(s.Now()) > 0 {
 		s.Requeue(turn.DelayFrom(s.Now()))
 		turn.CancelAt(s.Now())
 		s.unknown = true
 		return nil, nil
 	}
+
 	s.memory.countRender(s.state)
 	text, err := render.Object(ctx, s.tmpl.ObjectTemplateSpec().Template, values.config, s.environment)
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+
 	if err != nil {
 		next.problem = invalid(corev1alpha1.ReasonTemplateError, "spec.template: "+explain(err, next.secret))
 		return next, nil
 	}
+
 	if err := s.Memory.Hold(s.held(), renderedWeight*int64(len(text))); err != nil {
 		s.Requeue(objectTemplateRetry)
 		s.problem = &problem{reason: corev1alpha1.ReasonTemplateError, message: err.Error(), passes: true}
 		return nil, nil
 	}
+
 	if next.content, next.problem = parse(text, next.secret); next.problem == nil && next.secret {
 		next.problem = discreet(next.content, s.tmpl.ObjectTemplateSpec().Template, values.secrets)
 	}
@@ -143,6 +151,7 @@ func (s *reconciliation) place() (*objects.Desired, *problem) {
 	case state.Err != nil:
 		return nil, &problem{reason: corev1alpha1.ReasonProgressing, message: fmt.Sprintf("It is not known whether %s is served: %v", gvk.GroupKind(), state.Err), passes: true}
 	}
+
 	key, p := placed(s.last.content, s.rollout.Owner, scope)
 	if p == nil && s.last.secret {
 		p = confined(s.last.content, key)
@@ -153,11 +162,13 @@ func (s *reconciliation) place() (*objects.Desired, *problem) {
 	if p != nil {
 		return nil, p
 	}
+
 	if s.written != nil && s.written.Key == key && s.written.Version == gvk.Version {
 		if content := drift.ContentDigest(apinames.Default, s.last.content); s.written.Content == content {
 			return s.written, nil
 		}
 	}
+
 	desired, err := engine.NewDesired(apinames.Default, key, gvk.Version, s.last.content)
 	if err != nil {
 		return nil, invalid(corev1alpha1.ReasonTemplateError, "spec.template: the output cannot be encoded as JSON")

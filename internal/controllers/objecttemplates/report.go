@@ -37,14 +37,17 @@ func (s *reconciliation) report(ctx context.Context) error {
 	if s.unknown {
 		return nil // an event follows
 	}
+
 	before, after := s.tmpl.ObjectTemplateStatus().DeepCopy(), statusOf(s.view)
 	if equality.Semantic.DeepEqual(before, after) {
 		return nil
 	}
+
 	if rest := limits.PackageStatusInterval - s.Now().Sub(s.reported); rest > 0 && !urgent(before, after) {
 		s.Requeue(rest)
 		return nil
 	}
+
 	*s.tmpl.ObjectTemplateStatus() = *after
 	if err := statuswriter.Write(ctx, s.Client, s.tmpl); err != nil {
 		if apply.IsAbsent(err) {
@@ -52,6 +55,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 		}
 		return fmt.Errorf("write the status: %w", err)
 	}
+
 	s.Fresh.Put(s.tmpl)
 	s.reported = s.Now()
 	statuswriter.Record(s.Events, s.tmpl, transitionEvents(before.Conditions, after.Conditions)...)

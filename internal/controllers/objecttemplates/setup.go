@@ -78,11 +78,13 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, scope := range scopes {
 		build = build.Watches(scope.NewObjectTemplate(), r.Fresh.EventHandler(func(obj client.Object) reconcile.Request {
 			return reconcile.Request{NamespacedName: keyOf(obj)}
 		}))
 	}
+
 	return r, build.Complete(r)
 }
 

@@ -50,6 +50,7 @@ func planOf(spec *corev1alpha1.ObjectTemplateSpec, self objects.Owner) *plan {
 		p.err = fmt.Errorf("spec.sources has %d entries; the limit is %d: use several templates", n, limits.ObjectTemplateSources)
 		return p
 	}
+
 	var problems []error
 	items := 0
 	for i := range spec.Sources {
@@ -57,9 +58,11 @@ func planOf(spec *corev1alpha1.ObjectTemplateSpec, self objects.Owner) *plan {
 		p.sources, problems = append(p.sources, source), append(problems, errs...)
 		items += len(source.items)
 	}
+
 	if items > limits.ObjectTemplateItems {
 		problems = append(problems, fmt.Errorf("the sources have %d items; the limit is %d: use several templates", items, limits.ObjectTemplateItems))
 	}
+
 	p.err = errors.Join(problems...)
 	return p
 }
@@ -72,20 +75,24 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 	if err != nil {
 		return source, []error{fmt.Errorf("%s.apiVersion: %w", field, err)}
 	}
+
 	source.ref.Group, source.ref.Version = gv.Group, gv.Version
 	key := objects.Key{Group: gv.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
 	if problem := objectsets.NameProblem(gv.WithKind(s.Kind), key); problem != "" {
 		return source, []error{fmt.Errorf("%s: %s", field, problem)}
 	}
+
 	if self.Namespace != "" {
 		if s.Namespace != "" && s.Namespace != self.Namespace {
 			return source, []error{fmt.Errorf("%s.namespace: an ObjectTemplate reads its own namespace only: remove it, or use a ClusterObjectTemplate", field)}
 		}
 		source.namespace, source.ref.Namespace = self.Namespace, self.Namespace
 	}
+
 	if gv.Group == corev1alpha1.GroupName && s.Kind == self.Kind && s.Name == self.Name {
 		return source, []error{fmt.Errorf("%s: the template itself cannot be a source", field)}
 	}
+
 	var problems []error
 	for i := range s.Items {
 		one, err := planItem(&s.Items[i], fmt.Sprintf("%s.items[%d]", field, i))
@@ -95,6 +102,7 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 		}
 		source.items = append(source.items, one)
 	}
+
 	return source, problems
 }
 
@@ -103,6 +111,7 @@ func planItem(i *corev1alpha1.ObjectTemplateSourceItem, field string) (item, err
 	if err != nil {
 		return item{}, fmt.Errorf("%s.key: %w", field, err)
 	}
+
 	path, begins := strings.CutPrefix(i.Destination, ".")
 	destination := strings.Split(path, ".")
 	for _, part := range destination {
@@ -110,6 +119,7 @@ func planItem(i *corev1alpha1.ObjectTemplateSourceItem, field string) (item, err
 			return item{}, fmt.Errorf("%s.destination: %.100q has to be a path below .config, such as .database.host", field, i.Destination)
 		}
 	}
+
 	if len(destination) > limits.TemplateValueDepth {
 		return item{}, fmt.Errorf("%s.destination: it has %d parts; the limit is %d", field, len(destination), limits.TemplateValueDepth)
 	}
@@ -137,6 +147,7 @@ func (p *plan) scopes(self objects.Owner, namespaced func(schema.GroupKind) (nam
 		}
 		refs = append(refs, s.ref)
 	}
+
 	return sources.Sorted(refs), errors.Join(problems...)
 }
 

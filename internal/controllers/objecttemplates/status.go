@@ -35,6 +35,7 @@ func statusOf(v view) *corev1alpha1.ObjectTemplateStatus {
 	case p == nil, p.reason == corev1alpha1.ReasonServiceAccountRequired:
 		conditions.Remove(conds, corev1alpha1.ConditionObjectTemplateInvalid)
 	}
+
 	var object reported
 	if v.applied {
 		object = reportedBy(v.live)
@@ -45,6 +46,7 @@ func statusOf(v view) *corev1alpha1.ObjectTemplateStatus {
 			status.ControllerOf = reference(v.desired)
 		}
 	}
+
 	conditions.Kstatus(conds, generation, stateOf(v, object))
 	status.ObservedGeneration = generation
 	return status
@@ -90,6 +92,7 @@ func blocked(blocking []phases.Blocker) conditions.State {
 			state.Reason = b.Reason
 		}
 	}
+
 	state.Message = strings.Join(lines, "\n")
 	return state
 }
@@ -124,6 +127,7 @@ func reportedBy(live *objects.Observed) reported {
 			Conditions         []any    `json:"conditions"`
 		} `json:"status"`
 	}
+
 	r := reported{current: true}
 	if live == nil || live.Trimmed == nil || json.Unmarshal(live.Trimmed, &object) != nil {
 		return r // of another shape
@@ -131,6 +135,7 @@ func reportedBy(live *objects.Observed) reported {
 	if observed := object.Status.ObservedGeneration; observed != nil && int64(*observed) != live.Generation {
 		r.current = false
 	}
+
 	for _, element := range object.Status.Conditions {
 		fields, _ := element.(map[string]any)
 		text := func(field string) string {
@@ -155,6 +160,7 @@ func reportedBy(live *objects.Observed) reported {
 			r.conditions = append(r.conditions, c)
 		}
 	}
+
 	return r
 }
 
@@ -166,12 +172,14 @@ func copyConditions(conds *[]metav1.Condition, generation int64, of []metav1.Con
 		reports[c.Type] = true
 		conditions.Copy(conds, generation, c)
 	}
+
 	var gone []string
 	for _, c := range *conds {
 		if !own[c.Type] && !reports[c.Type] {
 			gone = append(gone, c.Type)
 		}
 	}
+
 	for _, typ := range gone {
 		conditions.Remove(conds, typ)
 	}

@@ -18,11 +18,13 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if len(rest) == len(s.tmpl.GetFinalizers()) {
 		return nil // it was finalized, and others hold it
 	}
+
 	if s.written != nil {
 		s.former[s.written.Key] = struct{}{}
 		s.Target.Drop(s.rollout, s.rollout.Owner.UID)
 		s.written = nil
 	}
+
 	if keys := s.formerKeys(); len(keys) > 0 {
 		removal := engine.Removal(s.rollout.Owner, keys)
 		removal.Account, removal.Sensitive = s.rollout.Account, true
@@ -36,6 +38,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 			return s.report(ctx)
 		}
 	}
+
 	before := deepCopy(s.tmpl)
 	s.tmpl.SetFinalizers(rest)
 	if err := s.patch(ctx, before, s.tmpl); err != nil && !apply.IsAbsent(err) {
@@ -44,6 +47,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if len(rest) == 0 {
 		s.Fresh.Deleted(s.tmpl.GetUID())
 	}
+
 	s.forget(keyOf(s.tmpl))
 	return nil
 }

@@ -85,15 +85,18 @@ func compilePath(text string) (k key, err error) {
 	if len(text) > limits.ObjectTemplateKeyBytes {
 		return nil, fmt.Errorf("it has %d bytes; the limit is %d", len(text), limits.ObjectTemplateKeyBytes)
 	}
+
 	parts := relaxed.FindStringSubmatch(text)
 	if parts == nil {
 		return nil, fmt.Errorf("%.100q is not a valid JSONPath: write it like .data.host or {.data.host}", text)
 	}
+
 	path := pathKey{text: "{." + parts[1] + parts[2] + "}"}
 	parsed, err := jsonpath.Parse("key", path.text)
 	if err != nil {
 		return nil, fmt.Errorf("%.100q is not a valid JSONPath: %w", text, err)
 	}
+
 	w := weight{unions: 1}
 	w.list(parsed.Root)
 	switch {
@@ -102,6 +105,7 @@ func compilePath(text string) (k key, err error) {
 	case w.unions > limits.ObjectTemplateUnions:
 		return nil, fmt.Errorf("the unions of %.100q select more than %d values of each: use jq", text, limits.ObjectTemplateUnions)
 	}
+
 	path.many, path.unordered = w.many, w.unordered
 	return path, nil
 }
@@ -150,10 +154,12 @@ func (k pathKey) read(root map[string]any) (value any, err error) {
 	if err := path.Parse(k.text); err != nil {
 		return nil, err
 	}
+
 	results, err := path.FindResults(root)
 	if err != nil {
 		return nil, err
 	}
+
 	var values []any
 	size := 0
 	for _, group := range results {
@@ -164,15 +170,18 @@ func (k pathKey) read(root map[string]any) (value any, err error) {
 			}
 		}
 	}
+
 	if k.unordered {
 		sortByJSON(values)
 	}
+
 	switch {
 	case len(values) == 0:
 		return nil, errors.New("it selects nothing")
 	case len(values) == 1 && !k.many:
 		return values[0], nil
 	}
+
 	return values, nil
 }
 
@@ -182,11 +191,13 @@ func sortByJSON(values []any) {
 		text  string
 		value any
 	}
+
 	all := make([]encoded, len(values))
 	for i, value := range values {
 		text, _ := json.Marshal(value) // decoded JSON can always be encoded
 		all[i] = encoded{string(text), value}
 	}
+
 	slices.SortFunc(all, func(a, b encoded) int { return strings.Compare(a.text, b.text) })
 	for i := range all {
 		values[i] = all[i].value
@@ -222,6 +233,7 @@ func (c *collector) add(ctx context.Context, s *plannedSource, content string) e
 	if err := utiljson.Unmarshal([]byte(content), &root); err != nil {
 		return fmt.Errorf("%s: %s cannot be read", s.field, s.ref)
 	}
+
 	for i := range s.items {
 		it := &s.items[i]
 		if ctx.Err() != nil {
@@ -244,6 +256,7 @@ func (c *collector) add(ctx context.Context, s *plannedSource, content string) e
 			return fmt.Errorf("%s.destination: %w", it.field, err)
 		}
 	}
+
 	return nil
 }
 
@@ -274,6 +287,7 @@ func put(config map[string]any, path []string, value any) error {
 		}
 		config = fields
 	}
+
 	config[path[len(path)-1]] = copyOf(value)
 	return nil
 }
@@ -318,5 +332,6 @@ func sizeOf(value any, most int) int {
 			size += sizeOf(element, most-size)
 		}
 	}
+
 	return size
 }

@@ -30,9 +30,11 @@ func (s *reconciliation) choose(ctx context.Context) error {
 		s.choice = choice.Choice{Origin: choice.Installed(s.pkg)}
 		return nil
 	}
+
 	if spec.Interval != nil {
 		s.Requeue(s.loads.Spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
 	}
+
 	var err error
 	if s.choice, err = s.catalogue.Choose(ctx, s.pkg, choice.PlatformOf(s.environment, s.Version)); err != nil {
 		return err
@@ -43,6 +45,7 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	if err := s.recordAttempt(ctx); err != nil {
 		return err
 	}
+
 	return s.endDowngrade(ctx)
 }
 
@@ -57,25 +60,30 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	case installed != nil && installed.Version == all[0].Version.Version:
 		return nil // it is there already
 	}
+
 	k, err := s.ledger.Survey(ctx, s.pkg.GetNamespace())
 	if err != nil {
 		return err
 	}
+
 	served := dependencies.Once(s.servedAPI())
 	root := dependencies.RootOf(s.pkg, nil)
 	if root.Versions = dependencies.VersionsOf(s.pkg, all); root.UserManaged {
 		return nil
 	}
+
 	s.ledger.Open(keyOf(s.pkg))
 	var own, alone resolver.Result
 	err = s.withInput(ctx, root, k, served, func(in dependencies.Input) (err error) {
 		own, alone, s.state.chosenBy, err = dependencies.DecideVersion(in)
 		return err
 	})
+
 	s.ledger.Note(keyOf(s.pkg), s.state.chosenBy)
 	if err != nil {
 		return err
 	}
+
 	at := slices.IndexFunc(all, func(o offers.Offered) bool { return o.Version.Version == own.Version })
 	if own.Failed() {
 		at = slices.IndexFunc(all, func(o offers.Offered) bool { return installed != nil && o.Version.Version == installed.Version })
@@ -83,6 +91,7 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	if at <= 0 {
 		return nil
 	}
+
 	s.choice.Origin = choice.OriginOf(s.choice.Provider.Name, all[at])
 	why := resolver.PassedOver(all[at].Version.Version, all[0].Version.Version, alone)
 	s.choice.Message = conditions.Cut(s.choice.Provider.Describe(why), limits.MessageBytes)
@@ -108,16 +117,19 @@ func (s *reconciliation) recordAttempt(ctx context.Context) error {
 	if !s.choice.Chosen() {
 		return nil
 	}
+
 	from := s.choice.Origin
 	attempted := corev1alpha1.AttemptedVersion{PackageName: from.PackageName, API: s.pkg.PackageSpec().PackageRef.API.DeepCopy(), Version: from.Version, Image: from.Image}
 	if last := s.pkg.PackageStatus().LastAttempted; equality.Semantic.DeepEqual(last, &attempted) {
 		return nil
 	}
+
 	s.pkg.PackageStatus().LastAttempted = &attempted
 	choice.Report(s.pkg.PackageStatus(), s.pkg, s.choice)
 	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
 		return fmt.Errorf("record the version that was chosen: %w", err)
 	}
+
 	s.Fresh.Put(s.pkg)
 	return nil
 }

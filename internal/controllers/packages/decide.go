@@ -30,16 +30,19 @@ func decide(v view) (step, string) {
 			return stepAwait, why
 		}
 	}
+
 	if v.forbidden != "" {
 		return stepForbid, v.forbidden
 	}
 	if v.waiting || v.inputError != "" {
 		return stepGather, v.inputError
 	}
+
 	reuse := load.Compare(v.pkg, v.fingerprint)
 	if reuse == load.UnpackedCurrent && rendersAgain(v) {
 		reuse = load.UnpackedElsewhere
 	}
+
 	switch {
 	case reuse == load.UnpackedCurrent:
 		return stepSync, ""
@@ -48,6 +51,7 @@ func decide(v view) (step, string) {
 	case !v.choice.Origin.Loadable(), reuse == load.UnpackedNever && v.choice.Refused() && !v.choice.Fits:
 		return stepHold, ""
 	}
+
 	return byAttempt(v), ""
 }
 
@@ -118,5 +122,6 @@ func byAttempt(v view) step {
 	case v.now.Before(a.Retry):
 		return stepWait
 	}
+
 	return stepLoad
 }

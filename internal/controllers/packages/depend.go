@@ -31,6 +31,7 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 		}
 		return s.step, s.why, nil
 	}
+
 	undeployed := s.step == stepDeploy && s.attempt.Out.Deployed.IsZero()
 	end, ok := s.itsTurn(ctx, undeployed && len(required) > 0)
 	if !ok {
@@ -39,16 +40,19 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 		}
 		return s.step, s.why, nil
 	}
+
 	defer end()
 	committed, err := s.resolveDependencies(ctx, required)
 	if err != nil {
 		return s.step, "", err
 	}
+
 	defer committed.Done()
 	d := s.required
 	if d.Err = s.perform(ctx, d, committed.Now); queueing.Raced(d.Err) {
 		return s.step, "", d.Err
 	}
+
 	switch {
 	case undeployed && (d.Err != nil || !d.Result.Ready):
 		s.writeErr = d.Err
@@ -58,6 +62,7 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	case undeployed && !dependencies.SameRecords(s.pkg.PackageStatus().Dependencies, d.Entries):
 		return s.step, s.why, s.record(ctx)
 	}
+
 	return s.step, s.why, nil
 }
 
@@ -80,6 +85,7 @@ func (s *reconciliation) resolveDependencies(ctx context.Context, required []cor
 		loaded := s.attempt.Out.Content.Resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
+
 	s.ledger.Open(keyOf(s.pkg))
 	was, err := s.ledger.Survey(ctx, s.pkg.GetNamespace())
 	for attempt := 1; ; attempt++ {
@@ -124,6 +130,7 @@ func (s *reconciliation) withInput(
 	if err != nil {
 		return err
 	}
+
 	defer func() { release() }()
 	err = decide(dependencies.Input{
 		Package: s.pkg, Root: root, Known: k, Catalogue: offers,
@@ -146,6 +153,7 @@ func (s *reconciliation) withInput(
 	if err != nil {
 		return err
 	}
+
 	return offers.Err
 }
 
@@ -156,10 +164,12 @@ func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPac
 	if pkg.PackageSpec().PackageRef == nil {
 		return known, nil, nil
 	}
+
 	env, waiting, err := r.Environment.For(pkg.GetNamespace())
 	if err != nil || waiting {
 		return known, nil, nil // it is reconciled once that is known
 	}
+
 	candidates, err := r.catalogue.Candidates(ctx, pkg, choice.PlatformOf(env, r.Version))
 	if err != nil {
 		return false, nil, err
@@ -213,12 +223,14 @@ func (s *reconciliation) untilOthersAreKnown(ctx context.Context) time.Duration 
 	if dependencies.Generated(s.pkg) || remote(s.pkg) || s.pkg.PackageStatus().Resolved != nil || len(s.pkg.PackageStatus().Dependencies) > 0 {
 		return 0
 	}
+
 	short, long := s.Pace.Of(limits.ResolutionPause), s.Pace.Of(limits.ResolutionPauseMax)
 	left := s.since(s.pkg, short)
 	others, err := latest{s.Reconciler}.In(ctx, s.pkg.GetNamespace())
 	if err != nil {
 		return 0 // the survey that follows returns it
 	}
+
 	for _, other := range others {
 		if other.GetName() == s.pkg.GetName() || !s.takesPart(other) || other.PackageStatus().Resolved != nil {
 			continue
@@ -228,6 +240,7 @@ func (s *reconciliation) untilOthersAreKnown(ctx context.Context) time.Duration 
 			left = max(left, short) // its image is being loaded
 		}
 	}
+
 	return min(left, s.since(s.pkg, long))
 }
 

@@ -26,6 +26,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	if deployment.LacksSlices(s.dep) || s.drifted {
 		s.Requeue(s.Pace.Of(limits.RepairInterval))
 	}
+
 	var err error
 	switch {
 	case s.step == stepYield || s.step == stepAwait:
@@ -45,11 +46,13 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	if queueing.Raced(err) {
 		return err
 	}
+
 	s.writeErr = err
 	if s.step == stepDeploy {
 		s.content = s.attempt.Out.Content
 		s.deployed = err == nil
 	}
+
 	return nil
 }
 
@@ -69,6 +72,7 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *load.Content)
 	if err != nil {
 		return fmt.Errorf("cut the package into slices: %w", err)
 	}
+
 	template.Phases = phases
 	template.ServiceAccountName, _ = s.Accounts.of(s.pkg)
 	template.TargetRef = s.pkg.PackageSpec().TargetRef
@@ -78,6 +82,7 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *load.Content)
 	if err := s.retryOnConflict(ctx, s.readOwn, func() error { return s.markSliced(ctx, template.Phases) }); err != nil {
 		return err
 	}
+
 	return s.retryOnConflict(ctx, s.readOwn, func() error {
 		err := s.upgrade(ctx, loaded, template, made)
 		made = nil // once is enough
@@ -98,19 +103,23 @@ func (s *reconciliation) install(
 	if s.target != nil {
 		deployment.Annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
 	}
+
 	s.Accounts.copySettings(dep, s.pkg)
 	if err := deployment.Fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
 		return err
 	}
+
 	deployment.SetGeneration(dep, s.pkg)
 	unpacked := dep.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation]
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{TargetRef: template.TargetRef}
 		deployment.Annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // with it the template counts as complete
 	}
+
 	if err := s.Client.Create(ctx, dep); err != nil {
 		return fmt.Errorf("create %s: %w", s.depName(), err)
 	}
+
 	s.Fresh.PutCreated(string(s.pkg.GetUID()), dep)
 	s.dep = dep
 	if len(made) > 0 {
@@ -121,6 +130,7 @@ func (s *reconciliation) install(
 			return err
 		}
 	}
+
 	s.state.template.Wrote(s.dep)
 	return nil
 }
@@ -137,10 +147,12 @@ func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha
 	if err != nil {
 		return err
 	}
+
 	dep := copyOf(s.dep)
 	if err := s.Client.Patch(ctx, dep, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("write the template of %s: %w", s.depName(), err)
 	}
+
 	s.Fresh.Put(dep)
 	s.dep = dep
 	return nil
@@ -171,10 +183,12 @@ func (s *reconciliation) upgrade(
 	if err := deployment.Fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.By); err != nil {
 		return err
 	}
+
 	changed := !equality.Semantic.DeepEqual(before, s.dep)
 	if !lacks && !changed {
 		return nil
 	}
+
 	var exist sets.Set[string]
 	if !lacks {
 		exist = sliceNames(before)
@@ -188,6 +202,7 @@ func (s *reconciliation) upgrade(
 	if !changed {
 		return nil
 	}
+
 	err := s.patchDeployment(ctx, before)
 	if err == nil {
 		s.state.template.Wrote(s.dep)

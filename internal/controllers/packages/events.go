@@ -39,6 +39,7 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []st
 			add(corev1.EventTypeWarning, eventIgnored, "Unpack", strings.Join(o.content.Warnings, "\n"))
 		}
 	}
+
 	if c := became(before, after, corev1alpha1.ConditionResolved, metav1.ConditionFalse); c != nil {
 		add(corev1.EventTypeWarning, c.Reason, "Resolve", c.Message)
 	}
@@ -48,18 +49,22 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []st
 	if c := became(before, after, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse); c != nil && c.Reason != corev1alpha1.ReasonWaitingForDependencies {
 		add(corev1.EventTypeWarning, c.Reason, "Depend", c.Message)
 	}
+
 	if c := became(before, after, corev1alpha1.ConditionInvalid, metav1.ConditionTrue); c != nil {
 		add(corev1.EventTypeWarning, c.Reason, "Unpack", c.Message)
 	} else if c := became(before, after, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse); c != nil && c.Reason == corev1alpha1.ReasonImagePullBackOff {
 		add(corev1.EventTypeWarning, c.Reason, "Pull", c.Message)
 	}
+
 	if c := became(before, after, corev1alpha1.ConditionDrifted, metav1.ConditionTrue); c != nil {
 		add(corev1.EventTypeWarning, c.Reason, "Watch", c.Message)
 	}
+
 	if c := became(before, after, corev1alpha1.ConditionAvailable, metav1.ConditionTrue); c != nil {
 		add(corev1.EventTypeNormal, corev1alpha1.ReasonAvailable, "Rollout", strings.TrimSpace(loaded+" "+c.Message))
 		return all
 	}
+
 	if loaded != "" {
 		add(corev1.EventTypeNormal, eventUnpacked, "Unpack", loaded)
 	}

@@ -28,10 +28,12 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		}
 		return nil, client.IgnoreNotFound(err)
 	}
+
 	pkg, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackage)
 	if !ok {
 		return nil, nil // deleted; its event follows
 	}
+
 	s := &reconciliation{Reconciler: r, state: r.stateOf(pkg)}
 	r.loads.NoteInstallation(s.state.load, cached)
 	s.attempt, s.retryNumber = r.loads.Last(s.state.load)
@@ -43,11 +45,13 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	if s.drifted, err = s.state.template.Drifted(s.dep); err != nil {
 		return nil, err
 	}
+
 	if mutationcache.Reduced(pkg) || deployment.Outdated(pkg, s.dep) || takingBack(pkg) && pkg.GetDeletionTimestamp() == nil {
 		if pkg, err = r.readPackage(ctx, pkg); err != nil || pkg == nil {
 			return nil, err
 		}
 	}
+
 	s.pkg = pkg
 	s.state.load.Change.Note(pkg, s.dep == nil && pkg.PackageStatus().ObservedGeneration == 0)
 	return s, nil
@@ -63,6 +67,7 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 	if err != nil {
 		return nil, fmt.Errorf("read the package, because the cached state is outdated: %w", err)
 	}
+
 	mutationcache.TrimFields(pkg)
 	if !mutationcache.Reduced(known) {
 		r.Fresh.Put(pkg)
@@ -80,6 +85,7 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 	case !apierrors.IsNotFound(err):
 		return nil, err
 	}
+
 	for _, created := range r.Fresh.Created(string(pkg)) {
 		return created.(corev1alpha1.GenericObjectDeployment), nil
 	}
@@ -95,6 +101,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if err := s.takeOver(ctx); err != nil {
 		return err
 	}
+
 	s.gatherEnvironment(ctx)
 	s.gatherPolicies()
 	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
@@ -103,10 +110,12 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if !failed && spec.Interval == nil {
 		pulls = nil
 	}
+
 	s.Sources.Use(keyOf(s.pkg), sources.Union(refs, pulls))
 	if failed {
 		s.gatherDependencies(pulls)
 	}
+
 	s.sourceVersions = s.versions(refs)
 	return nil
 }
@@ -124,6 +133,7 @@ func (s *reconciliation) versions(refs []sources.Ref) map[string]string {
 			s.waiting = true
 		}
 	}
+
 	return versions
 }
 

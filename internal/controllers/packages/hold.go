@@ -40,6 +40,7 @@ func (s *reconciliation) wroteNothing(ctx context.Context) bool {
 	if ownership, _ := deployment.OwnershipOf(s.pkg, s.dep); ownership != deployment.Own && ownership != deployment.Left {
 		return true
 	}
+
 	list := corev1alpha1.ScopeOf(s.dep.GetNamespace()).NewObjectSetList()
 	if err := s.Client.List(ctx, list, client.InNamespace(s.dep.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return false

@@ -28,6 +28,7 @@ func (r *Reconciler) hashKeyOf(ctx context.Context, pkg corev1alpha1.GenericPack
 	if st.hashKey != nil {
 		return st.hashKey, nil
 	}
+
 	key, err := r.readHashKey(ctx, pkg)
 	if apierrors.IsNotFound(err) {
 		key, err = r.createHashKey(ctx, pkg)
@@ -38,6 +39,7 @@ func (r *Reconciler) hashKeyOf(ctx context.Context, pkg corev1alpha1.GenericPack
 	if err != nil {
 		return nil, fmt.Errorf("key for sensitive values of %s: %w", pkg.GetName(), err)
 	}
+
 	st.hashKey = key
 	return key, nil
 }
@@ -48,12 +50,14 @@ func (r *Reconciler) readHashKey(ctx context.Context, pkg corev1alpha1.GenericPa
 	if err := r.Reader.Get(ctx, keyOf(r.hashKeySecret(pkg, nil)), found); err != nil {
 		return nil, apply.Reduced(err)
 	}
+
 	switch key := found.Data[keyData]; {
 	case found.Type != corev1alpha1.HashKeyType:
 		return nil, fmt.Errorf("the Secret %s exists and is not of the type %s: delete or rename it", found.Name, corev1alpha1.HashKeyType)
 	case metav1.IsControlledBy(found, pkg) && len(key) == keyBytes && found.DeletionTimestamp == nil:
 		return key, nil
 	}
+
 	err := r.Client.Delete(ctx, found, client.Preconditions{UID: ptr.To(found.UID)})
 	if err == nil || apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(corev1.Resource("secrets"), found.Name)

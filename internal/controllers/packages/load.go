@@ -24,16 +24,19 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 	default:
 		s.state.load.Change.Drop()
 	}
+
 	switch {
 	case s.step != stepLoad:
 		return s.step, s.why, nil
 	case s.backOff():
 		return stepWait, "", nil
 	}
+
 	if delay := s.state.load.Delay(s.pkg.GetGeneration(), s.now); delay > 0 {
 		s.Requeue(delay)
 		return stepGather, "", nil
 	}
+
 	reuse := load.Compare(s.pkg, s.fingerprint)
 	in := s.newInput(load.Reference(s.pkg, s.choice.Origin.Image, reuse, s.newDigest))
 	if sources.FromSecrets(s.pkg.PackageSpec()) {
@@ -43,6 +46,7 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 		}
 		in.HashKey = key
 	}
+
 	a, last := s.newAttempt(), s.attempt
 	s.attempt = a
 	s.loads.Start(s.state.load, in, a, last, reuse)

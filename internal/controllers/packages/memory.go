@@ -16,6 +16,7 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 	if st != nil && st.uid == pkg.GetUID() {
 		return st
 	}
+
 	r.forget(key)
 	st = &state{uid: pkg.GetUID(), seen: r.Now(), load: r.loads.Meet(pkg)}
 	m.Lock()
@@ -23,6 +24,7 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 	if m.states == nil {
 		m.states = map[types.NamespacedName]*state{}
 	}
+
 	m.states[key] = st
 	return st
 }
@@ -36,10 +38,12 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	if st == nil {
 		return
 	}
+
 	r.Sources.Use(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(userOf(key))
 	}
+
 	r.Fresh.Forget(string(st.uid))
 	r.loads.Forget(key)
 }

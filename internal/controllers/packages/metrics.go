@@ -107,13 +107,16 @@ func (c *counts) collect(out chan<- prometheus.Metric) {
 	for word, n := range c.summaries {
 		out <- metrics.Packages.Value(float64(n), string(word))
 	}
+
 	for state, n := range c.dependencies {
 		out <- metrics.Dependencies.Value(float64(n), state)
 	}
+
 	states := map[string]int{"connected": 0, "away": 0, "unknown": 0}
 	for _, state := range c.targets {
 		states[state]++
 	}
+
 	for state, n := range states {
 		out <- metrics.Targets.Value(float64(n), state)
 	}
@@ -128,14 +131,17 @@ func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage,
 	if since.IsZero() {
 		return
 	}
+
 	phase := ""
 	if blocking := pkg.PackageStatus().Blocking; len(blocking) > 0 {
 		phase = blocking[0].Phase
 	}
+
 	metric := metrics.PackageBlockedSince
 	if word == summary.Deleting {
 		metric = metrics.PackageDeletingSince
 	}
+
 	out <- metric.Value(float64(since.Unix()), name, namespace, phase, reason)
 }
 
@@ -152,6 +158,7 @@ func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since 
 			return time.Time{}, "" // it is on its way
 		}
 	}
+
 	// Ready keeps the time of the first trouble, whatever the present cause.
 	if ready := summary.Current(pkg, corev1alpha1.ConditionReady); ready.Type != "" && !ready.LastTransitionTime.IsZero() {
 		return ready.LastTransitionTime.Time, cause.Reason

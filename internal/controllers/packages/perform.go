@@ -44,6 +44,7 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k de
 			return err
 		}
 	}
+
 	for _, o := range d.Result.Outcomes {
 		if o.Satisfier == nil || packages[*o.Satisfier] == nil || !dependencies.Marked(own, packages[*o.Satisfier]) || d.Takes(*o.Satisfier) {
 			continue
@@ -69,6 +70,7 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k de
 			s.Requeue(limits.ConflictRetry)
 		}
 	}
+
 	return nil
 }
 
@@ -92,6 +94,7 @@ func (s *reconciliation) create(ctx context.Context, step resolver.Step, parent 
 	if parent == nil || snapshot.InstanceOf(parent) == snapshot.InstanceOf(s.pkg) {
 		parent = s.pkg
 	}
+
 	pkg := corev1alpha1.ScopeOf(step.Namespace).NewPackage()
 	pkg.SetNamespace(step.Namespace)
 	pkg.SetName(step.Name)
@@ -104,6 +107,7 @@ func (s *reconciliation) create(ctx context.Context, step resolver.Step, parent 
 	if err := s.Client.Create(ctx, pkg); err != nil {
 		return fmt.Errorf("install %s %s: %w", step.Package, step.Version, err)
 	}
+
 	s.Fresh.PutCreated(generatedOwner, pkg)
 	return nil
 }

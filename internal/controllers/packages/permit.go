@@ -20,6 +20,7 @@ func (s *reconciliation) permit(context.Context) (step, string, error) {
 	if s.step != stepDeploy || !s.attempt.Out.Deployed.IsZero() || len(s.attempt.Out.Content.Rules) == 0 {
 		return s.step, s.why, nil
 	}
+
 	ceiling := s.Ceiling()
 	switch {
 	case ceiling.Err != nil: // it may have lost rights since it was read
@@ -27,6 +28,7 @@ func (s *reconciliation) permit(context.Context) (step, string, error) {
 	case !ceiling.Known && ceiling.Role != "":
 		return stepGather, "", nil // its event follows
 	}
+
 	if s.refused = refuse(ceiling, s.attempt.Out.Content.Rules); s.refused.Reason != "" {
 		return stepPermit, s.refused.Message, nil
 	}
@@ -42,10 +44,12 @@ func refuse(ceiling permissions.Ceiling, rules []rbacv1.PolicyRule) conditions.S
 		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: "This manager does not grant rights to packages, and this package is not written without the rights that it requires. " +
 			"An administrator names a ClusterRole that has them by --permission-ceiling: " + asked(rules) + "."}
 	}
+
 	if !ceiling.Found {
 		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: fmt.Sprintf("There is no ClusterRole %s, the ceiling of what packages are granted (--permission-ceiling), "+
 			"and this package is not written without the rights that it requires: %s.", ceiling.Role, asked(rules))}
 	}
+
 	above := ceiling.Above(rules)
 	if len(above) == 0 {
 		return conditions.State{}

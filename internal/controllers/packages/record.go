@@ -51,6 +51,7 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 	if last != nil && last.SpecHash != v.fingerprint.Spec && v.loadsPresent() {
 		last = nil
 	}
+
 	var waits *interrupted
 	switch {
 	case a == nil:
@@ -63,6 +64,7 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 	case v.step == stepWait && errors.As(a.Err, &waits):
 		return waits.record
 	}
+
 	switch {
 	case v.step == stepSync, v.step == stepRefuse, v.step == stepDepend, v.step == stepPermit, v.step == stepDeploy && v.writeErr == nil:
 		return nil // it was loaded
@@ -71,6 +73,7 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 	case last.Interruptions == 0:
 		return nil
 	}
+
 	return &corev1alpha1.LoadRecord{SpecHash: last.SpecHash, Interruptions: last.Interruptions} // it failed for another reason
 }
 

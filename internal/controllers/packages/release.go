@@ -37,11 +37,13 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	if entry.PackageRef == nil {
 		return nil
 	}
+
 	own, at := snapshot.InstanceOf(s.pkg), resolver.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
 	r, err := s.ledger.Release(ctx, s.pkg, entry.Name, at, s.leaves())
 	if err != nil || r.Package == nil {
 		return err
 	}
+
 	pkg := r.Package
 	if r.Done == nil {
 		if names := dependencies.Elsewhere(own, r.Others); len(names) > 0 && dependencies.Deletes(s.pkg, entry.Name, pkg) {
@@ -49,12 +51,14 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 		}
 		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { dependencies.ReleaseFrom(pkg, own, r.Others) })
 	}
+
 	defer r.Done()
 	err = s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
 		s.ledger.Changed(dependencies.Within(pkg.GetNamespace()), func(name string) bool { return name == offers.NameOf(pkg) }) // it stays
 		return fmt.Errorf("delete %s: %w", at, err)
 	}
+
 	return nil
 }
 
@@ -65,10 +69,12 @@ func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	if len(recorded) == 0 || !slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
 		return true, nil
 	}
+
 	end, ok := s.admit(s.releases)
 	if !ok {
 		return false, nil
 	}
+
 	defer end()
 	released := map[corev1alpha1.DependencyReference]bool{}
 	for _, entry := range recorded {
@@ -80,6 +86,7 @@ func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
+
 	return true, nil
 }
 

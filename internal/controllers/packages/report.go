@@ -39,6 +39,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	if s.step == stepWait && s.attempt.Done && !s.attempt.Retry.IsZero() {
 		s.Requeue(s.attempt.Retry.Sub(s.now))
 	}
+
 	before, after := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view)
 	if !equality.Semantic.DeepEqual(before, after) {
 		if delay := s.delay(before, after); delay > 0 {
@@ -54,6 +55,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 		s.recordEvents(before, after)
 		s.warnUpgraded(ctx, before, after)
 	}
+
 	s.beginRecorded()
 	if s.step == stepDeploy && s.writeErr == nil {
 		s.loads.Finish(s.state.load, s.attempt) // the status records it by now

@@ -28,6 +28,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		identity: string(uuid.NewUUID()),
 	}
+
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
 	r.connect(r.Client)
@@ -36,6 +37,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			return nil, fmt.Errorf("index packages by %s: %w", index.Field, err)
 		}
 	}
+
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "package", Workers: limits.PackageWorkers, Share: limits.PackageShare, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
@@ -45,11 +47,13 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, scope := range corev1alpha1.Scopes() {
 		// A deployment has the name of its Package, even if it has another owner.
 		build = build.Watches(scope.NewPackage(), r.Fresh.EventHandler(requestFor)).Watches(scope.NewPackage(), queueing.Changes(r.packageChanged)).
 			Watches(scope.NewObjectDeployment(), r.Fresh.EventHandler(requestFor))
 	}
+
 	return r, r.followers.Watch(build).Complete(r)
 }
 
@@ -64,6 +68,7 @@ func (r *Reconciler) connect(reader client.Reader) {
 			return all + packages, own + ownPackages
 		},
 	})
+
 	r.catalogue = &choice.Catalogue{Reader: reader, Remembered: r.remembered, WasAvailable: r.wasAvailable}
 	r.ledger = &dependencies.Ledger{Packages: latest{r}, Enqueue: enqueue}
 	r.followers = &choice.Followers{Catalogue: r.catalogue, Enqueue: enqueue, Offered: r.ledger.OfferChanged}

@@ -45,6 +45,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	if deleted || !v.loading() && v.step != stepGather {
 		status.LastHandledRetry = background.RetryValue(v.pkg)
 	}
+
 	dependencies.ReportHold(status, v.pkg.GetGeneration(), v.heldBy)
 	reportTarget(status, v)
 	if !deleted {
@@ -60,6 +61,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 			return status // as before a retry or a restart, until the load has ended
 		}
 	}
+
 	conditions.Kstatus(&status.Conditions, generation, kstatusOf(v, reported))
 	status.ObservedGeneration = generation
 	return status
@@ -84,6 +86,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		set(corev1alpha1.ConditionInvalid, true, reason, message)
 		set(corev1alpha1.ConditionUnpacked, false, reason, "See the condition Invalid.")
 	}
+
 	switch v.step {
 	case stepDeploy:
 		if v.writeErr != nil {
@@ -137,10 +140,12 @@ func backOffReason(err error) string {
 	if _, refused := imageconfigs.NotVerified(err); refused {
 		return corev1alpha1.ReasonImageNotVerified
 	}
+
 	var exceeded *quota.Exceeded
 	if errors.As(err, &exceeded) {
 		return corev1alpha1.ReasonMemoryExceeded
 	}
+
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
 		return corev1alpha1.ReasonLoadError
@@ -180,6 +185,7 @@ func problems(err error) string {
 	if !errors.As(err, &wrong) || len(err.Error()) <= limits.MessageBytes {
 		return err.Error()
 	}
+
 	const more = "… and %d more problems; kubectl package validate shows all of them."
 	text, room := "", limits.MessageBytes-len(more)-len("1000")
 	for i, v := range wrong {
@@ -189,6 +195,7 @@ func problems(err error) string {
 		}
 		text += line
 	}
+
 	return text
 }
 
@@ -209,9 +216,11 @@ func mirror(status *corev1alpha1.PackageStatus, v view, observed bool) {
 		status.Phases, status.Blocking = nil, nil
 		return
 	}
+
 	if !observed {
 		return
 	}
+
 	from := dep.ObjectDeploymentStatus()
 	status.Revision, status.Phases, status.Blocking = from.Revision, from.Phases, from.Blocking
 	status.CurrentRevision, status.CurrentVersion, status.CurrentImage, status.WaitingRevision = from.CurrentRevision, from.CurrentVersion, from.CurrentImage, from.WaitingRevision
@@ -221,6 +230,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view, observed bool) {
 			reported = append(reported, c)
 		}
 	}
+
 	removeConditions(conds, func(c metav1.Condition) bool {
 		return (conditions.Mapped(c.Type) || atTimes(c.Type)) && meta.FindStatusCondition(reported, c.Type) == nil
 	})
@@ -281,6 +291,7 @@ func kstatusOf(v view, observed bool) conditions.State {
 		}
 		return teardownState(v.dep)
 	}
+
 	switch v.step {
 	case stepYield:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
@@ -291,6 +302,7 @@ func kstatusOf(v view, observed bool) conditions.State {
 	case stepAwait:
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}
+
 	if v.choice.Refused() {
 		message := v.choice.Message
 		if v.step == stepHold && v.dep != nil {
@@ -298,6 +310,7 @@ func kstatusOf(v view, observed bool) conditions.State {
 		}
 		return conditions.State{Stalled: !v.choice.Pending, Reason: v.choice.Reason, Message: message}
 	}
+
 	switch v.step {
 	case stepDepend:
 		_, reason, message := v.required.Ready()
@@ -317,6 +330,7 @@ func kstatusOf(v view, observed bool) conditions.State {
 	case stepRefuse:
 		return conditions.State{Stalled: true, Reason: invalidReason(v.attempt.Err), Message: problems(v.attempt.Err)}
 	}
+
 	if v.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: v.writeErr.Error()}
 	}

@@ -16,11 +16,13 @@ func (s *reconciliation) resolve(context.Context) error {
 	if s.fingerprint, err = load.FingerprintOf(s.pkg, s.choice.Origin, s.environment, s.sourceVersions, s.Overrides+s.policyKey(image)); err != nil {
 		return err
 	}
+
 	if spec.Interval == nil || spec.Paused || s.choice.Refused() || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
 		resolved == nil || resolved.Image != image || !load.Tagged(image) {
 		s.loads.DropTag(s.state.load)
 		return nil
 	}
+
 	known := s.lookUpTag()
 	if !known.Resolving {
 		s.Requeue(known.Due.Sub(s.now))
@@ -31,6 +33,7 @@ func (s *reconciliation) resolve(context.Context) error {
 	if known.Digest != resolved.Digest {
 		s.newDigest = known.Digest
 	}
+
 	return nil
 }
 

@@ -61,6 +61,7 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 		environment = s.target.Environment
 		namespace = ref.NamespaceOf(namespace)
 	}
+
 	var err error
 	s.environment, s.waiting, err = environment.For(namespace)
 	if err != nil && !s.waiting {
@@ -105,11 +106,13 @@ func reportTarget(status *corev1alpha1.PackageStatus, v view) {
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionTargetConnected)
 		return
 	}
+
 	generation := v.pkg.GetGeneration()
 	if other := otherCluster(v); other != nil {
 		conditions.Copy(&status.Conditions, generation, *other)
 		return
 	}
+
 	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionTargetConnected, v.targetState.Ready, v.targetState.Reason, v.targetState.Message)
 	if !v.targetState.Ready && v.dep != nil {
 		conditions.SetUnknown(&status.Conditions, generation, corev1alpha1.ConditionAvailable, v.targetState.Reason, v.targetState.Message)

@@ -29,6 +29,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 			return err
 		}
 	}
+
 	if err := s.hold(ctx); err != nil {
 		return err
 	}
@@ -38,18 +39,21 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if s.state.terminating.IsZero() {
 		s.warnDeleted(ctx)
 	}
+
 	if s.orphaned() {
 		if err := s.orphan(ctx); err != nil {
 			return err
 		}
 		return s.finalize(ctx)
 	}
+
 	if s.controls() {
 		s.state.terminating = s.now
 		if err := s.annotateSets(ctx); err != nil {
 			return err
 		}
 	}
+
 	// After a conflict it might have lost its controller, because without a leader the garbage
 	// collector orphans it.
 	if err := s.retryOnConflict(ctx, s.readDeployment, func() error { return s.deleteDeployment(ctx) }); err != nil {
@@ -58,6 +62,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if !s.controls() {
 		return s.finalize(ctx)
 	}
+
 	before := copyOf(s.dep)
 	retried, released, abandoned := deployment.CopyRetry(s.dep, s.pkg), copyOrphan(s.dep, s.pkg), copyAbandon(s.dep, s.pkg)
 	if retried || released || abandoned {
@@ -65,6 +70,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 			return fmt.Errorf("change %s: %w", s.depName(), err)
 		}
 	}
+
 	return s.report(ctx)
 }
 
@@ -116,10 +122,12 @@ func (s *reconciliation) annotateSets(ctx context.Context) error {
 	if s.pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || s.dep.GetDeletionTimestamp() != nil {
 		return nil
 	}
+
 	list := corev1alpha1.ScopeOf(s.dep.GetNamespace()).NewObjectSetList()
 	if err := s.Client.List(ctx, list, client.InNamespace(s.dep.GetNamespace())); err != nil {
 		return fmt.Errorf("list the revisions of %s: %w", s.depName(), err)
 	}
+
 	const key = corev1alpha1.ObjectDeploymentUIDAnnotation
 	for _, set := range list.GenericObjectSets() {
 		available := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionAvailable)
@@ -132,6 +140,7 @@ func (s *reconciliation) annotateSets(ctx context.Context) error {
 			return fmt.Errorf("change %s: %w", set.GetName(), err)
 		}
 	}
+
 	return nil
 }
 
@@ -143,6 +152,7 @@ func (s *reconciliation) deleteDeployment(ctx context.Context) error {
 	if err := s.markDeployment(ctx); err != nil {
 		return err
 	}
+
 	err := s.Client.Delete(ctx, s.dep,
 		client.Preconditions{UID: ptr.To(s.dep.GetUID()), ResourceVersion: ptr.To(s.dep.GetResourceVersion())},
 		client.PropagationPolicy(propagation(s.pkg.PackageSpec())))
@@ -163,6 +173,7 @@ func (s *reconciliation) markDeployment(ctx context.Context) error {
 	if s.dep.GetAnnotations()[key] == value {
 		return nil
 	}
+
 	before := copyOf(s.dep)
 	deployment.Annotate(s.dep, map[string]string{key: value})
 	if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
@@ -183,6 +194,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	if released, err := s.releaseAll(ctx); err != nil || !released {
 		return err
 	}
+
 	rest := deployment.ForeignFinalizers(s.pkg)
 	if len(rest) < len(s.pkg.GetFinalizers()) {
 		before := copyOf(s.pkg)
@@ -191,6 +203,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 			return fmt.Errorf("take the finalizer off: %w", err)
 		}
 	}
+
 	if len(rest) == 0 {
 		s.Fresh.Deleted(s.pkg.GetUID())
 	}

@@ -28,6 +28,7 @@ func (r *Reconciler) readAvailable(ctx context.Context, namespace string) (avail
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
+
 	all := available{}
 	add := func(object corev1alpha1.GenericAvailablePackage) {
 		all[object.GetName()] = part{object: object, spec: object.AvailableSpec(), digest: object.GetAnnotations()[digestAnnotation]}
@@ -37,11 +38,13 @@ func (r *Reconciler) readAvailable(ctx context.Context, namespace string) (avail
 			add(object)
 		}
 	}
+
 	for _, created := range r.Fresh.Created(owner(namespace)) {
 		if object := created.(corev1alpha1.GenericAvailablePackage); all[object.GetName()].object == nil {
 			add(object)
 		}
 	}
+
 	return all, nil
 }
 
@@ -54,6 +57,7 @@ func (a available) partsOf() map[string][]part {
 	for _, p := range a {
 		byPackage[p.spec.PackageName] = append(byPackage[p.spec.PackageName], p)
 	}
+
 	for _, parts := range byPackage {
 		slices.SortFunc(parts, func(a, b part) int {
 			if a.spec.Part != b.spec.Part {
@@ -62,6 +66,7 @@ func (a available) partsOf() map[string][]part {
 			return strings.Compare(a.object.GetName(), b.object.GetName())
 		})
 	}
+
 	return byPackage
 }
 
@@ -74,18 +79,22 @@ func (s *reconciliation) compare() {
 			changed = append(changed, name)
 		}
 	}
+
 	for name := range s.published {
 		if s.available[name].object == nil {
 			changed = append(changed, name)
 		}
 	}
+
 	if len(changed) == 0 {
 		return
 	}
+
 	if wait := s.repaired.Add(s.Pace.Of(availableRepair)).Sub(s.now); wait > 0 && !s.repaired.IsZero() {
 		s.Requeue(wait)
 		return
 	}
+
 	s.repaired = s.now
 	for _, name := range changed {
 		s.repair(name)

@@ -28,6 +28,7 @@ func Compact(object corev1alpha1.GenericAvailablePackage) {
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
+
 	spec := object.AvailableSpec()
 	spec.Versions = canonical(spec.Versions)
 	annotations[digestAnnotation] = digestOfCanonical(spec)

@@ -18,6 +18,7 @@ func decide(v view) (step, time.Duration) {
 	if a != nil && a.Done && a.Err == nil && a.In == v.input {
 		return stepPublish, 0
 	}
+
 	running := a != nil && !a.Done
 	switch {
 	case running && (spec.Paused || v.waiting || a.In == v.input):
@@ -27,6 +28,7 @@ func decide(v view) (step, time.Duration) {
 	case v.waiting || v.inputError != "":
 		return stepGather, 0
 	}
+
 	next, why := due(v)
 	if why == stepRest && next.IsZero() || why == stepBackOff && next.IsZero() {
 		return why, 0
@@ -37,6 +39,7 @@ func decide(v view) (step, time.Duration) {
 	if wait := v.fetchStarted.Add(v.pace.Of(limits.RepositoryPause)).Sub(v.now); wait > 0 && !v.fetchStarted.IsZero() {
 		return stepWait, wait
 	}
+
 	return stepFetch, 0
 }
 
@@ -54,6 +57,7 @@ func due(v view) (time.Time, step) {
 	case fetch.Static(spec.Source) && fetch.VerifiedBy(last.validator) == v.input.keys, spec.Source.Inline != nil && !last.restored:
 		return time.Time{}, stepRest
 	}
+
 	return last.at.Add(withJitter(intervalOf(spec, v.pace), last.jitter)), stepRest
 }
 

@@ -63,6 +63,7 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 	if j.long {
 		host += ", long"
 	}
+
 	background.Run(ctx, &r.hosts, background.Job{Owner: j.repository, Host: host, Doing: "fetching the repository"},
 		func(ctx context.Context) (*result, error) {
 			whole, err := r.whole(ctx, j)
@@ -110,10 +111,12 @@ func (r *Reconciler) end(j job, a *attempt, got *result, err error) {
 	if a.Err == nil {
 		return
 	}
+
 	spec := j.repository.RepositorySpec()
 	if errors.As(a.Err, &a.Out.rejected) && fetch.Static(spec.Source) {
 		return // it stays so
 	}
+
 	a.RetryAfter(r.Now(), repositoryBackoffMin, intervalOf(spec, r.Pace))
 }
 

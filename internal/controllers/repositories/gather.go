@@ -25,10 +25,12 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliat
 	if s.available, err = r.readAvailable(ctx, namespace); err != nil {
 		return nil, err
 	}
+
 	list := corev1alpha1.ScopeOf(namespace).NewPackageRepositoryList()
 	if err := r.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 		return nil, err
 	}
+
 	var known bool
 	s.catalogue, known = r.catalogueOf(namespace)
 	if !known {
@@ -36,13 +38,16 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliat
 			s.published[name] = published{part.spec.PackageName, part.object.GetAnnotations()[writtenAnnotation]}
 		}
 	}
+
 	repositories, err := s.present(ctx, list.GenericRepositories())
 	if err != nil {
 		return nil, err
 	}
+
 	for _, repository := range repositories {
 		s.views = append(s.views, s.gatherRepository(repository))
 	}
+
 	slices.SortFunc(s.views, func(a, b *view) int { return cmp.Compare(a.repository.GetName(), b.repository.GetName()) })
 	s.withdraw()
 	s.compare()
@@ -63,6 +68,7 @@ func (s *reconciliation) present(
 			present = append(present, repository)
 		}
 	}
+
 	for _, part := range s.available {
 		for i := range part.spec.Versions {
 			name := part.spec.Versions[i].Repository
@@ -80,6 +86,7 @@ func (s *reconciliation) present(
 			}
 		}
 	}
+
 	return present, nil
 }
 
@@ -99,9 +106,11 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 			v.waiting = true
 		}
 	}
+
 	if generation := repository.GetGeneration(); st.generation != generation {
 		st.source, st.generation = sourceHash(repository.RepositorySpec().Source), generation
 	}
+
 	v.input = input{source: st.source, versions: versions.String()}
 	s.gatherPolicy(v)
 	v.last, v.verification = st.last, st.verification
@@ -109,6 +118,7 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 		st.priority, st.limited = priority, limited
 		s.mergeAll(repository.GetName(), st.content)
 	}
+
 	return v
 }
 
@@ -142,6 +152,7 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 		!conditions.IsTrueFor(status.Conditions, corev1alpha1.ConditionReady, repository.GetGeneration()) {
 		return nil
 	}
+
 	var published offersDigest
 	var cached int64
 	for _, p := range s.available {
@@ -152,6 +163,7 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 			}
 		}
 	}
+
 	s.memory.account.Count(memoryKey(repository.GetNamespace(), repository.GetName()), cached)
 	return &success{
 		input:    input{source: sourceHash(repository.RepositorySpec().Source)},
@@ -166,6 +178,7 @@ func (s *reconciliation) withdraw() {
 	for _, v := range s.views {
 		present[v.repository.GetName()] = true
 	}
+
 	for name, st := range s.states {
 		if present[name] {
 			continue
@@ -173,6 +186,7 @@ func (s *reconciliation) withdraw() {
 		s.mergeAll(name, st.content)
 		s.forget(name, st)
 	}
+
 	for _, part := range s.available {
 		for i := range part.spec.Versions {
 			if !present[part.spec.Versions[i].Repository] {

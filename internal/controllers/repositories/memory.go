@@ -10,13 +10,16 @@ func (r *Reconciler) catalogueOf(namespace string) (c *catalogue, known bool) {
 	if c = r.memory.catalogues[namespace]; c != nil {
 		return c, true
 	}
+
 	c = &catalogue{
 		states: map[string]*state{}, pending: map[string]struct{}{},
 		published: map[string]published{}, conflicts: map[string]map[string][]string{},
 	}
+
 	if r.memory.catalogues == nil {
 		r.memory.catalogues = map[string]*catalogue{}
 	}
+
 	r.memory.catalogues[namespace] = c
 	return c, false
 }

@@ -36,6 +36,7 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 			m.collect(out, repository)
 		}
 	}
+
 	for value, state := range [...]string{"failed", "ready", "unknown"} {
 		out <- metrics.Repositories.Value(float64(states[value]), state)
 	}

@@ -54,10 +54,12 @@ func offersOf(spec *corev1alpha1.AvailablePackageSpec) string {
 		}
 		sum.add(spec.PackageName, v)
 	}
+
 	digests := map[string]string{}
 	for repository, sum := range sums {
 		digests[repository] = sum.String()
 	}
+
 	encoded, _ := json.Marshal(digests) // cannot fail: all of it is text
 	return string(encoded)
 }

@@ -40,6 +40,7 @@ func pack(content *repository.Content) (*packed, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, pkg := range content.Packages {
 		pkg.Versions = canonical(pkg.Versions)
 		encoded, err := json.Marshal(pkg)
@@ -62,6 +63,7 @@ func pack(content *repository.Content) (*packed, error) {
 			p.bytes += cachedBytes(pkg.Versions[i])
 		}
 	}
+
 	return p, nil
 }
 

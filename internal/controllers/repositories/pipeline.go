@@ -80,10 +80,12 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 	if err != nil {
 		return nil, err
 	}
+
 	within, leave, err := p.fetches.Enter(ctx, j.repository.GetNamespace(), j.long)
 	if err != nil {
 		return nil, err
 	}
+
 	defer leave()
 	fetched, err = p.fetchAndRead(within, source, j)
 	if err != nil && errors.Is(context.Cause(within), queueing.ErrLong) {
@@ -92,6 +94,7 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 	if err != nil && len(problems) > 0 {
 		return nil, withProblems(err, problems)
 	}
+
 	return fetched, err
 }
 
@@ -102,6 +105,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 			release()
 		}
 	}()
+
 	source.Admit = sync.OnceValue(func() error { // until all of it is read and packed
 		release, err := p.Memory.Acquire(ctx, j.repository.GetNamespace(), limits.LoadWeight*p.Memory.PackageBytes())
 		if err == nil {
@@ -109,6 +113,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 		}
 		return err
 	})
+
 	fetched, err := p.Fetcher.Fetch(ctx, source, j.known)
 	if err != nil {
 		return nil, err
@@ -116,6 +121,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if fetched.NotModified {
 		return &result{notModified: true, validator: fetched.Validator, verification: fetched.Verification}, nil
 	}
+
 	content, err := repository.ReadWith(fetched.Files, repository.Options{
 		Withheld: fetched.FromSecrets, Bytes: p.Memory.PackageBytes(), Admit: source.Admit,
 	})
@@ -125,6 +131,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if err != nil {
 		return nil, &contentError{err: err, validator: fetched.Validator}
 	}
+
 	content.Problems = append(fetched.Problems, content.Problems...)
 	packed, err := pack(content)
 	if err != nil {
@@ -133,6 +140,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if err := p.Memory.Hold(memoryKey(j.repository.GetNamespace(), j.repository.GetName()), packed.bytes); err != nil {
 		return nil, err
 	}
+
 	r := &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed, verification: fetched.Verification}
 	if len(fetched.FromSecrets) > 0 {
 		r.digest, r.revision = packed.offers.String(), packed.offers.String() // of the published offers
@@ -151,17 +159,20 @@ func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, pr
 		Spec: *spec, Namespace: j.repository.GetNamespace(), Image: j.image,
 		Secrets: map[string]map[string][]byte{}, ConfigMaps: map[string]map[string]string{},
 	}
+
 	refs := refsOf(spec, j.namespace)
 	reader, err := p.reader(j, refs)
 	if err != nil {
 		return source, nil, err
 	}
+
 	if spec.Image != nil {
 		p.account.Do(p.Credentials.Follow)
 		source.OwnOnly = p.ClusterPullSecrets && source.Namespace != ""
 		source.Keychain, problems, err = p.Credentials.Keychain(ctx, reader, refs, sources.PullSecret(p.Namespace, j.image.PullSecret), source.OwnOnly)
 		return source, problems, err
 	}
+
 	get := p.Guard.For(reader, p.Get)
 	for _, ref := range refs {
 		object, err := get(ctx, ref)
@@ -184,6 +195,7 @@ func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, pr
 		}
 		source.ConfigMaps[ref.Name] = texts
 	}
+
 	return source, nil, nil
 }
 

@@ -16,6 +16,7 @@ func (s *reconciliation) gatherPolicy(v *view) {
 	if s.Policies == nil || image == nil {
 		return
 	}
+
 	set, err := s.Policies()
 	switch {
 	case errors.Is(err, imageconfigs.ErrNotRead):
@@ -23,6 +24,7 @@ func (s *reconciliation) gatherPolicy(v *view) {
 	case err != nil:
 		v.inputError = "Waiting for ImageConfigs: " + err.Error()
 	}
+
 	v.image = set.Decide(image.Ref, imagepolicy.Repository)
 	v.input.policy, v.input.keys = v.image.Key(), v.image.VerificationKey()
 }

@@ -32,6 +32,7 @@ func (s *reconciliation) publish(ctx context.Context) error {
 			s.withhold(v)
 		}
 	}
+
 	err := s.merge(ctx)
 	for _, v := range s.views {
 		switch {
@@ -48,6 +49,7 @@ func (s *reconciliation) publish(ctx context.Context) error {
 			v.writeErr = err
 		}
 	}
+
 	if !queueing.Raced(err) && apierrors.HasStatusCause(err, "NamespaceTerminating") {
 		return queueing.ErrEnd // the repositories are deleted with it
 	}
@@ -73,6 +75,7 @@ func (s *reconciliation) takeOver(v *view) {
 	if fetched.content == nil || fetched.content == st.content {
 		return
 	}
+
 	before := st.content
 	st.content, st.withheld = fetched.content, false
 	artifact := v.repository.RepositoryStatus().Artifact
@@ -85,6 +88,7 @@ func (s *reconciliation) takeOver(v *view) {
 	default:
 		s.mergeAll(v.repository.GetName(), st.content)
 	}
+
 	if st.last != nil {
 		st.last.incomplete = true // until all of it is published, its validator does not describe the published content
 	}
@@ -102,13 +106,16 @@ func (s *reconciliation) succeed(v *view) {
 		// changed by other clients.
 		last.incomplete = st.last.incomplete
 	}
+
 	if outcome := a.Out.result.verification; outcome != nil || a.In.keys == "" {
 		st.verification = &verification{outcome: outcome, validator: last.validator}
 	}
+
 	st.last = last
 	if !a.Out.result.notModified {
 		st.unreported = a.Out.result
 	}
+
 	s.memory.Set(&st.attempt, nil)
 	next, wait := decide(view{repository: v.repository, input: v.input, last: last, fetchStarted: st.fetchStarted, now: s.now, pace: s.Pace})
 	if wait > 0 || next == stepFetch {
@@ -121,6 +128,7 @@ func (s *reconciliation) merge(ctx context.Context) error {
 	if len(s.pending) == 0 {
 		return nil
 	}
+
 	parts := s.available.partsOf()
 	var mu sync.Mutex // of what the catalogue remembers
 	names := slices.Sorted(maps.Keys(s.pending))
@@ -132,12 +140,14 @@ func (s *reconciliation) merge(ctx context.Context) error {
 			return nil
 		})
 	}
+
 	_ = group.Wait()
 	for i, name := range names {
 		if errs[i] == nil {
 			delete(s.pending, name)
 		}
 	}
+
 	return firstErrors(errs)
 }
 
@@ -159,14 +169,17 @@ func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name 
 		}
 		defer release()
 	}
+
 	offers, existing, err := s.offersOf(ctx, name, parts)
 	if err != nil {
 		return err
 	}
+
 	merged, conflicts := repository.Merge(offers, existing)
 	if len(merged) >= len(parts) {
 		slices.Reverse(merged) // a version that moves to a later part is never in none
 	}
+
 	kept := map[string]bool{}
 	for i := range merged {
 		kept[repository.ObjectName(name, merged[i].Part)] = true
@@ -174,6 +187,7 @@ func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name 
 			return err
 		}
 	}
+
 	for _, p := range parts {
 		if !kept[p.object.GetName()] {
 			if err := s.deletePart(ctx, mu, p); err != nil {
@@ -181,6 +195,7 @@ func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name 
 			}
 		}
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	s.noteConflicts(name, conflicts)
@@ -207,6 +222,7 @@ func (s *reconciliation) offersOf(
 	if err != nil {
 		return nil, nil, err
 	}
+
 	for _, v := range s.views {
 		st, offering := s.states[v.repository.GetName()], v.repository.GetName()
 		var pkg *repository.Package
@@ -225,6 +241,7 @@ func (s *reconciliation) offersOf(
 			})
 		}
 	}
+
 	return offers, existing, nil
 }
 
@@ -238,9 +255,11 @@ func (s *reconciliation) existing(ctx context.Context, parts []part) (specs []co
 		}
 		specs = append(specs, *p.spec)
 	}
+
 	if !whole {
 		return specs, false, nil
 	}
+
 	for i, p := range parts {
 		found := corev1alpha1.ScopeOf(s.namespace).NewAvailablePackage()
 		err := s.Reader.Get(ctx, keyOf(p.object), found)
@@ -249,6 +268,7 @@ func (s *reconciliation) existing(ctx context.Context, parts []part) (specs []co
 		}
 		specs[i] = *found.AvailableSpec()
 	}
+
 	return specs, true, nil
 }
 
@@ -267,6 +287,7 @@ func publishedOf(name string, specs []corev1alpha1.AvailablePackageSpec) *reposi
 			}
 		}
 	}
+
 	return pkg
 }
 
@@ -298,12 +319,14 @@ func (s *reconciliation) writePart(ctx context.Context, mu *sync.Mutex, desired 
 	if err != nil {
 		return fmt.Errorf("write %s %s: %w", corev1alpha1.ScopeOf(s.namespace).Kind("AvailablePackage"), name, err)
 	}
+
 	Compact(object)
 	if found.object == nil {
 		s.Fresh.PutCreated(owner(s.namespace), object)
 	} else {
 		s.Fresh.Put(object)
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	s.published[name] = published{desired.PackageName, object.GetAnnotations()[digestAnnotation]}
@@ -347,6 +370,7 @@ func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.Availa
 			kept[offer{v.Version, v.Repository}] = true
 		}
 	}
+
 	for _, p := range parts {
 		for _, v := range p.spec.Versions {
 			st := s.states[v.Repository]

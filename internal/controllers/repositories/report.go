@@ -35,14 +35,17 @@ func (s *reconciliation) reportOne(ctx context.Context, v *view) error {
 		st.unreported = nil
 		return nil
 	}
+
 	if delay := startDelay(*v); delay > 0 {
 		s.Requeue(delay)
 		return nil
 	}
+
 	*v.repository.RepositoryStatus() = *after
 	if err := statuswriter.Write(ctx, s.Client, v.repository); err != nil {
 		return err
 	}
+
 	st.unreported = nil
 	s.Fresh.Put(v.repository)
 	statuswriter.Record(s.Events, v.repository, transitionEvents(before, after)...)
@@ -68,12 +71,14 @@ func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []sta
 	if after.Artifact != nil && (before.Artifact == nil || before.Artifact.Digest != after.Artifact.Digest) && is != nil {
 		all = append(all, statuswriter.Event{Kind: corev1.EventTypeNormal, Reason: corev1alpha1.ReasonFetched, Action: "Fetch", Note: is.Message})
 	}
+
 	if is != nil && is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason) {
 		switch is.Reason {
 		case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonContentInvalid, corev1alpha1.ReasonApplyError, corev1alpha1.ReasonImageNotVerified:
 			all = append(all, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: is.Reason, Action: "Fetch", Note: is.Message})
 		}
 	}
+
 	c := meta.FindStatusCondition(after.Conditions, corev1alpha1.ConditionConflicting)
 	if c != nil && !meta.IsStatusConditionTrue(before.Conditions, corev1alpha1.ConditionConflicting) {
 		all = append(all, statuswriter.Event{Kind: corev1.EventTypeWarning, Reason: c.Reason, Action: "Publish", Note: c.Message})

@@ -32,6 +32,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		hosts: queueing.Keyed{Most: fetchesPerHost, Share: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
 	}
+
 	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(namespace string) { r.queue.Enqueue(requestFor(namespace)) }
 	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }
@@ -43,10 +44,12 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	for _, scope := range corev1alpha1.Scopes() {
 		catalogue := r.Fresh.EventHandler(func(obj client.Object) reconcile.Request { return requestFor(obj.GetNamespace()) })
 		build = build.Watches(scope.NewPackageRepository(), catalogue).Watches(scope.NewAvailablePackage(), catalogue)
 	}
+
 	return r, build.Complete(r)
 }
 

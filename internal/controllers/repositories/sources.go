@@ -28,6 +28,7 @@ func refsOf(source *corev1alpha1.RepositorySource, namespace string) []sources.R
 	if source.Git != nil && source.Git.SecretRef != nil {
 		add(sources.KindSecret, source.Git.SecretRef.Name)
 	}
+
 	if source.Inline != nil {
 		for _, from := range source.Inline.FilesFrom {
 			if from.SecretRef != nil {
@@ -38,6 +39,7 @@ func refsOf(source *corev1alpha1.RepositorySource, namespace string) []sources.R
 			}
 		}
 	}
+
 	slices.SortFunc(refs, func(a, b sources.Ref) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	return slices.Compact(refs)
 }

@@ -33,6 +33,7 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	if v.withheld {
 		status.Artifact, status.Packages, status.Versions, status.Problems = nil, 0, 0, nil
 	}
+
 	reportVerified(status, v)
 	switch v.step {
 	case stepPublish, stepBackOff:
@@ -40,10 +41,12 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	case stepRest:
 		status.LastHandledRetry = v.last.retryValue
 	}
+
 	if state, ok := stateOf(v, status); ok {
 		conditions.Kstatus(conds, generation, state)
 		status.ObservedGeneration = generation
 	}
+
 	return status
 }
 
@@ -120,6 +123,7 @@ func stateOf(v view, status *corev1alpha1.PackageRepositoryStatus) (state condit
 	case current && status.ObservedGeneration > 0, v.last != nil && v.last.input.source == v.input.source:
 		return state, false // as before, until the fetch has ended
 	}
+
 	return conditions.State{
 		Reason: corev1alpha1.ReasonProgressing, Message: withOffered(v, "Fetching "+describe(&spec.Source)+".", status),
 	}, true
@@ -132,14 +136,17 @@ func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.St
 	if errors.As(err, &invalid) {
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonContentInvalid, Message: withOffered(v, err.Error(), status)}
 	}
+
 	if state, refused := imageconfigs.NotVerified(err); refused {
 		state.Message = withOffered(v, state.Message, status)
 		return state
 	}
+
 	var exceeded *quota.Exceeded
 	if errors.As(err, &exceeded) {
 		return conditions.State{Reason: corev1alpha1.ReasonMemoryExceeded, Message: withOffered(v, err.Error()+".", status)}
 	}
+
 	var failed *fetch.Error
 	permanent := errors.As(err, &failed) && failed.Permanent
 	return conditions.State{Stalled: permanent, Reason: corev1alpha1.ReasonFetchFailed, Message: withOffered(v, err.Error(), status)}
@@ -159,11 +166,13 @@ func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryS
 	if status.Artifact == nil && !v.withheld {
 		return message
 	}
+
 	const room = 256
 	message = conditions.Cut(conditions.Message(message), limits.MessageBytes-room)
 	if v.withheld {
 		return message + "\nThe content fetched before is no longer offered because it is not verified as the ImageConfigs require; installed packages stay."
 	}
+
 	rest := "."
 	if v.last != nil && v.last.incomplete {
 		rest = "; some of it may be missing, or of another revision."

@@ -24,6 +24,7 @@ func (u *kindUsers) Use(owner objects.OwnerKey, kinds []schema.GroupKind) {
 			delete(u.owners, gk)
 		}
 	}
+
 	for _, gk := range kinds {
 		if u.owners[gk] == nil {
 			u.owners[gk] = sets.Set[objects.OwnerKey]{}

@@ -76,6 +76,7 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 		Recreate:    t.Names.Recreates(annotations),
 		Adopted:     t.Names.Adopted(annotations),
 	}
+
 	obs.Revision, _ = strconv.ParseInt(annotations[t.Names.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
@@ -83,6 +84,7 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
 		obs.Held = objects.HeldBy(live.GetFinalizers(), conditions)
 	}
+
 	return obs
 }
 

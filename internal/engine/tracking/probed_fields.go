@@ -45,6 +45,7 @@ func (p *probedFields) Probe(owner objects.OwnerKey, namespace string, needs map
 	for gk, wanted := range needs {
 		since[gk] = p.declare(gk, owner, namespace, wanted)
 	}
+
 	for gk := range p.kinds {
 		set := p.kinds[gk][namespace]
 		if set == nil {
@@ -63,6 +64,7 @@ func (p *probedFields) Probe(owner objects.OwnerKey, namespace string, needs map
 			delete(p.kinds, gk)
 		}
 	}
+
 	return since
 }
 
@@ -70,16 +72,19 @@ func (p *probedFields) declare(gk schema.GroupKind, owner objects.OwnerKey, name
 	if p.kinds[gk] == nil {
 		p.kinds[gk] = map[string]*fieldSet{}
 	}
+
 	set := p.kinds[gk][namespace]
 	if set == nil {
 		set = &fieldSet{owners: map[objects.OwnerKey]ownerFields{}}
 		p.kinds[gk][namespace] = set
 	}
+
 	own, known := set.owners[owner]
 	covered := known && own.Covers(wanted)
 	if covered && wanted.Covers(own.Needs) {
 		return own.since
 	}
+
 	if !covered {
 		if set.generation == 0 || !set.all.Covers(wanted) {
 			p.generation++
@@ -87,6 +92,7 @@ func (p *probedFields) declare(gk schema.GroupKind, owner objects.OwnerKey, name
 		}
 		own.since = set.generation
 	}
+
 	own.Needs = wanted
 	set.owners[owner] = own
 	if known {
@@ -94,6 +100,7 @@ func (p *probedFields) declare(gk schema.GroupKind, owner objects.OwnerKey, name
 	} else {
 		set.all = set.all.Union(wanted)
 	}
+
 	return own.since
 }
 
@@ -112,12 +119,14 @@ func (p *probedFields) fields(gk schema.GroupKind, namespace string) (needs prob
 	if all := sets[""]; all != nil {
 		needs, generation = all.all, all.generation
 	}
+
 	if own := sets[namespace]; own != nil && namespace != "" {
 		if generation == 0 {
 			return own.all, own.generation
 		}
 		needs, generation = needs.Union(own.all), max(generation, own.generation)
 	}
+
 	return needs, generation
 }
 
@@ -134,6 +143,7 @@ func (t *Tracker) keep(key objects.Key, object map[string]any, obs *objects.Obse
 		t.release(key)
 		return
 	}
+
 	trimmed := probes.Trim(object, needs)
 	switch {
 	case len(trimmed) <= limits.RecordSmallBytes:
@@ -147,6 +157,7 @@ func (t *Tracker) keep(key objects.Key, object map[string]any, obs *objects.Obse
 		obs.Lack = objects.LackRoom
 		return
 	}
+
 	obs.Trimmed = trimmed
 }
 

@@ -119,6 +119,7 @@ func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
 	if owner.Remote() {
 		t.remote[owner.OwnerKey] = owner
 	}
+
 	for key, object := range t.unowned {
 		if by, known := t.controlledBy(&object.controller); known {
 			if t.mayWrite(by, key, object.wrote) {
@@ -165,6 +166,7 @@ func (t *Tracker) Disown(owner objects.OwnerKey) {
 	for key := range t.strays.byOwner[owner] {
 		t.strays.remove(owner, key)
 	}
+
 	delete(t.remote, owner)
 	t.owners.remove(owner)
 	for key, tr := range t.tracks.byKey {
@@ -192,6 +194,7 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	if obs == nil {
 		t.release(key)
 	}
+
 	t.mu.Lock()
 	var owner objects.OwnerKey
 	tr, known := t.tracks.byKey[key]
@@ -200,11 +203,13 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	} else {
 		owner, known = t.untracked(key, obs)
 	}
+
 	former := append(t.owners.others(owner, obs), t.formerOwners(key, obs, owner)...)
 	t.mu.Unlock()
 	if known {
 		t.Wake(owner)
 	}
+
 	for _, other := range former {
 		t.Wake(other)
 	}
@@ -251,6 +256,7 @@ func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.Own
 	if obs == nil || strings.HasSuffix(key.Group, t.Names.GroupVersion.Group) {
 		return objects.OwnerKey{}, false
 	}
+
 	controller := obs.Controller()
 	owner, known := t.controlledBy(controller)
 	switch {
@@ -261,6 +267,7 @@ func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.Own
 	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, t.Names.GroupVersion.Group+"/")):
 		t.unowned[key] = unowned{*controller, obs.Wrote}
 	}
+
 	return owner, known
 }
 

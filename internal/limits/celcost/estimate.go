@@ -48,6 +48,7 @@ func (e *estimator) sizeOf(x ast.Expr, in *scope) float64 {
 	case ast.ComprehensionKind:
 		return e.comprehension(x.AsComprehension(), in)
 	}
+
 	return sum
 }
 
@@ -63,10 +64,12 @@ func (e *estimator) call(c ast.CallExpr, in *scope) float64 {
 	if c.IsMemberFunction() {
 		sum += e.size(c.Target(), in)
 	}
+
 	for i, arg := range c.Args() {
 		sizes[i] = e.size(arg, in)
 		sum += sizes[i]
 	}
+
 	switch {
 	case boolOperators[c.FunctionName()]:
 		return 1
@@ -75,6 +78,7 @@ func (e *estimator) call(c ast.CallExpr, in *scope) float64 {
 	case c.FunctionName() == operators.Index && len(sizes) == 2:
 		return sizes[0]
 	}
+
 	return sum
 }
 
@@ -90,11 +94,13 @@ func (e *estimator) comprehension(c ast.ComprehensionExpr, in *scope) float64 {
 		e.size(c.LoopCondition(), inner)
 		return e.size(c.LoopStep(), inner)
 	}
+
 	without := step(0)
 	with := step(elements)
 	if k := c.AccuInit().Kind(); k != ast.ListKind && k != ast.MapKind {
 		return 1
 	}
+
 	total := init + without*elements + with - without
 	e.most = max(e.most, total)
 	return total

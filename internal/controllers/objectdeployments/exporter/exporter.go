@@ -43,6 +43,7 @@ func (m *Sets) Collect(out chan<- prometheus.Metric) {
 			collect(out, set)
 		}
 	}
+
 	for _, sets := range deployments {
 		slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
 			return cmp.Or(b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))

@@ -73,6 +73,7 @@ func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (ter
 	if w == nil {
 		return nil, "", 0
 	}
+
 	wanted := map[foreignOwner]metav1.OwnerReference{}
 	left := limits.ForeignOwners
 	for _, ref := range refs {
@@ -93,6 +94,7 @@ func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (ter
 			wanted[owner] = ref
 		}
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.Now()
@@ -109,11 +111,13 @@ func (w *Owners) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (ter
 			again = limits.ErrorsUnreported
 		}
 	}
+
 	for owner := range w.followed[key] {
 		if _, wants := wanted[owner]; !wants {
 			w.remove(key, owner)
 		}
 	}
+
 	return terminating, problem, again
 }
 
@@ -148,6 +152,7 @@ func (w *Owners) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 	if watch.owners[owner.uid] == nil {
 		watch.owners[owner.uid] = sets.Set[objects.OwnerKey]{}
 	}
+
 	watch.owners[owner.uid].Insert(key)
 	if w.followed == nil {
 		w.followed = map[objects.OwnerKey]sets.Set[foreignOwner]{}
@@ -155,6 +160,7 @@ func (w *Owners) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 	if w.followed[key] == nil {
 		w.followed[key] = sets.Set[foreignOwner]{}
 	}
+
 	w.followed[key].Insert(owner)
 	return watch
 }
@@ -241,6 +247,7 @@ func (w *ownerWatch) change(do func()) {
 			keys = keys.Union(of)
 		}
 	}
+
 	w.all.mu.Unlock()
 	for key := range maps.Keys(keys) {
 		w.all.Wake(key)

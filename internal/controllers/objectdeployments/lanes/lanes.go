@@ -87,6 +87,7 @@ func (l *Lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Dura
 	if ctx.Err() != nil {
 		return 0, false
 	}
+
 	var result reconcile.Result
 	err := panics.Guard(ctx, "reconciling "+key.String(), func() (err error) {
 		result, err = l.reconcile(ctx, key)
@@ -96,6 +97,7 @@ func (l *Lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Dura
 		log.FromContext(ctx).V(1).Info("an owner of another cluster is reconciled again", "owner", key.String(), "error", err.Error())
 		return l.limiter.When(key), true
 	}
+
 	l.limiter.Forget(key)
 	return result.RequeueAfter, result.RequeueAfter > 0
 }

@@ -47,6 +47,7 @@ func Phases(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.R
 	if rev.TooManyPhases && rev.Started() == 0 {
 		return nil
 	}
+
 	statuses := make([]corev1alpha1.PhaseStatus, len(rev.Phases))
 	for i := range rev.Phases {
 		st := corev1alpha1.PhaseStatus{Name: rev.Phases[i].Name, State: corev1alpha1.PhaseStateWaiting, Total: int32(len(rev.Phases[i].Objects))} //nolint:gosec // bounded by limits
@@ -73,6 +74,7 @@ func Phases(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.R
 		}
 		statuses[i] = st
 	}
+
 	return statuses
 }
 
@@ -87,6 +89,7 @@ func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 	for _, b := range blocking {
 		groups.Insert(groupOf(b))
 	}
+
 	room := max(limits.BlockingObjects-len(groups), 0)
 	var objs []corev1alpha1.BlockingObject
 	entry := map[group]int{}
@@ -108,6 +111,7 @@ func Blocking(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 			Phase: b.Phase, Message: conditions.Message(b.Message),
 		})
 	}
+
 	return objs
 }
 
@@ -157,6 +161,7 @@ func SetConditions(
 	case rev.ClaimLost(): // also of a revision that does not ask again, as a paused one
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, LostClaim)
 	}
+
 	complete := report.Complete() && rev.Blocked() == "" && len(report.Phases) == len(rev.Phases)
 	reason, message := unavailable(rev, report, blocking)
 	if complete {
@@ -165,30 +170,36 @@ func SetConditions(
 	if completed := phases.DescribeCompleted(report.Completed); completed != "" {
 		message = strings.TrimRight(message, ".") + ". " + completed
 	}
+
 	put(corev1alpha1.ConditionAvailable, complete, reason, message)
 	if report.InTransition() || !complete && rev.Started() < len(rev.Phases) || inTransition(agents) {
 		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionInTransition)
 	}
+
 	if rev.Succeeded() {
 		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
 	}
+
 	setPaused(conds, gen, rev.Paused(), agents)
 	if len(report.Drifted) > 0 {
 		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
 	}
+
 	if why := rev.Unauthorized; why != nil {
 		put(corev1alpha1.ConditionAuthorized, false, why.Reason, why.Message)
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionAuthorized)
 	}
+
 	SetTeardownForbidden(conds, gen, blocking)
 	if rev.Removing() && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
 	}
+
 	stalled := rev.Blocked() != "" || refusedKind(blocking)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: complete, Stalled: stalled, Reason: reason, Message: message})
 }
@@ -217,6 +228,7 @@ func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.
 	case len(blocking) == 0:
 		return corev1alpha1.ReasonProbeFailure, progressOf(report)
 	}
+
 	reason, account := corev1alpha1.ReasonProbeFailure, ""
 	for _, b := range blocking {
 		switch b.Kind {
@@ -226,6 +238,7 @@ func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.
 			reason, account = corev1alpha1.ReasonPreflightError, cmp.Or(account, b.Reason)
 		}
 	}
+
 	return cmp.Or(account, reason), phases.Describe(blocking)
 }
 
@@ -261,6 +274,7 @@ func Archived(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetStatus {
 	} {
 		conditions.Remove(conds, typ)
 	}
+
 	DescribeArchived(status, gen)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: true, Reason: corev1alpha1.ReasonArchived, Message: "The revision is history."})
 	for i := range *conds {

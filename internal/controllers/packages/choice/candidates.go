@@ -88,21 +88,25 @@ func choose(
 		c.mayYet(pending)
 		return c
 	}
+
 	candidates := make([]versions.Candidate, len(offered))
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
 	}
+
 	selected := versions.Select(candidates, request)
 	if selected.Reason == corev1alpha1.ReasonDowngradeRefused && !wasAvailable() {
 		request.AllowDowngrade = true
 		selected = versions.Select(candidates, request)
 	}
+
 	c := Choice{Provider: provider, Reason: selected.Reason, Message: provider.Describe(selected.Message)}
 	if selected.Index >= 0 {
 		c.Origin = OriginOf(provider.Name, offered[selected.Index])
 		c.Candidates = offers.Fitting(pkg, offered, selected, request)
 		return c
 	}
+
 	c.Origin = Installed(pkg)
 	c.mayYet(pending)
 	if constraint, err := versions.ParseConstraint(request.Selection.Version); err == nil && request.Installed != "" {
@@ -160,14 +164,17 @@ func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
 	if spec.PackageRef == nil || spec.Paused || len(changed) == 0 {
 		return false
 	}
+
 	last := offers.LastAttempted(pkg, offers.NameOf(pkg))
 	if last == nil || unresolved(pkg) {
 		return true
 	}
+
 	constraint, err := versions.ParseConstraint(spec.PackageRef.Version)
 	if err != nil {
 		return true
 	}
+
 	from, err := semver.NewVersion(last.Version)
 	return err != nil || slices.ContainsFunc(changed, func(version string) bool {
 		to, err := semver.NewVersion(version)

@@ -61,11 +61,13 @@ func (c *Catalogue) Choose(ctx context.Context, pkg corev1alpha1.GenericPackage,
 	if err != nil {
 		return Choice{}, err
 	}
+
 	request := offers.RequestOf(pkg, provider.Name, on)
 	key, err := listed.key(request, provider, Installed(pkg))
 	if err != nil {
 		return Choice{}, err
 	}
+
 	m := cmp.Or(c.Remembered(pkg), &Memory{})
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,6 +75,7 @@ func (c *Catalogue) Choose(ctx context.Context, pkg corev1alpha1.GenericPackage,
 		offered := offers.Candidates(provider.Name, listed.local, listed.cluster, listed.visible)
 		m.chosen = rememberedChoice{key: key, Choice: choose(pkg, provider, offered, listed.pending, request, c.wasAvailable(ctx, pkg))}
 	}
+
 	return m.chosen.Choice, nil
 }
 
@@ -173,14 +176,17 @@ func (c *Catalogue) provider(ctx context.Context, pkg corev1alpha1.GenericPackag
 	if ref.API == nil {
 		return offers.ProviderOf(pkg, nil, nil), nil
 	}
+
 	installed := ""
 	if resolved := status.Resolved; resolved != nil {
 		installed = cmp.Or(resolved.CatalogName, resolved.PackageName)
 	}
+
 	key, err := keyFrom(c.seen(pkg.GetNamespace()), seen.visible, seen.pending, ref.API, status.LastAttempted, installed)
 	if err != nil {
 		return offers.Provider{}, err
 	}
+
 	m := cmp.Or(c.Remembered(pkg), &Memory{})
 	m.mu.Lock()
 	known := m.provider
@@ -188,10 +194,12 @@ func (c *Catalogue) provider(ctx context.Context, pkg corev1alpha1.GenericPackag
 	if known.key == key {
 		return known.Provider, nil
 	}
+
 	providers, err := c.providers(ctx, seen, corev1alpha1.ProvidedAPI(*ref.API))
 	if err != nil {
 		return offers.Provider{}, err
 	}
+
 	provider := offers.ProviderOf(pkg, providers, seen.pending)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -222,6 +230,7 @@ func (c *Catalogue) providers(ctx context.Context, seen *repositories, api corev
 	if err != nil {
 		return nil, err
 	}
+
 	for _, name := range some.names() {
 		// A version from the namespace's own repositories takes precedence over the cluster's.
 		all, err := c.list(ctx, seen, client.MatchingFields{availableIndex: name})
@@ -232,6 +241,7 @@ func (c *Catalogue) providers(ctx context.Context, seen *repositories, api corev
 			names = append(names, name)
 		}
 	}
+
 	return names, nil
 }
 
@@ -286,6 +296,7 @@ func (c *Catalogue) readRepositories(ctx context.Context, namespace string) (*re
 	if err != nil {
 		return nil, err
 	}
+
 	found := &repositories{namespace: namespace, visible: map[string]bool{}}
 	for _, scope := range corev1alpha1.Scopes() {
 		list, in := scope.NewPackageRepositoryList(), ""
@@ -305,6 +316,7 @@ func (c *Catalogue) readRepositories(ctx context.Context, namespace string) (*re
 			}
 		}
 	}
+
 	slices.Sort(found.pending)
 	return found, nil
 }
@@ -330,12 +342,14 @@ func (c *Catalogue) listAvailable(
 	if err != nil {
 		return nil, fmt.Errorf("read what repositories offer: %w", err)
 	}
+
 	all := list.GenericAvailablePackages()
 	specs := make([]corev1alpha1.AvailablePackageSpec, 0, len(all))
 	for _, available := range all {
 		specs = append(specs, *available.AvailableSpec())
 		*read = append(*read, string(available.GetUID())+"/"+available.GetResourceVersion())
 	}
+
 	slices.Sort(*read)
 	return specs, nil
 }

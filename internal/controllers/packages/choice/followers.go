@@ -54,6 +54,7 @@ func (f *Followers) OffersChanged(ctx context.Context, before, after client.Obje
 			}
 		}
 	}
+
 	if len(changed) == 0 {
 		return nil
 	}
@@ -78,6 +79,7 @@ func (f *Followers) providersChanged(ctx context.Context, was, is *corev1alpha1.
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -158,15 +160,18 @@ func (f *Followers) repositoryChanged(ctx context.Context, before, after client.
 			return err
 		}
 	}
+
 	was, _ := before.(*corev1alpha1.ClusterPackageRepository)
 	is, _ := after.(*corev1alpha1.ClusterPackageRepository)
 	if was == nil && is == nil || was != nil && is != nil && equality.Semantic.DeepEqual(was.Spec.NamespaceSelector, is.Spec.NamespaceSelector) {
 		return nil
 	}
+
 	names, err := f.offeredBy(ctx, changedName(before, after))
 	if err != nil {
 		return err
 	}
+
 	own := map[string]labels.Set{}
 	for name := range names {
 		followers, err := f.followers(ctx, name, "")
@@ -188,6 +193,7 @@ func (f *Followers) repositoryChanged(ctx context.Context, before, after client.
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -218,6 +224,7 @@ func (f *Followers) offeredBy(ctx context.Context, repository string) (map[strin
 	if err := f.Catalogue.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("read the offers of %s: %w", repository, err)
 	}
+
 	names := map[string]bool{}
 	for i := range list.Items {
 		spec := &list.Items[i].Spec
@@ -230,6 +237,7 @@ func (f *Followers) offeredBy(ctx context.Context, repository string) (map[strin
 			}
 		}
 	}
+
 	return names, nil
 }
 
@@ -239,6 +247,7 @@ func (f *Followers) namespaceChanged(ctx context.Context, before, after client.O
 	if after == nil || before != nil && labels.Equals(before.GetLabels(), after.GetLabels()) {
 		return nil
 	}
+
 	repositories := &corev1alpha1.ClusterPackageRepositoryList{}
 	if err := f.Catalogue.Reader.List(ctx, repositories, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("read repositories: %w", err)
@@ -246,12 +255,14 @@ func (f *Followers) namespaceChanged(ctx context.Context, before, after client.O
 	if !seesOthers(repositories.Items, before, after) {
 		return nil
 	}
+
 	packages, err := f.packages(ctx, after.GetName())
 	for _, pkg := range packages {
 		if pkg.PackageSpec().PackageRef != nil {
 			f.Enqueue(client.ObjectKeyFromObject(pkg))
 		}
 	}
+
 	return err
 }
 

@@ -81,5 +81,6 @@ func providersIn(spec *corev1alpha1.AvailablePackageSpec) map[string]map[string]
 		}
 		last = from
 	}
+
 	return found
 }

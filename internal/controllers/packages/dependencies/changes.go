@@ -68,6 +68,7 @@ func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.
 	if same {
 		return nil
 	}
+
 	changed, instance := names{}, resolver.Instance{}
 	for _, installed := range []*resolver.Installed{was, is} {
 		if installed == nil {
@@ -81,13 +82,16 @@ func (l *Ledger) PackageChanged(ctx context.Context, before, after corev1alpha1.
 			}
 		}
 	}
+
 	l.Changed(in, changed.has)
 	for _, left := range satisfiersLeft(was, is) {
 		l.Enqueue(types.NamespacedName(left))
 	}
+
 	if was != nil && is != nil && sameFor(was, is) {
 		return nil
 	}
+
 	dependents, err := l.Packages.DependentsOf(ctx, instance)
 	for _, pkg := range dependents {
 		l.Enqueue(types.NamespacedName{Namespace: pkg.GetNamespace(), Name: pkg.GetName()})
@@ -111,6 +115,7 @@ func (l *Ledger) reached(ctx context.Context, was, is *resolver.Installed) func(
 			}
 		}
 	}
+
 	own := Within(namespace)
 	return func(other string) bool { return own(other) || heeded && other == "" }
 }

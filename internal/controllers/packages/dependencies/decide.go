@@ -51,6 +51,7 @@ func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err 
 	if err != nil {
 		return own, alone, nil, err
 	}
+
 	own, awaited = plan.Results[0], plan.Awaited
 	if own.Version != in.Root.Versions[0].Version {
 		preferred := in.Root
@@ -58,6 +59,7 @@ func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err 
 		other := r.Solve([]resolver.Root{preferred})
 		alone, awaited = other.Results[0], slices.Concat(awaited, other.Awaited)
 	}
+
 	return own, alone, awaited, nil
 }
 
@@ -85,6 +87,7 @@ func (in Input) solve(r *resolver.Resolver) (resolver.Plan, error) {
 	if err != nil {
 		return resolver.Plan{}, err
 	}
+
 	open = r.Related(root, open)
 	plan := r.Solve(append(open, root))
 	own := resultOf(plan, root.Instance)
@@ -96,6 +99,7 @@ func (in Input) solve(r *resolver.Resolver) (resolver.Plan, error) {
 			}
 		}
 	}
+
 	steps := stepsOf(plan.Steps, root.Instance)
 	if own.Failed() {
 		steps = nil
@@ -117,6 +121,7 @@ func (in Input) otherRoots() (open, movable []resolver.Root, err error) {
 	if Generated(in.Package) || root.UserManaged || remote(in.Package) {
 		return nil, nil, nil
 	}
+
 	for _, at := range slices.SortedFunc(maps.Keys(in.Known.Packages), resolver.Instance.Compare) {
 		pkg := in.Known.Packages[at]
 		if at.Namespace != root.Namespace || at == root.Instance || !in.TakesPart(pkg) {
@@ -137,6 +142,7 @@ func (in Input) otherRoots() (open, movable []resolver.Root, err error) {
 			movable = append(movable, other)
 		}
 	}
+
 	return open, movable, nil
 }
 
@@ -191,6 +197,7 @@ func stepsOf(steps []resolver.Step, root resolver.Instance) []resolver.Step {
 			changes = changes || !step.Create && step.From != step.Version
 		}
 	}
+
 	taken := []resolver.Step{}
 	for _, step := range steps {
 		if !step.Create && step.From == step.Version {
@@ -200,6 +207,7 @@ func stepsOf(steps []resolver.Step, root resolver.Instance) []resolver.Step {
 			taken = append(taken, step)
 		}
 	}
+
 	return taken
 }
 

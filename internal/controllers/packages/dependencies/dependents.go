@@ -24,6 +24,7 @@ func Holders(all []resolver.Installed, of resolver.Instance) []resolver.Instance
 			first = false
 		}
 	}
+
 	held := slices.DeleteFunc(slices.Clone(dependents[of]), func(h resolver.Instance) bool {
 		return first && dependents.above(h)[of]
 	})
@@ -123,6 +124,7 @@ func Refusing(dependents []corev1alpha1.GenericPackage, of resolver.Instance, ve
 			names = append(names, text)
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }

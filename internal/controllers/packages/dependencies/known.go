@@ -58,6 +58,7 @@ func (all Decisions) apply(installed []resolver.Installed) {
 	for _, d := range all {
 		deleted[d.Deletes] = true
 	}
+
 	for k := range installed {
 		i := &installed[k]
 		i.Deleting = i.Deleting || deleted[i.Instance]
@@ -76,6 +77,7 @@ func Same(was, now Known, own resolver.Instance, awaited []string) bool {
 	for _, name := range awaited {
 		names[name] = true
 	}
+
 	facts := func(i resolver.Installed) resolver.Installed {
 		matters := names[i.Package] || slices.ContainsFunc(i.Provides, func(api corev1alpha1.ProvidedAPI) bool {
 			return names[resolver.KeyOf(api.APIVersion, api.Kind)]
@@ -83,6 +85,7 @@ func Same(was, now Known, own resolver.Instance, awaited []string) bool {
 		i.Available = i.Available && matters
 		return i
 	}
+
 	return slices.EqualFunc(was.Installed, now.Installed, func(a, b resolver.Installed) bool {
 		return a.Instance == b.Instance && (a.Instance == own || equality.Semantic.DeepEqual(facts(a), facts(b)))
 	})

@@ -70,6 +70,7 @@ func (l *Ledger) Note(key types.NamespacedName, names []string) {
 	if l.notes[key] = names; len(names) == 0 {
 		delete(l.notes, key)
 	}
+
 	l.mu.Unlock()
 	if slices.ContainsFunc(changes, func(changed func(string) bool) bool { return slices.ContainsFunc(names, changed) }) {
 		l.Enqueue(key)
@@ -93,11 +94,13 @@ func (l *Ledger) Changed(in func(namespace string) bool, changed func(name strin
 			waiting = append(waiting, key)
 		}
 	}
+
 	for key, changes := range l.open {
 		if in(key.Namespace) {
 			l.open[key] = append(changes, changed)
 		}
 	}
+
 	l.mu.Unlock()
 	for _, key := range waiting {
 		l.Enqueue(key)
@@ -158,6 +161,7 @@ func (l *Ledger) read(ctx context.Context, namespace string) (Known, error) {
 	if err != nil {
 		return Known{}, err
 	}
+
 	if namespace != "" {
 		own, err := l.Packages.In(ctx, namespace)
 		if err != nil {
@@ -165,6 +169,7 @@ func (l *Ledger) read(ctx context.Context, namespace string) (Known, error) {
 		}
 		todo = slices.Concat(todo, own)
 	}
+
 	packages := map[resolver.Instance]corev1alpha1.GenericPackage{}
 	for len(todo) > 0 {
 		pkg := todo[0]
@@ -179,6 +184,7 @@ func (l *Ledger) read(ctx context.Context, namespace string) (Known, error) {
 		}
 		packages[i] = pkg
 	}
+
 	return NewKnown(packages), nil
 }
 
@@ -214,6 +220,7 @@ func (l *Ledger) decide(ctx context.Context, own resolver.Instance, d Decision) 
 	if l.decided == nil {
 		l.decided = Decisions{}
 	}
+
 	l.decided[own] = d
 	return func() {
 		l.deciding.Lock()
@@ -262,6 +269,7 @@ func (l *Ledger) Release(ctx context.Context, pkg corev1alpha1.GenericPackage, d
 		}
 		return nil
 	})
+
 	return r, err
 }
 

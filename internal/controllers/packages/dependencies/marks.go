@@ -37,11 +37,13 @@ func Require(pkg corev1alpha1.GenericPackage, needs []resolver.Need, recorded []
 		}
 		mine[n.Dependent.Name] = text
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(mine)) {
 		if _, named := m[name]; named || len(m) < limits.RequiredByShown {
 			m[name] = conditions.Cut(mine[name], limits.RequiredRange)
 		}
 	}
+
 	m.write(pkg, recorded, mine)
 }
 
@@ -79,26 +81,32 @@ func (m Marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instan
 		lines = append(lines, scopeOf(pkg)+name+": "+m[name])
 		labels[requiredLabel(resolver.Instance{Namespace: pkg.GetNamespace(), Name: name}, pkg.GetNamespace())] = pkg.GetNamespace()
 	}
+
 	rest := map[string]bool{}
 	for _, i := range recorded {
 		if i.Namespace == pkg.GetNamespace() {
 			rest[i.Name] = true
 		}
 	}
+
 	for name := range more {
 		rest[name] = true
 	}
+
 	for _, name := range names {
 		delete(rest, name)
 	}
+
 	if len(rest) > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", len(rest)))
 	}
+
 	pkg.SetLabels(labels)
 	annotations := cloned(pkg.GetAnnotations())
 	if annotations[corev1alpha1.RequiredVersionsAnnotation] = strings.Join(lines, "\n"); len(lines) == 0 {
 		delete(annotations, corev1alpha1.RequiredVersionsAnnotation)
 	}
+
 	pkg.SetAnnotations(annotations)
 }
 

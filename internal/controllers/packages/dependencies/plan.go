@@ -56,12 +56,14 @@ func (d *Plan) Remains(now Known) bool {
 		at, found := slices.BinarySearchFunc(now.Installed, i, func(in resolver.Installed, i resolver.Instance) int { return in.Compare(i) })
 		return found && !now.Installed[at].Deleting
 	}
+
 	created := map[resolver.Instance]bool{}
 	for _, step := range d.Steps {
 		if created[step.Instance] = step.Create; !step.Create && !uses(step.Instance) {
 			return false
 		}
 	}
+
 	return !slices.ContainsFunc(d.Result.Outcomes, func(o resolver.Outcome) bool {
 		return o.Satisfier != nil && o.Reason != corev1alpha1.ReasonNotAvailable && !created[*o.Satisfier] && !uses(*o.Satisfier)
 	})
@@ -80,6 +82,7 @@ func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []c
 	for _, d := range pkg.PackageStatus().Dependencies {
 		before[d.Name] = d
 	}
+
 	entries := make([]corev1alpha1.DependencyStatus, 0, len(outcomes))
 	for _, o := range outcomes {
 		entry := corev1alpha1.DependencyStatus{Dependency: *o.Dependency.DeepCopy(), Version: o.Version}
@@ -95,6 +98,7 @@ func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []c
 		entries = append(entries, entry)
 		delete(before, o.Dependency.Name)
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		entry := before[name]
 		if entry.PackageRef == nil {
@@ -105,6 +109,7 @@ func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []c
 			"The package requires it no more; it is released when the present revision is rolled out.")
 		entries = append(entries, entry)
 	}
+
 	return entries
 }
 
@@ -136,6 +141,7 @@ func (d *Plan) Ready() (ready bool, reason, message string) {
 	if d.Err != nil {
 		return false, corev1alpha1.ReasonDependenciesUnsatisfied, d.Err.Error()
 	}
+
 	message = cmp.Or(d.Result.Message, "All dependencies are available.")
 	var waiting []string
 	for _, o := range d.Result.Outcomes {
@@ -147,6 +153,7 @@ func (d *Plan) Ready() (ready bool, reason, message string) {
 			return false, d.Result.Reason, o.Reason + ": " + message
 		}
 	}
+
 	if d.Result.Reason == corev1alpha1.ReasonWaitingForDependencies {
 		message = strings.Join(waiting, "\n")
 	}

@@ -14,6 +14,7 @@ func Once(read resolver.Served) resolver.Served {
 		served  bool
 		missing []string
 	}
+
 	known := map[string]answer{}
 	return func(api *corev1alpha1.DependencyAPI) (bool, []string) {
 		if len(api.FieldPaths) == 0 {

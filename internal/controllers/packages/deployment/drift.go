@@ -29,6 +29,7 @@ func (m *Template) Drifted(dep corev1alpha1.GenericObjectDeployment) (bool, erro
 	if dep == nil {
 		return false, nil
 	}
+
 	if version := templateVersionOf(dep); version != m.version {
 		digest := ""
 		if version.recorded != "" {
@@ -39,6 +40,7 @@ func (m *Template) Drifted(dep corev1alpha1.GenericObjectDeployment) (bool, erro
 		}
 		m.version, m.drifted = version, version.recorded != digest
 	}
+
 	return m.drifted, nil
 }
 

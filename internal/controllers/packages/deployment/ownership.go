@@ -39,6 +39,7 @@ func OwnershipOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObject
 	case sameName(controller, pkg):
 		return Left, "" // names are unique, so the object of the other UID was deleted
 	}
+
 	return Foreign, fmt.Sprintf("%s %s is controlled by %s %s. Delete it there, or give this package another name.",
 		kind, dep.GetName(), controller.Kind, controller.Name)
 }

@@ -46,6 +46,7 @@ func (s Slices) Create(ctx context.Context, dep corev1alpha1.GenericObjectDeploy
 			return nil
 		})
 	}
+
 	return group.Wait()
 }
 
@@ -91,6 +92,7 @@ func (s Slices) newSlice(dep corev1alpha1.GenericObjectDeployment, made objectsl
 		labels[corev1alpha1.SliceOwnerKindLabel] = owner.Kind
 		object = secret
 	}
+
 	object.SetLabels(labels)
 	object.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
 	object.SetOwnerReferences([]metav1.OwnerReference{owner})
@@ -103,6 +105,7 @@ func (s Slices) reuse(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	if err != nil {
 		return err
 	}
+
 	owner := metav1.GetControllerOf(live)
 	mine := owner != nil && owner.UID == dep.GetUID()
 	switch {
@@ -115,6 +118,7 @@ func (s Slices) reuse(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	case owner != nil && (owner.Name != dep.GetName() || owner.Kind != want.GetOwnerReferences()[0].Kind):
 		return fmt.Errorf("it exists and belongs to %s %s", owner.Kind, owner.Name)
 	}
+
 	// It was left by a former deployment of this name.
 	before := live.DeepCopyObject().(client.Object)
 	live.SetOwnerReferences(want.GetOwnerReferences())
@@ -142,10 +146,12 @@ func (s Slices) live(ctx context.Context, want client.Object) (live client.Objec
 		digest, err := objectsDigest(slice)
 		return found, last == digest, err
 	}
+
 	found := &corev1.Secret{}
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found); err != nil {
 		return nil, false, err
 	}
+
 	_, err = objectslices.Open(found) // its name is a hash of its content
 	return found, err == nil, nil
 }

@@ -54,11 +54,13 @@ func CopySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gen
 	if Outdated(pkg, dep) {
 		SetGeneration(dep, pkg) // another client changed it: the Package was read again
 	}
+
 	CopyRetry(dep, pkg)
 	controller := ControllerReference("Package", pkg)
 	if metav1.IsControlledBy(dep, pkg) {
 		controller = *metav1.GetControllerOf(dep) // as an earlier engine wrote it
 	}
+
 	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.UID == pkg.GetUID() || sameName(&ref, pkg)
 	})
@@ -68,6 +70,7 @@ func CopySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gen
 		spec.Template.Spec.ServiceAccountName = account
 		Annotate(dep, load.Unnamed()) // a revision is made of it, for another change than the last one
 	}
+
 	spec.Paused, spec.DriftPolicy, spec.ArchivalPolicy = from.Paused, from.DriftPolicy, from.ArchivalPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
 	spec.RevisionActivationPolicy, spec.OnDeadline = from.RevisionActivationPolicy, from.OnDeadline
@@ -123,20 +126,24 @@ func Fill(
 	if err != nil {
 		return err
 	}
+
 	digest, err := templateDigest(&template)
 	if err != nil {
 		return err
 	}
+
 	spec := &dep.ObjectDeploymentSpec().Template.Spec
 	last, err := templateDigest(spec)
 	if err != nil {
 		return err
 	}
+
 	first, same := len(spec.Phases) == 0, last == digest
 	stored := slices.Concat(spec.Phases, template.Phases) // slices of an earlier engine have no annotation yet
 	if !same {
 		*spec = template
 	}
+
 	image, before := cmp.Or(loaded.SourceImage, pkg.PackageSpec().Image, loaded.Resolved.Image), dep.GetAnnotations()
 	imageChanged := before[corev1alpha1.PackageSourceImageAnnotation] != image
 	configChanged := before[corev1alpha1.PackageConfigAnnotation] != config
@@ -148,17 +155,20 @@ func Fill(
 		corev1alpha1.PackageDigestAnnotation:      loaded.Resolved.Digest,
 		corev1alpha1.PackageComponentAnnotation:   pkg.PackageSpec().Component,
 	}
+
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
 		maps.Copy(annotations, load.Unnamed())
 		maps.Copy(annotations, by)
 	}
+
 	maps.Copy(annotations, SlicedAnnotations(stored))
 	Annotate(dep, annotations)
 	labels := cloned(dep.GetLabels())
 	for label := range apinames.Default.Inherited(labels) {
 		delete(labels, label)
 	}
+
 	maps.Copy(labels, loaded.Labels)
 	maps.Copy(labels, Selection(pkg))
 	dep.SetLabels(labels)
@@ -214,6 +224,7 @@ func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	phases, _ := template["phases"].([]any)
 	for i := range phases {
 		objects, _ := phases[i].(map[string]any)["objects"].([]any)
@@ -223,6 +234,7 @@ func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
 			}
 		}
 	}
+
 	return load.HashJSON(template)
 }
 

@@ -61,6 +61,7 @@ func (a *admission) enter() error {
 	case entered:
 		return nil
 	}
+
 	namespace := a.in.Pkg.GetNamespace()
 	var end []func()
 	if a.in.Size > 0 {
@@ -70,11 +71,13 @@ func (a *admission) enter() error {
 		}
 		end = append(end, release)
 	}
+
 	within, leave, err := a.pipeline.rendering.Enter(a.load, namespace, a.in.Long || a.pipeline.roomOf(a.in.Size) == 0)
 	if err != nil {
 		runAll(end)
 		return err
 	}
+
 	end = append(end, leave)
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,6 +85,7 @@ func (a *admission) enter() error {
 		runAll(end)
 		return errLoadEnded
 	}
+
 	a.ctx, a.end = within, end
 	return nil
 }

@@ -28,6 +28,7 @@ func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	if generation == c.generation {
 		return
 	}
+
 	asks, writer := asksFor(pkg), writerOf(pkg)
 	next := generation == c.generation+1 && (c.generation > 0 || isNew)
 	if asks != c.asks || !next {
@@ -36,6 +37,7 @@ func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 			c.by = changedWith(writer, writer != c.writer)
 		}
 	}
+
 	c.generation, c.asks, c.writer = generation, asks, writer
 }
 

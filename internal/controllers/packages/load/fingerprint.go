@@ -48,15 +48,18 @@ func FingerprintOf(
 			return Fingerprint{}, fmt.Errorf("spec.config is not valid JSON: %w", err)
 		}
 	}
+
 	content := map[string]any{
 		"image": from.Image, "component": spec.Component, "config": config,
 		"chunking": pkg.GetAnnotations()[corev1alpha1.ChunkingStrategyAnnotation],
 	}
+
 	add := func(key string, set bool, value any) {
 		if set {
 			content[key] = value
 		}
 	}
+
 	add("files", from.Digest != "", from.Digest)
 	add("overrides", len(overridesOf(spec)) > 0, overridesOf(spec))
 	add("version", from.Version != "", from.Version)
@@ -71,6 +74,7 @@ func FingerprintOf(
 	if err != nil {
 		return Fingerprint{}, err
 	}
+
 	var around any = env
 	if len(versions) > 0 {
 		around = map[string]any{"environment": env, "versions": versions}
@@ -78,6 +82,7 @@ func FingerprintOf(
 	if overrides != "" {
 		around = map[string]any{"around": around, "overrides": overrides}
 	}
+
 	environment, err := hash(around)
 	return Fingerprint{Spec: specHash, Environment: environment}, err
 }
@@ -152,6 +157,7 @@ func Compare(pkg corev1alpha1.GenericPackage, now Fingerprint) Unpacked {
 	case last.Spec == now.Spec:
 		return UnpackedElsewhere
 	}
+
 	return UnpackedNever
 }
 

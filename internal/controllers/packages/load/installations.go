@@ -47,12 +47,14 @@ func (l *Loads) claim(ctx context.Context, p *Package, own types.NamespacedName,
 	if err != nil {
 		return nil, err
 	}
+
 	for _, pkg := range packages {
 		all[client.ObjectKeyFromObject(pkg)] = pkg
 		if packageName(pkg) == name {
 			others[client.ObjectKeyFromObject(pkg)] = struct{}{}
 		}
 	}
+
 	l.attempts.Lock()
 	defer l.attempts.Unlock()
 	for key, other := range l.packages {
@@ -60,6 +62,7 @@ func (l *Loads) claim(ctx context.Context, p *Package, own types.NamespacedName,
 			others[key] = struct{}{}
 		}
 	}
+
 	maps.DeleteFunc(others, func(key types.NamespacedName, _ struct{}) bool {
 		return key == own || key.Namespace != own.Namespace || all[own] != nil && all[key] != nil && !sameTarget(all[own], all[key])
 	})
@@ -77,12 +80,14 @@ func (l *Loads) releaseClaim(p *Package, own types.NamespacedName) {
 	if claimed == "" {
 		return
 	}
+
 	packages, _ := ListPackages(l.Life, l.Cache) // without them others are retried
 	if slices.ContainsFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
 		return client.ObjectKeyFromObject(pkg) == own && packageName(pkg) == claimed
 	}) {
 		return
 	}
+
 	l.retryOthers(own)
 }
 
@@ -96,6 +101,7 @@ func (l *Loads) retryOthers(key types.NamespacedName) {
 			waiting = append(waiting, other)
 		}
 	}
+
 	l.attempts.Unlock()
 	for _, other := range waiting {
 		l.Enqueue(other)

@@ -243,12 +243,14 @@ func (l *Loads) Start(p *Package, in Request, a, last *Attempt, reuse Unpacked) 
 	if last != nil && last.In.Fingerprint == a.In.Fingerprint && last.In.NewDigest == a.In.NewDigest && last.RetryValue == a.RetryValue {
 		a.Failures = last.Failures
 	}
+
 	p.Change.attribute(a, last, reuse)
 	own := client.ObjectKeyFromObject(in.Pkg)
 	in.installations = func(name string) (others []types.NamespacedName) {
 		others, a.Out.unread = l.claim(l.Life, p, own, name)
 		return others
 	}
+
 	l.attempts.Lock()
 	p.loads++
 	a.Out.memory = quota.Key{Namespace: own.Namespace, Name: "the package " + own.Name, ID: strconv.Itoa(p.loads)}
@@ -262,6 +264,7 @@ func (l *Loads) queue(ctx context.Context, in Request, p *Package, a *Attempt) {
 	if in.isLarge() {
 		host = fmt.Sprintf("%s, long %t, size %d", host, in.Long, in.Size)
 	}
+
 	var begin time.Time
 	background.Run(ctx, &l.hosts, background.Job{
 		Owner: in.Pkg, Host: host, Doing: "loading the package", Await: func(ctx context.Context) bool { return l.awaitAdmission(ctx, in.Pkg.GetNamespace()) },
@@ -289,6 +292,7 @@ func (l *Loads) end(in Request, p *Package, a *Attempt, loaded *Content, err err
 	if l.Loaded != nil {
 		l.Loaded(took, err)
 	}
+
 	_, current := l.attempts.Update(&p.attempt, a, func(a *Attempt) {
 		a.Done, a.Err, a.Out.took = true, err, took
 		if err == nil {

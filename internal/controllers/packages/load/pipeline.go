@@ -144,15 +144,18 @@ func (p *Pipeline) access(
 		// and no flag redirects it.
 		access.Exact = true
 	}
+
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
 		access.Offline = true
 		return pull(p.Puller.With(access))
 	}
+
 	named, shared := sources.PullSecrets(spec, in.Namespace), sources.PullSecret(p.Namespace, decision.PullSecret)
 	keys, notes, err := p.Credentials.Keychain(ctx, in.Reader, named, shared, access.Own)
 	if err != nil {
 		return err
 	}
+
 	access.Keychain = keys
 	err = pull(p.Puller.With(access))
 	var failed *registry.PullError
@@ -162,6 +165,7 @@ func (p *Pipeline) access(
 	if len(notes) == 0 || imagepolicy.RefusalOf(err) != nil || !errors.As(err, &failed) {
 		return err
 	}
+
 	detailed := *failed
 	detailed.Details += " (" + strings.Join(notes, "; ") + ")"
 	return &detailed
@@ -197,6 +201,7 @@ func (p *Pipeline) verify(ctx context.Context, in Request, decision imagepolicy.
 	if decision.Refusal != nil {
 		return "", nil, decision.Refusal.About(in.Image)
 	}
+
 	var verified *imagepolicy.Verified
 	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) error {
 		digest, err := puller.Resolve(ctx, decision.Pull)
@@ -207,6 +212,7 @@ func (p *Pipeline) verify(ctx context.Context, in Request, decision imagepolicy.
 		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey())
 		return err
 	})
+
 	outcome, err = decision.Outcome(in.Origin.Image, verified, err)
 	return ref, outcome, err
 }

@@ -34,16 +34,19 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	if pkg.GetNamespace() == "" {
 		replace = append(replace, [2]string{" of the Package.", " of the ClusterPackage."})
 	}
+
 	switch {
 	case len(spec.ConfigFrom) > 0 && spec.Config == nil:
 		replace = append(replace, [2]string{"Correct spec.config of", "Correct the values that spec.configFrom names of"})
 	case len(spec.ConfigFrom) > 0:
 		replace = append(replace, [2]string{"Correct spec.config of", "Correct spec.config, or the values that spec.configFrom names, of"})
 	}
+
 	var wrong violation.Violations
 	if len(replace) == 0 || !errors.As(err, &wrong) {
 		return err
 	}
+
 	named := slices.Clone(wrong)
 	for i, v := range named {
 		for _, pair := range replace {
@@ -51,6 +54,7 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 		}
 		named[i] = v
 	}
+
 	return named
 }
 
@@ -61,6 +65,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 	if err != nil {
 		return nil, err
 	}
+
 	// The values are kept for this one rendering only.
 	values, err := sources.Read(ctx, p.Guard.For(in.Reader, p.Get), in.Pkg.PackageSpec(), in.Namespace)
 	if err != nil {
@@ -69,12 +74,14 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 	if err := place.enter(); err != nil { // another load has unpacked it, or it is not an image
 		return nil, err
 	}
+
 	files := image.Files
 	if in.Origin.Version != "" && !loader.HasManifest(files) {
 		if files, err = loader.Plain(in.Origin.PackageName, files, in.Origin.Declared); err != nil {
 			return nil, err
 		}
 	}
+
 	pkg, err := loader.Load(place.ctx, files, p.optionsFor(in, values))
 	if err == nil {
 		err = loader.CheckTarget(in.Pkg.PackageSpec().TargetRef, pkg.Dependencies)
@@ -82,6 +89,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in Request) (*Content, err
 	if err != nil {
 		return nil, err
 	}
+
 	loaded := p.contentOf(in, image, pkg)
 	loaded.Verification = verification
 	return loaded, nil
@@ -100,6 +108,7 @@ func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error, pau
 		}
 		return &registry.Image{Digest: in.Origin.Digest, Files: files}, nil, nil
 	}
+
 	decision := in.decision()
 	ref := decision.Pull
 	if decision.Verification != nil || decision.Refusal != nil {
@@ -107,6 +116,7 @@ func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error, pau
 			return nil, nil, err
 		}
 	}
+
 	pull := func(selection *archive.Selection, ref string) error {
 		access := registry.Access{Selection: selection, Room: p.roomOf(in.Size), Admit: admit}
 		return p.access(ctx, in, decision, access, func(puller *registry.Puller) (err error) {
@@ -116,12 +126,14 @@ func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error, pau
 			return err
 		})
 	}
+
 	err = pull(nil, ref)
 	if err == nil && in.Origin.Version != "" && len(image.Files) == 0 {
 		digest := image.Digest
 		pause()
 		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
 	}
+
 	return image, verified, err
 }
 
@@ -155,6 +167,7 @@ func (p *Pipeline) optionsFor(in Request, values *sources.Values) loader.Options
 	if in.Namespaced != nil {
 		o.Namespaced = in.Namespaced
 	}
+
 	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.Origin.Image, true, p.Memory.PackageBytes()
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
@@ -163,6 +176,7 @@ func (p *Pipeline) optionsFor(in Request, values *sources.Values) loader.Options
 		}
 		return others
 	}
+
 	return o
 }
 
@@ -179,15 +193,18 @@ func (p *Pipeline) contentOf(in Request, image *registry.Image, pkg *loader.Pack
 		Labels:      pkg.Labels, Template: pkg.Template(), Dependencies: pkg.Dependencies,
 		Rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
 	}
+
 	if decision := in.decision(); decision.Rewritten {
 		loaded.Mirror = decision.Pull + " by the ImageConfig " + decision.Rewriter
 	}
 	if pkg.Sensitive != nil {
 		loaded.Sealing = &objectslices.Sealing{Key: in.HashKey, Holds: pkg.HoldsSensitive}
 	}
+
 	for _, warning := range pkg.Warnings {
 		loaded.Warnings = append(loaded.Warnings, warning.String())
 	}
+
 	if in.Pkg.GetAnnotations()[corev1alpha1.CollisionProtectionAnnotation] != "" && in.Pkg.PackageSpec().CollisionProtection == "" {
 		loaded.Warnings = append(loaded.Warnings, "the annotation "+corev1alpha1.CollisionProtectionAnnotation+" is for objects of packages: set spec.collisionProtection")
 	}

@@ -46,6 +46,7 @@ func (l *Loads) LookUp(p *Package, q Question) Tag {
 		known = &Tag{image: q.Image, interval: q.Interval, Due: now.Add(l.Spread(q.Interval)), retryValue: q.RetryValue}
 		p.tag = known
 	}
+
 	switch q.Unpacked {
 	case known.Digest:
 		known.unpacked = q.Unpacked
@@ -53,16 +54,19 @@ func (l *Loads) LookUp(p *Package, q Question) Tag {
 	default:
 		known.Digest = ""
 	}
+
 	if known.Resolving {
 		return *known
 	}
 	if q.RetryValue != known.retryValue {
 		known.retryValue, known.Due = q.RetryValue, now
 	}
+
 	if !now.Before(known.Due) {
 		known.Resolving, known.unpacked = true, q.Unpacked
 		l.resolve(p, q.Request(), known)
 	}
+
 	return *known
 }
 
