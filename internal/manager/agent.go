@@ -34,12 +34,12 @@ import (
 
 // agentFlags adds the flags of an agent.
 func (c *Config) agentFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.Class, "class", "", "run as the agent of this class of phases: roll out its ObjectSetPhases, and nothing else (default with --target-kubeconfig: "+
+	flags.StringVar(&c.Class, "class", "", "run as the agent of this class of phases, which only rolls out its ObjectSetPhases (default with --target-kubeconfig: "+
 		corev1alpha1.PhaseClassHostedCluster+")")
 	flags.StringVar(&c.TargetKubeconfig, "target-kubeconfig", "", "for an agent: kubeconfig file of the cluster that the objects are rolled out to")
-	flags.StringVar(&c.WatchNamespace, "watch-namespace", "", "of an agent: roll out the ObjectSetPhases of this namespace, and no ClusterObjectSetPhases (default: --namespace)")
+	flags.StringVar(&c.WatchNamespace, "watch-namespace", "", "for an agent: roll out the ObjectSetPhases of this namespace, and no ClusterObjectSetPhases (default: --namespace)")
 	flags.BoolVar(&c.WatchAllNamespaces, "watch-all-namespaces", false,
-		"of an agent: roll out the ObjectSetPhases of all namespaces, and ClusterObjectSetPhases: who may write any of them has the rights of the kubeconfig of the target")
+		"for an agent: roll out the ObjectSetPhases of all namespaces, and ClusterObjectSetPhases; every author of one gets the rights of the target's kubeconfig")
 }
 
 // agent reports whether the process is the agent of a class.

@@ -121,22 +121,22 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	flags.SetOutput(usage)
 	flags.SortFlags = false
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "kubeconfig file of the API server (default: $KUBECONFIG, else the pod's service account)")
-	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the manager: of the Lease, and of what ClusterPackages name [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
+	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the manager, of its Lease, and of the objects that ClusterPackages name [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")
 	flags.StringVar(&c.ServiceAccount, "service-account-name",
 		cmp.Or(os.Getenv("LOCKSTEP_SERVICE_ACCOUNT_NAME"), os.Getenv("PKO_SERVICE_ACCOUNT_NAME"), defaultServiceAccount),
-		"service account of the manager, in --namespace, whose pull secrets hold for all packages [LOCKSTEP_SERVICE_ACCOUNT_NAME, PKO_SERVICE_ACCOUNT_NAME]")
+		"service account of the manager, in --namespace; its pull secrets apply to all packages [LOCKSTEP_SERVICE_ACCOUNT_NAME, PKO_SERVICE_ACCOUNT_NAME]")
 	c.accessFlags(flags)
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8443", "address of /metrics, 0 for none")
 	flags.BoolVar(&c.MetricsSecure, "metrics-secure", true,
-		"serve /metrics over TLS, with a certificate of its own, and to tokens alone whose user may get /metrics; otherwise over plain HTTP to everybody")
+		"serve /metrics over TLS, with a certificate of its own, and only to users with the right to get /metrics; otherwise over plain HTTP to every client")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
 	flags.StringVar(&c.PprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; it does not require credentials, so keep it to loopback")
 	flags.StringVar(&c.LogLevel, "log-level", cmp.Or(os.Getenv("LOCKSTEP_LOG_LEVEL"), os.Getenv("LOG_LEVEL"), "info"),
 		"debug, info, warn or error, or 1, 0, -1, -2 [LOCKSTEP_LOG_LEVEL, LOG_LEVEL]")
 	flags.StringVar(&c.CacheDir, "cache-dir", os.Getenv("LOCKSTEP_CACHE_DIR"), "folder that keeps pulled images (default: none) [LOCKSTEP_CACHE_DIR]")
 	flags.StringArrayVar(&c.InsecureRegistries, "insecure-registry", fields(os.Getenv("LOCKSTEP_INSECURE_REGISTRIES")),
-		"HOST[:PORT] that may be reached by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
+		"HOST[:PORT] to reach by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
 	flags.StringVar(&c.RegistryCAFile, "registry-ca-file", os.Getenv("LOCKSTEP_REGISTRY_CA_FILE"),
 		"PEM file with certificate authorities of registries to trust in addition to the system's [LOCKSTEP_REGISTRY_CA_FILE]")
 	var authorities, proxies []string // not defaults from the environment: --help shows those
@@ -150,15 +150,15 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 		"install packages in clusters at loopback and link-local addresses too [LOCKSTEP_ALLOW_LOCAL_TARGETS=true]")
 	private := os.Getenv("LOCKSTEP_ALLOW_PRIVATE_SOURCES")
 	flags.StringVar(&private, "allow-private-sources", private,
-		"CIDR,…|all: private networks that images, repositories and targets of objects in a namespace may be in (default: none) [LOCKSTEP_ALLOW_PRIVATE_SOURCES]")
+		"CIDR,…|all: private networks in which namespaced objects can name images, repositories and targets (default: none) [LOCKSTEP_ALLOW_PRIVATE_SOURCES]")
 	c.agentFlags(flags)
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
 		"FROM=TO,…: replacements of the prefixes of image references in packages and their locks; the longest match wins [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")
 	flags.StringVar(&hosts, "registry-host-overrides", cmp.Or(os.Getenv("LOCKSTEP_REGISTRY_HOST_OVERRIDES"), os.Getenv("PKO_REGISTRY_HOST_OVERRIDES")),
-		"FROM=HOST,…: the registry that packages are pulled from instead; after the prefixes [LOCKSTEP_REGISTRY_HOST_OVERRIDES, PKO_REGISTRY_HOST_OVERRIDES]")
+		"FROM=HOST,…: pull packages from HOST instead of the registry FROM; applied after the prefixes [LOCKSTEP_REGISTRY_HOST_OVERRIDES, PKO_REGISTRY_HOST_OVERRIDES]")
 	modifier := os.Getenv("PKO_PACKAGE_HASH_MODIFIER")
-	flags.StringVar(&modifier, "package-hash-modifier", modifier, "a number; another one has every package rendered again [PKO_PACKAGE_HASH_MODIFIER]")
+	flags.StringVar(&modifier, "package-hash-modifier", modifier, "a number; changing it renders every package again [PKO_PACKAGE_HASH_MODIFIER]")
 	flags.Float64Var((*float64)(&c.Pace), "pace", 1, "share of the pauses between fetches and repairs; for tests")
 	flags.Lookup("pace").Hidden = true
 	flags.BoolVar(&c.Version, "version", false, "print the version and exit")
@@ -167,7 +167,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 		return nil, err
 	}
 	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q: everything is said by flags", flags.Arg(0))
+		return nil, fmt.Errorf("unexpected argument %q: use flags only", flags.Arg(0))
 	}
 
 	var err error
@@ -195,9 +195,9 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if err := checkSwitches(); err != nil {
 		return nil, err
 	}
-
 	return c, c.validate()
 }
+
 // checkSwitches refuses values of environment variables that are neither true nor false: a misspelt
 // restriction would have no effect.
 func checkSwitches() error {
@@ -213,17 +213,17 @@ func checkSwitches() error {
 // trusted images.
 func (c *Config) accessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
-		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
+		"service account of Packages that do not name one, in their namespace (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
 	c.RequireServiceAccount = accountsRequired(cmp.Or(os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT"), "false")) // validated with the others
 	flags.Var(&c.RequireServiceAccount, "require-service-account",
-		"install no Package that neither names a service account nor gets the default; ClusterPackages need none unless it is all [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
+		"refuse Packages that neither name a service account nor get the default; with all, also ClusterPackages [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
 	flags.Lookup("require-service-account").NoOptDefVal = string(accountsOfNamespaces)
 	flags.StringVar(&c.PermissionCeiling, "permission-ceiling", os.Getenv("LOCKSTEP_PERMISSION_CEILING"),
-		"ClusterRole with the most that packages get by permissions.rules of their manifests (default: none, they get nothing) [LOCKSTEP_PERMISSION_CEILING]")
+		"ClusterRole with the maximum of the rights that packages get by permissions.rules of their manifests (default: none, they get no rights) [LOCKSTEP_PERMISSION_CEILING]")
 	flags.BoolVar(&c.RequireVerification, "require-verification", os.Getenv("LOCKSTEP_REQUIRE_VERIFICATION") == "true",
 		"refuse images of packages and repositories that no ImageConfig verifies [LOCKSTEP_REQUIRE_VERIFICATION]")
 	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
-		"all, or cluster: whether pull secrets of the manager, and images in its cache, are for all packages or for ClusterPackages and ClusterPackageRepositories alone [LOCKSTEP_SHARED_PULL_SECRETS]")
+		"all, or cluster: share the manager's pull secrets and cached images with all packages, or only with ClusterPackages and ClusterPackageRepositories [LOCKSTEP_SHARED_PULL_SECRETS]")
 }
 
 // overrides identifies the settings that affect rendering.
