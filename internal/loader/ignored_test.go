@@ -32,7 +32,7 @@ func TestIgnoredFields(t *testing.T) {
 		"of the manifest":      {manifest: "  ignoredFields: [{kind: ConfigMap, jsonPointers: [/data/a]}, {kind: Secret, jsonPointers: [/data/a]}]\n", change: of(), want: "/data/a"},
 		"of all":               {manifest: "  ignoredFields: [{kind: ConfigMap, jsonPointers: [/data/a]}]\n", more: own + "/data/b\n", change: of(entry("ConfigMap", "a", "/data/c", "/data/a")), want: "/data/a\n/data/b\n/data/c"},
 		"of no object":         {change: of(entry("ConfigMap", "other", "/data/a")), problem: "spec.ignoredFields[0]: it matches no object of the package"},
-		"protected":            {change: of(entry("ConfigMap", "", "/kind")), problem: `spec.ignoredFields[0].jsonPointers[0]: "/kind" says what the object is`},
+		"protected":            {change: of(entry("ConfigMap", "", "/kind")), problem: `spec.ignoredFields[0].jsonPointers[0]: "/kind" identifies the object`},
 		"protected there":      {manifest: "  ignoredFields: [{kind: ConfigMap, jsonPointers: [/metadata/name]}]\n", change: of(), problem: `spec.ignoredFields[0].jsonPointers[0]: "/metadata/name" is in the metadata`},
 		"protected here":       {more: own + "/metadata/labels/package-operator.run~1cache\n", change: of(), problem: "is set by the engine"},
 		"no kind":              {change: of(entry("", "", "/data/a")), problem: "spec.ignoredFields[0].kind: Required value"},

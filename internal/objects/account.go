@@ -1,7 +1,6 @@
 package objects
 
-// Account is a ServiceAccount that requests are made as; the zero value is the manager's
-// own identity.
+// Account is the ServiceAccount that makes requests; the zero value is the manager's own identity.
 type Account struct {
 	Namespace, Name string
 }
@@ -9,8 +8,8 @@ type Account struct {
 // IsZero reports whether the account is the manager's own identity.
 func (a Account) IsZero() bool { return a == Account{} }
 
-// User returns the user name of the account, as the API server knows it; empty for the
-// manager's own identity.
+// User returns the account's user name in requests to the API server; empty for the manager's own
+// identity.
 func (a Account) User() string {
 	if a.IsZero() {
 		return ""

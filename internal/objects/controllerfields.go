@@ -2,19 +2,21 @@ package objects
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// ControllerField is a field that Kubernetes documents as written by one of its controllers.
+// ControllerField is a field that one of Kubernetes' controllers writes, according to its
+// documentation.
 type ControllerField struct {
 	Kind  schema.GroupKind
 	Field []string
-	// Manager is the field manager of the controller, if the field is the controller's only at times.
+	// Manager is the field manager of the controller, if the field belongs to the controller only
+	// at times.
 	Manager string
 	// While reports whether the controller writes the field of an object with this content;
 	// nil means always.
 	While func(object map[string]any) bool
 }
 
-// ControllerFields are all of them. They are written when the object is created, and left to the
-// controller afterwards, even if a template states them.
+// ControllerFields lists them all. The engine writes these fields when it creates the object and
+// leaves them to the controller afterwards, even if a template states them.
 var ControllerFields = []ControllerField{
 	{
 		Kind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, Field: []string{"rules"},
@@ -25,8 +27,8 @@ var ControllerFields = []ControllerField{
 	{Kind: schema.GroupKind{Kind: "PersistentVolume"}, Field: []string{"spec", "claimRef"}},
 }
 
-// LeftToControllers returns the fields that a controller of Kubernetes writes on an object with
-// this content.
+// LeftToControllers returns the fields that Kubernetes' controllers write on an object with this
+// content.
 func LeftToControllers(kind schema.GroupKind, object map[string]any) IgnoredFields {
 	var left IgnoredFields
 	for _, f := range ControllerFields {

@@ -9,31 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// Desired is one object of a revision as its set or slice holds it.
+// Desired is one object of a revision, as the revision's set or slice holds it.
 type Desired struct {
 	Key Key
-	// Version of the API that the template is written in.
+	// Version is the API version of the template.
 	Version string
-	// Raw is the template as JSON; it is shared with the set and never changed.
+	// Raw is the template as JSON. It is shared with the set and never changed.
 	Raw []byte
-	// Content is the digest of the template without the labels and annotations
-	// that the engine itself puts on: equal content needs no write.
+	// Content is the digest of the template, excluding the labels and annotations that the engine
+	// adds. Equal content needs no write.
 	Content Digest
-	// Collision is what to do where the object exists and the owner does not control it.
+	// Collision decides whether to adopt an object that exists and that the owner does not control.
 	Collision CollisionProtection
-	// NeverAdopted means that Collision does not apply: only what the owner controls is written.
+	// NeverAdopted overrides Collision: the engine writes the object only if the owner controls it.
 	NeverAdopted bool
 	// Mappings are the conditions of the object that its owners report.
 	Mappings []ConditionMapping
 	// Keep means that the object is released instead of deleted.
 	Keep bool
-	// Left means the same of an object that a revision has which a rollback left.
+	// Left means the same as Keep, for an object of a revision that a rollback left.
 	Left bool
-	// Reserved means that a package may not have the object, such as an ancestor of the
-	// owner: a teardown does not wait for it, as it waits for the teardown.
+	// Reserved means that a package must not have the object, for example because it is an ancestor
+	// of the owner. A teardown does not wait for it, because it waits for the teardown.
 	Reserved bool
-	// Recreate means that the object is deleted and created again where an immutable
-	// field differs. Keep comes first.
+	// Recreate means that the object is deleted and created again if an immutable field differs.
+	// Keep takes precedence.
 	Recreate bool
 	// Ignored are the fields that others own.
 	Ignored IgnoredFields
@@ -41,53 +41,57 @@ type Desired struct {
 	Delegate *Delegate
 }
 
-// CollisionProtection is what to do where an object exists and its owner does not control it.
+// CollisionProtection decides whether to adopt an object that exists and that its owner does not
+// control.
 type CollisionProtection string
 
 // The modes of CollisionProtection.
 const (
-	// CollisionProtectionPrevent adopts what owners of the same lineage control, and nothing else.
+	// CollisionProtectionPrevent adopts only objects that owners of the same lineage control.
 	CollisionProtectionPrevent CollisionProtection = "Prevent"
-	// CollisionProtectionIfNoController adopts also what nothing controls.
+	// CollisionProtectionIfNoController also adopts objects without a controller.
 	CollisionProtectionIfNoController CollisionProtection = "IfNoController"
-	// CollisionProtectionNone adopts anything.
+	// CollisionProtectionNone adopts any object.
 	CollisionProtectionNone CollisionProtection = "None"
 )
 
 // ConditionMapping is a condition of an object that its owners report under another type.
 type ConditionMapping struct{ SourceType, DestinationType string }
 
-// GroupVersionKind returns the kind in the version of the template.
+// GroupVersionKind returns the kind in the template's version.
 func (d *Desired) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: d.Key.Group, Version: d.Version, Kind: d.Key.Kind}
 }
 
-// ManagedMetadata are labels, revision and owner that a revision puts on its objects.
+// ManagedMetadata is the metadata that a revision puts on its objects.
 type ManagedMetadata struct {
-	// Labels are the inherited labels; the one of managed objects is added to them.
+	// Labels are the inherited labels. Object adds the label of managed objects.
 	Labels map[string]string
 	// Revision is the number written into the revision annotation.
 	Revision int64
 	// Owner becomes the controller of the object.
 	Owner Owner
-	// Unnumbered means that the owner has no revisions: its objects carry no revision annotation.
+	// Unnumbered means that the owner has no revisions, so its objects carry no revision
+	// annotation.
 	Unnumbered bool
-	// Adopted means that the object was there before its owner adopted it.
+	// Adopted means that the object existed before its owner adopted it.
 	Adopted bool
 }
 
-// Object returns the complete object to apply: the template with its namespace,
-// the metadata's labels, revision and controller, and a Secret's
-// stringData turned into data. An ObjectSetPhase has the metadata of its set.
+// Object returns the complete object to apply: the template with its namespace, the labels,
+// revision and controller from the metadata, and stringData of a Secret converted to data. An
+// ObjectSetPhase gets the metadata of its set.
 func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(d.Raw, &obj); err != nil {
 		return nil, fmt.Errorf("cannot read the template of %s: %w", d.Key, err)
 	}
+
 	meta, _ := obj["metadata"].(map[string]any)
 	if meta == nil {
 		return nil, fmt.Errorf("cannot read the template of %s: metadata is missing", d.Key)
 	}
+
 	delete(obj, "status")
 	delete(meta, "creationTimestamp")
 	if d.Key.Namespace != "" {
@@ -95,10 +99,12 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	} else {
 		delete(meta, "namespace")
 	}
+
 	labels, names := entries(meta, "labels"), metadata.Owner.Names
 	for k, v := range metadata.Labels {
 		labels[k] = v
 	}
+
 	if d.Delegate == nil {
 		labels[names.ManagedLabel] = names.ManagedValue
 	}
@@ -108,15 +114,17 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	if metadata.Adopted && names.AdoptedAnnotation != "" {
 		entries(meta, "annotations")[names.AdoptedAnnotation] = "true"
 	}
+
 	d.Owner(metadata.Owner).Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
 		encodeStringData(obj)
 	}
+
 	return obj, nil
 }
 
-// encodeStringData moves stringData, which the API server never returns, into
-// data, where drift can be seen.
+// encodeStringData moves stringData into data. The API server never returns stringData, so drift
+// would be invisible there.
 func encodeStringData(secret map[string]any) {
 	plain, ok := secret["stringData"].(map[string]any)
 	if !ok {
@@ -131,7 +139,7 @@ func encodeStringData(secret map[string]any) {
 	delete(secret, "stringData")
 }
 
-// entries returns the map at field, made where it is absent.
+// entries returns the map at field, creating it if it is absent.
 func entries(parent map[string]any, field string) map[string]any {
 	m, ok := parent[field].(map[string]any)
 	if !ok {

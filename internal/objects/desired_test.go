@@ -141,6 +141,7 @@ func TestOwner(t *testing.T) {
 	ref := func(apiVersion, kind, name, uid string) *objects.Reference {
 		return &objects.Reference{OwnerReference: metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}}
 	}
+
 	for _, tc := range []struct {
 		reason       string
 		ref          *objects.Reference
@@ -159,6 +160,7 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%s: is %t, namesake %t", tc.reason, owner.Is(tc.ref), owner.SameName(tc.ref))
 		}
 	}
+
 	meta := map[string]any{}
 	owner.Put(meta)
 	if _, blocks := meta["ownerReferences"].([]any)[0].(map[string]any)["blockOwnerDeletion"]; blocks {

@@ -10,23 +10,23 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const heldMessageBytes = 160 // of each condition in the reason why a deletion hangs
+const heldMessageBytes = 160 // of each condition in the reason for a hanging deletion
 
-// AwaitsDependents is what holds an object that is deleted in the foreground.
+// AwaitsDependents is the reason for a hanging foreground deletion.
 const AwaitsDependents = "waits for its pods and other dependents to end"
 
-// podOwners are the built-in kinds whose objects own pods, or own others that do.
+// podOwners are the built-in kinds whose objects own pods, directly or through other objects.
 var podOwners = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "Deployment"}: true,
 	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
 	{Group: "batch", Kind: "CronJob"}: true, Job: true, {Kind: "ReplicationController"}: true,
 }
 
-// OwnsPods reports whether a kind is a built-in one whose objects own pods, or own others that do.
+// OwnsPods reports whether objects of a built-in kind own pods, directly or through other objects.
 func OwnsPods(gk schema.GroupKind) bool { return podOwners[gk] }
 
-// CollectedSince returns the second since the epoch at which an object was deleted that the garbage collector
-// alone holds; 0 for others, and for those that own pods.
+// CollectedSince returns when an object was deleted, in seconds since the epoch, if only the
+// garbage collector holds it and it does not own pods; otherwise 0.
 func CollectedSince(gk schema.GroupKind, deleted *metav1.Time, finalizers []string) int64 {
 	if deleted == nil || OwnsPods(gk) || !slices.Equal(finalizers, []string{metav1.FinalizerDeleteDependents}) {
 		return 0
@@ -34,8 +34,8 @@ func CollectedSince(gk schema.GroupKind, deleted *metav1.Time, finalizers []stri
 	return deleted.Unix()
 }
 
-// HeldBy returns why a deletion hangs: finalizers, that of the garbage collector in words, and conditions
-// about it, which Namespaces and CustomResourceDefinitions have.
+// HeldBy returns why a deletion hangs. It lists the finalizers, with the garbage collector's in
+// words, and the conditions of Namespaces and CustomResourceDefinitions about their deletion.
 func HeldBy(finalizers []string, conditions []any) string {
 	var parts []string
 	others := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
@@ -45,6 +45,7 @@ func HeldBy(finalizers []string, conditions []any) string {
 	if len(others) < len(finalizers) {
 		parts = append(parts, AwaitsDependents)
 	}
+
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)
 		typ, _ := c["type"].(string)
@@ -53,10 +54,10 @@ func HeldBy(finalizers []string, conditions []any) string {
 			parts = append(parts, typ+": "+short(message, heldMessageBytes))
 		}
 	}
+
 	return short(strings.Join(parts, "; "), limits.HeldBytes)
 }
 
-// short truncates a text.
 func short(text string, most int) string {
 	if len(text) <= most {
 		return text

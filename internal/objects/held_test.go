@@ -11,12 +11,13 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestHeldBy quotes finalizers and the conditions that concern a deletion.
+// TestHeldBy checks that the reason quotes the finalizers and only conditions about the deletion.
 func TestHeldBy(t *testing.T) {
 	t.Parallel()
 	condition := func(typ, status, message string) any {
 		return map[string]any{"type": typ, "status": status, "message": message}
 	}
+
 	for _, tc := range []struct {
 		reason     string
 		finalizers []string
@@ -43,13 +44,15 @@ func TestHeldBy(t *testing.T) {
 			t.Errorf("%s: %q", tc.reason, got)
 		}
 	}
+
 	long := strings.Repeat("ä", limits.HeldBytes)
 	if got := objects.HeldBy([]string{long}, []any{condition("Terminating", "True", long)}); len(got) > limits.HeldBytes+len("…") {
 		t.Errorf("%d bytes", len(got))
 	}
 }
 
-// TestCollectedSince tells objects that the garbage collector alone holds, and that own no pods, from others.
+// TestCollectedSince checks that the time is set only for objects that own no pods and that only
+// the garbage collector holds.
 func TestCollectedSince(t *testing.T) {
 	t.Parallel()
 	deleted := metav1.Unix(1_700_000_000, 0)

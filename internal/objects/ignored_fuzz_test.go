@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// FuzzIgnoredFields: names of fields are refused, or read as themselves, and objects of any shape keep what they should.
+// FuzzIgnoredFields checks that pointers are either refused or survive a round trip, and that
+// objects of any shape keep their ignored fields.
 //
 // Code: ignored.go
 func FuzzIgnoredFields(f *testing.F) {

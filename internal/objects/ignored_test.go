@@ -21,18 +21,18 @@ func TestParseIgnoredFields(t *testing.T) {
 		"":                                     "",
 		"/spec/replicas\n\n /a ":               "",
 		"/metadata/annotations/example.com~1a": "",
-		"spec/replicas":                        "is no JSON pointer to a field",
+		"spec/replicas":                        "is not a JSON pointer to a field",
 		"/":                                    `has the part ""`,
 		"/spec/list/-":                         `has the part "-"`,
 		"/spec/~2":                             "a ~ that is followed by neither",
-		"/apiVersion":                          "says what the object is",
-		"/kind":                                "says what the object is",
+		"/apiVersion":                          "identifies the object",
+		"/kind":                                "identifies the object",
 		"/status/replicas":                     "is never written",
 		"/stringData/a":                        "name /data/KEY",
-		"/metadata":                            "single labels and annotations alone",
-		"/metadata/name":                       "single labels and annotations alone",
-		"/metadata/namespace":                  "single labels and annotations alone",
-		"/metadata/labels":                     "single labels and annotations alone",
+		"/metadata":                            "only single labels and annotations",
+		"/metadata/name":                       "only single labels and annotations",
+		"/metadata/namespace":                  "only single labels and annotations",
+		"/metadata/labels":                     "only single labels and annotations",
 		"/metadata/labels/package-operator.run~1cache":    "is set by the engine",
 		"/metadata/annotations/a.package-operator.run~1b": "is set by the engine",
 		"/" + strings.Repeat("a", 600):                    "601 bytes; the limit is",
@@ -44,6 +44,7 @@ func TestParseIgnoredFields(t *testing.T) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
+
 	path, err := apinames.Default.ParseFieldPointer("/metadata/annotations/example.com~1a~0b")
 	if err != nil || path[2] != "example.com/a~b" || objects.FieldPointer(path) != "/metadata/annotations/example.com~1a~0b" {
 		t.Errorf("got %q, %v", path, err)
@@ -85,6 +86,7 @@ func TestIgnoredFields(t *testing.T) {
 		require.Equal(t, decode(t, tc.keep), f.Keep(template, live, func([]string) bool { return tc.owned }), name)
 		require.Equal(t, decode(t, tc.without), f.Without(template, live), name)
 	}
+
 	whole, _ := apinames.Default.ParseIgnoredFields("/spec/args/0")
 	if err := whole.Check(decode(t, "{spec: {args: [a]}}")); err == nil || !strings.Contains(err.Error(), "element of a list") {
 		t.Errorf("got %v", err)
@@ -94,8 +96,8 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// Whatever template, live object and fields are: the fields are as on the live object,
-// all others as in the template, no argument changes, and a second Keep changes nothing.
+// For any template, live object and fields, the ignored fields equal the live object's and all
+// other fields the template's. No argument changes, and a second Keep changes nothing.
 func TestIgnoredFieldsProperties(t *testing.T) {
 	t.Parallel()
 	var value func(depth int) *rapid.Generator[any]
@@ -115,6 +117,7 @@ func TestIgnoredFieldsProperties(t *testing.T) {
 			return out
 		})
 	}
+
 	object := rapid.Map(value(3), func(v any) map[string]any { return map[string]any{"spec": v} })
 	rapid.Check(t, func(t *rapid.T) {
 		template, live := object.Draw(t, "template"), object.Draw(t, "live")

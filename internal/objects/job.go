@@ -9,7 +9,7 @@ import (
 // Job is the kind whose objects run once.
 var Job = schema.GroupKind{Group: "batch", Kind: "Job"}
 
-// Outcome is how a Job ended; empty while it has not.
+// Outcome is how a Job ended; empty while it runs.
 type Outcome string
 
 // The outcomes of a Job.
@@ -18,20 +18,19 @@ const (
 	Failed    Outcome = "Failed"
 )
 
-// Finished is the end of a Job, which may be absent a moment later.
+// Finished records the end of a Job, which might be deleted a moment later.
 type Finished struct {
 	UID     types.UID
 	Outcome Outcome
-	// Revision is the number of the revision that wrote the Job last, by its
-	// annotation; 0 where it is not known.
+	// Revision is the number of the revision that wrote the Job last, by its annotation; 0 if
+	// unknown.
 	Revision int64
-	// Shows is the content of the template whose values the Job showed; zero where
-	// it is not known.
+	// Shows is the content of the template whose values the Job had; zero if unknown.
 	Shows Digest
 }
 
-// OutcomeOf reads the conditions of a Job. A Job whose success criteria are met is
-// over in all but name: Complete follows when its pods have ended.
+// OutcomeOf reads the conditions of a Job. A Job that meets its success criteria counts as
+// succeeded, although Complete follows only when its pods have ended.
 func OutcomeOf(job map[string]any) Outcome {
 	value, _, _ := unstructured.NestedFieldNoCopy(job, "status", "conditions")
 	conditions, _ := value.([]any)
@@ -47,5 +46,6 @@ func OutcomeOf(job map[string]any) Outcome {
 			return Failed
 		}
 	}
+
 	return ""
 }

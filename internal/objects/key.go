@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Key names one object of one cluster. The version is left out on purpose:
-// the same object is reachable through every served version of its kind.
-// Namespace is empty for cluster-scoped kinds, Group for the core group.
+// Key names one object of one cluster. It has no version on purpose, because the same object is
+// reachable through every served version of its kind. Namespace is empty for cluster-scoped kinds,
+// Group for the core group.
 type Key struct {
 	Group, Kind, Namespace, Name string
 }
@@ -31,7 +31,7 @@ func (k Key) NamespacedName() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// String returns "group Kind namespace/name", without empty parts: the form of Package
+// String returns "group Kind namespace/name" without empty parts, which is the form of Package
 // Operator's status messages.
 func (k Key) String() string {
 	return strings.TrimSpace(k.Group + " " + k.Kind + " " + k.NamespacedName())

@@ -9,21 +9,22 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Message is a message about an object, such as why it is refused, and how many more have it.
+// Message is a message about an object, such as the reason for a refusal. More is the number of
+// other objects with the same message.
 type Message struct {
 	Object, Text string
 	More         int
 }
 
-// GroupedMessage is a message and the objects that have it in common; More are not named.
+// GroupedMessage is a message and the objects that share it. More is the number of unnamed ones.
 type GroupedMessage struct {
 	Objects []string
 	Text    string
 	More    int
 }
 
-// GroupMessages groups messages by their text, in order. The request and the object that errors
-// begin with are removed from a text.
+// GroupMessages groups messages by their text and keeps their order. It strips the request and the
+// object that errors start with.
 func GroupMessages(messages []Message) []GroupedMessage {
 	var groups []GroupedMessage
 	at := map[string]int{}
@@ -39,7 +40,7 @@ func GroupMessages(messages []Message) []GroupedMessage {
 	return groups
 }
 
-// Names are the first few objects and the number of the others.
+// Names lists the first few objects and the number of the others.
 func (r GroupedMessage) Names() string {
 	shown := min(len(r.Objects), 3)
 	names := strings.Join(r.Objects[:shown], ", ")
@@ -49,7 +50,7 @@ func (r GroupedMessage) Names() string {
 	return names
 }
 
-// String is the group as one line, cut to [limits.LineRunes].
+// String returns the group as one line, cut to [limits.LineRunes].
 func (r GroupedMessage) String() string { return Truncate(r.Names() + ": " + r.Text) }
 
 // Truncate shortens a text to [limits.LineRunes].
@@ -63,10 +64,10 @@ func TruncateTo(text string, runes int) string {
 	return string([]rune(text)[:runes-1]) + "…"
 }
 
-// requests are how errors of package apply begin.
+// requests are the first words of package apply's errors.
 var requests = []string{"dry-run apply ", "dry-run create ", "dry-run patch ", "apply ", "create ", "patch ", "delete ", "get "}
 
-// Common is the text without the request and the object at its beginning.
+// Common returns the text without the request and the object at its start.
 func (n Message) Common() string {
 	text := strings.TrimSpace(n.Text)
 	name := n.Object[strings.LastIndexAny(n.Object, " /")+1:]
@@ -74,17 +75,19 @@ func (n Message) Common() string {
 	if head, rest, found := strings.Cut(text, ": "); found && strings.HasSuffix(head, name) && slices.ContainsFunc(requests, isRequest) {
 		text = rest
 	}
+
 	resource, rest, found := strings.Cut(text, fmt.Sprintf(" %q ", name))
-	// The namespace of an object often has its name.
+	// A namespace often has the same name as an object in it.
 	another := resource == "namespaces" && !strings.HasPrefix(n.Object, "Namespace ")
 	if found && !strings.Contains(resource, " ") && !another {
 		text = rest
 	}
+
 	return text
 }
 
-// KeepField is the remedy for an immutable field. It does not advise to delete what may
-// hold data.
+// KeepField returns the remedy for an immutable field. It does not suggest deleting an object that
+// can hold data.
 func (n *Names) KeepField(k Key) string {
 	if k.HoldsData() {
 		return "Keep the field as it was, or give the object another name."
@@ -93,8 +96,8 @@ func (n *Names) KeepField(k Key) string {
 		n.OnImmutableAnnotation + ": " + n.OnImmutableRecreate + "."
 }
 
-// KeepsData reports whether data is lost with an object of the kind for good: the resources of a definition, the objects of
-// a namespace, the content of a volume.
+// KeepsData reports whether deleting an object of the kind destroys data for good: the resources of
+// a definition, the objects of a namespace, or the content of a volume.
 func (k Key) KeepsData() bool {
 	switch k.GroupKind().String() {
 	case "Namespace", "PersistentVolumeClaim", "PersistentVolume", "CustomResourceDefinition.apiextensions.k8s.io":
@@ -103,7 +106,8 @@ func (k Key) KeepsData() bool {
 	return false
 }
 
-// HoldsData reports whether deleting the object may lose data. Custom resources may.
+// HoldsData reports whether deleting the object can destroy data, which is assumed of every custom
+// resource.
 func (k Key) HoldsData() bool {
 	switch k.Group {
 	case "":

@@ -18,6 +18,7 @@ func TestGroupMessages(t *testing.T) {
 	for i := range many {
 		many[i] = objects.Message{Object: fmt.Sprintf("ConfigMap shop/c%d", i), Text: "exists already"}
 	}
+
 	for name, tc := range map[string]struct {
 		reason   string
 		messages []objects.Message
@@ -59,6 +60,7 @@ func TestGroupMessages(t *testing.T) {
 		}
 		require.Equal(t, tc.want, got, name, ": ", tc.reason)
 	}
+
 	long := objects.GroupMessages([]objects.Message{{Object: "ConfigMap shop/a", Text: strings.Repeat("é", 1000)}})[0].String()
 	if n := utf8.RuneCountInString(long); n != limits.LineRunes || !strings.HasSuffix(long, "é…") {
 		t.Errorf("a long text has %d characters: %s", n, long)

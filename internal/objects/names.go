@@ -7,30 +7,32 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Names are the names by which an engine knows its own objects, and that it puts on them. Engines with other names leave
-// these objects alone. They are not changed.
+// Names are the names that an engine puts on its own objects and recognizes them by. Engines with
+// other names leave these objects alone. Names are immutable.
 type Names struct {
-	// GroupVersion is that of the kinds of owners.
+	// GroupVersion is the API group and version of the owners' kinds.
 	GroupVersion schema.GroupVersion
-	// Phases are the kinds of objects that stand for phases with a class. Adopting are the kinds of owners that an object may
-	// name in AdoptableByAnnotation.
+	// Phases are the kinds of objects that represent phases with a class. Adopting are the kinds of
+	// owners that an object can name in AdoptableByAnnotation.
 	Phases, Adopting []string
-	// FieldManager applies and creates. FormerFieldManagers, and it, made updates that an apply takes the fields over of, and
-	// Installers are those whose fields an adoption takes over, beside the common ones.
+	// FieldManager applies and creates. An apply takes over fields that FieldManager and
+	// FormerFieldManagers set by updates. An adoption also takes over the fields of Installers and
+	// of the common ones.
 	FieldManager                    string
 	FormerFieldManagers, Installers []string
-	// ManagedLabel is on all objects, with ManagedValue: watches select it.
+	// ManagedLabel is on all objects, with the value ManagedValue. Watches select objects by it.
 	ManagedLabel, ManagedValue string
-	// InheritedLabels are those of a revision that its objects carry too. InstanceLabel
-	// is the one that identifies the package; it may be empty.
+	// InheritedLabels are the labels that a revision passes on to its objects. InstanceLabel
+	// identifies the package; it can be empty.
 	InheritedLabels []string
 	InstanceLabel   string
-	// RevisionAnnotation has the number of the revision that wrote an object, and OwnersAnnotation the owners of objects in
-	// another cluster.
+	// RevisionAnnotation has the number of the revision that wrote an object. OwnersAnnotation has
+	// the owners of objects in another cluster.
 	RevisionAnnotation, OwnersAnnotation string
-	// AdoptedAnnotation is on namespaces that existed before they were adopted: these are never deleted. It may be empty.
+	// AdoptedAnnotation marks namespaces that existed before their adoption. They are never
+	// deleted. It can be empty.
 	AdoptedAnnotation string
-	// These are annotations by which users decide about an object; each may be empty.
+	// Users decide about an object with these annotations; each can be empty.
 	AdoptableByAnnotation, CollisionProtectionAnnotation  string
 	DeletionPolicyAnnotation, DeletionPolicyKeep          string
 	OnImmutableAnnotation, OnImmutableRecreate            string
@@ -38,13 +40,13 @@ type Names struct {
 	AbandonTargetAnnotation                               string
 }
 
-// Selector selects the objects that are managed.
+// Selector returns the label selector of managed objects.
 func (n *Names) Selector() string { return n.ManagedLabel + "=" + n.ManagedValue }
 
-// Unselected selects the objects that are not managed.
+// Unselected returns the label selector of all other objects.
 func (n *Names) Unselected() string { return n.ManagedLabel + "!=" + n.ManagedValue }
 
-// Inherited returns those of a set of labels that its objects carry too.
+// Inherited returns the labels of a set that its objects carry as well.
 func (n *Names) Inherited(set map[string]string) map[string]string {
 	labels := map[string]string{}
 	for key, value := range set {
@@ -55,28 +57,29 @@ func (n *Names) Inherited(set map[string]string) map[string]string {
 	return labels
 }
 
-// Keeps reports whether annotations say that the object is released instead of deleted.
+// Keeps reports whether annotations require that the object is released instead of deleted.
 func (n *Names) Keeps(annotations map[string]string) bool {
 	return n.DeletionPolicyAnnotation != "" && annotations[n.DeletionPolicyAnnotation] == n.DeletionPolicyKeep
 }
 
-// Adopted reports whether annotations say that the object existed before it was adopted.
+// Adopted reports whether annotations state that the object existed before its adoption.
 func (n *Names) Adopted(annotations map[string]string) bool {
 	return n.AdoptedAnnotation != "" && annotations[n.AdoptedAnnotation] == "true"
 }
 
-// Recreates reports whether annotations say that the object is recreated where an immutable field differs.
+// Recreates reports whether annotations allow recreating the object if an immutable field differs.
 func (n *Names) Recreates(annotations map[string]string) bool {
 	return n.OnImmutableAnnotation != "" && annotations[n.OnImmutableAnnotation] == n.OnImmutableRecreate
 }
 
-// IsPhase reports whether objects of a kind stand for phases with a class. Their watch shows all of them, whatever their
-// labels: an earlier engine made some.
+// IsPhase reports whether objects of a kind represent phases with a class. Their watch shows all of
+// them regardless of labels, because an earlier engine made some.
 func (n *Names) IsPhase(gk schema.GroupKind) bool {
 	return gk.Group == n.GroupVersion.Group && slices.Contains(n.Phases, gk.Kind)
 }
 
-// WatchSelector returns the labels of the objects of a kind that the watch shows, if the others are those with selector.
+// WatchSelector returns the label selector for the watch of a kind, given the selector for all
+// other kinds.
 func (n *Names) WatchSelector(gk schema.GroupKind, selector string) string {
 	if n.IsPhase(gk) {
 		return ""

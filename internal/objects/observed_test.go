@@ -53,6 +53,7 @@ func TestKeysAreOrdered(t *testing.T) {
 	key := rapid.Custom(func(t *rapid.T) objects.Key {
 		return objects.Key{Group: part.Draw(t, "group"), Kind: part.Draw(t, "kind"), Namespace: part.Draw(t, "namespace"), Name: part.Draw(t, "name")}
 	})
+
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := key.Draw(t, "a"), key.Draw(t, "b"), key.Draw(t, "c")
 		if a.Compare(b) != -b.Compare(a) || (a.Compare(b) == 0) != (a == b) {

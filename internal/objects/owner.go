@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// OwnerKey names an owner: an ObjectDeployment with all of its ObjectSets, an ObjectSet
-// without one, or an ObjectTemplate. It is what controllers reconcile.
+// OwnerKey names an owner, which is the unit that controllers reconcile: an ObjectDeployment with
+// all of its ObjectSets, an ObjectSet without a deployment, or an ObjectTemplate.
 type OwnerKey struct {
 	Kind, Namespace, Name string
 }
@@ -20,46 +20,49 @@ func (k OwnerKey) String() string {
 	return Key{Kind: k.Kind, Namespace: k.Namespace, Name: k.Name}.String()
 }
 
-// Owner is an owner, as opposed to a later one of the same name. It controls objects, and
-// holds the claims to them.
+// Owner identifies an owner by its UID as well, to distinguish it from a later one of the same
+// name. It controls objects, and holds the claims to them.
 type Owner struct {
 	OwnerKey
 	UID types.UID
-	// Cluster is the UID of the namespace kube-system where the owner is, if its objects
-	// are in another cluster; else it is empty.
+	// Cluster is the UID of the namespace kube-system in the owner's cluster, if its objects are in
+	// another cluster; otherwise it is empty.
 	Cluster types.UID
-	// Names are those on its objects.
+	// Names are the names on the owner's objects.
 	Names *Names
 }
 
 // Remote reports whether the owner's objects are in another cluster.
 func (o Owner) Remote() bool { return o.Cluster != "" }
 
-// Put makes the owner the controller of a manifest. Entries of others in OwnersAnnotation,
-// which is one value, are kept as owners that control nothing; those of the owner from
-// before a restore are not.
+// Put makes the owner the controller of a manifest. OwnersAnnotation is one value, so Put keeps the
+// entries of others in it, as owners that control nothing. It drops entries of the same owner from
+// before a restore.
 func (o Owner) Put(metadata map[string]any, others ...Reference) {
 	if !o.Remote() {
 		metadata["ownerReferences"] = []any{o.reference()}
 		return
 	}
+
 	all := []Reference{{
 		OwnerReference: metav1.OwnerReference{
 			APIVersion: o.Names.GroupVersion.String(), Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: ptr.To(true),
 		},
 		Remote: true, Namespace: o.Namespace, Cluster: o.Cluster,
 	}}
+
 	for _, other := range others {
 		if other.Remote && other.UID != o.UID && !o.SameName(&other) {
 			other.Controller = nil
 			all = append(all, other)
 		}
 	}
+
 	entries(metadata, "annotations")[o.Names.OwnersAnnotation] = OwnersValue(all)
 }
 
-// reference returns the controller reference on managed objects. It never sets
-// blockOwnerDeletion: teardown is the engine's.
+// reference returns the controller reference on managed objects. It never sets blockOwnerDeletion,
+// because the engine itself tears down the objects.
 func (o Owner) reference() map[string]any {
 	return map[string]any{
 		"apiVersion": o.Names.GroupVersion.String(),
@@ -72,8 +75,8 @@ func (o Owner) Is(ref *Reference) bool {
 	return ref != nil && ref.UID == o.UID && ref.Remote == o.Remote()
 }
 
-// SameName reports whether ref has the owner's group, kind and name: with another
-// UID it is what a restore from backup leaves behind.
+// SameName reports whether ref has the owner's group, kind and name. With another UID, it is left
+// over from before a restore from a backup.
 func (o Owner) SameName(ref *Reference) bool {
 	if ref == nil || ref.Kind != o.Kind || ref.Name != o.Name || ref.Remote != o.Remote() {
 		return false
@@ -85,9 +88,9 @@ func (o Owner) SameName(ref *Reference) bool {
 	return err == nil && gv.Group == o.Names.GroupVersion.Group
 }
 
-// MayAdopt reports whether the annotation of an object names the owner, so that it may adopt the
-// object if nothing controls it. That of the ObjectDeployment shop/web is the name of its Package.
-// Names are those of the object's own cluster.
+// MayAdopt reports whether the annotation of an object names the owner, which can then adopt the
+// object if it has no controller. For the ObjectDeployment shop/web the annotation has the name of
+// its Package. Names are the names in the object's own cluster.
 func (o Owner) MayAdopt(obs *Observed) bool {
 	switch {
 	case obs.AdoptableBy == "", o.Remote(), !slices.Contains(o.Names.Adopting, o.Kind), obs.Controller() != nil:

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Reference is one owner of an object: an owner reference, or an entry of
-// OwnersAnnotation, which stands for one where the owner is in another cluster.
+// Reference is one owner of an object: either an owner reference, or an entry of OwnersAnnotation,
+// which takes the place of an owner reference if the owner is in another cluster.
 type Reference struct {
 	metav1.OwnerReference
-	// Remote means that the owner is in another cluster. Namespace and Cluster are where:
-	// the latter is the UID of its namespace kube-system, empty where an earlier engine
-	// wrote the entry.
+	// Remote means that the owner is in another cluster. Namespace is its namespace there. Cluster
+	// is the UID of that cluster's namespace kube-system; empty if an earlier engine wrote the
+	// entry.
 	Remote    bool
 	Namespace string
 	Cluster   types.UID
@@ -30,33 +30,37 @@ type entry struct {
 	Cluster    types.UID `json:"cluster,omitempty"`
 }
 
-// References returns the owners that an object names: its owner references, then the
-// entries of OwnersAnnotation. An annotation that cannot be read names none.
+// References returns the owners that an object names: first its owner references, then the entries
+// of OwnersAnnotation. It ignores an unreadable annotation.
 func (n *Names) References(refs []metav1.OwnerReference, annotations map[string]string) []Reference {
 	text := annotations[n.OwnersAnnotation]
 	if len(refs) == 0 && text == "" {
 		return nil
 	}
+
 	var entries []entry
 	if text != "" {
 		_ = json.Unmarshal([]byte(text), &entries)
 	}
+
 	all := make([]Reference, 0, len(refs)+len(entries))
 	for _, ref := range refs {
-		ref.BlockOwnerDeletion = nil // no decision reads it
+		ref.BlockOwnerDeletion = nil // no decision depends on it
 		all = append(all, Reference{OwnerReference: ref})
 	}
+
 	for _, e := range entries {
 		all = append(all, Reference{
 			OwnerReference: metav1.OwnerReference{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, UID: e.UID, Controller: e.Controller},
 			Remote:         true, Namespace: e.Namespace, Cluster: e.Cluster,
 		})
 	}
+
 	return all
 }
 
-// OwnersValue returns the value of OwnersAnnotation that names the remote ones of the
-// references; empty where there are none.
+// OwnersValue returns the value of OwnersAnnotation for the remote owners among the references;
+// empty if there are none.
 func OwnersValue(refs []Reference) string {
 	var entries []entry
 	for _, r := range refs {
@@ -66,9 +70,11 @@ func OwnersValue(refs []Reference) string {
 			})
 		}
 	}
+
 	if len(entries) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(entries) // plain strings
+
+	text, _ := json.Marshal(entries) // strings can always be encoded
 	return string(text)
 }

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// remote is an owner whose objects are in another cluster.
+// remote makes an owner whose objects are in another cluster.
 func remote(namespace, uid, cluster string) objects.Owner {
 	return objects.Owner{
 		Names:    apinames.Default,
@@ -21,7 +21,7 @@ func remote(namespace, uid, cluster string) objects.Owner {
 	}
 }
 
-// put returns the references of an object that an owner was put on.
+// put returns the references of an object after Put.
 func put(owner objects.Owner, others ...objects.Reference) []objects.Reference {
 	meta := map[string]any{}
 	owner.Put(meta, others...)
@@ -33,9 +33,9 @@ func put(owner objects.Owner, others ...objects.Reference) []objects.Reference {
 	return apinames.Default.References(nil, annotations)
 }
 
-// TestRemoteOwner: an owner in another cluster is known by its UID, and one that was
-// restored from a backup by namespace and cluster, too: those of other clusters, and those
-// of the target itself, may have its name.
+// TestRemoteOwner checks that an owner in another cluster is recognized by its UID, and after a
+// restore from a backup also by namespace and cluster. The name is not enough: owners of other
+// clusters, and of the target itself, can have the same one.
 func TestRemoteOwner(t *testing.T) {
 	t.Parallel()
 	owner := remote("shop", "u", "home")
@@ -56,14 +56,15 @@ func TestRemoteOwner(t *testing.T) {
 			t.Errorf("%s: is %t, namesake %t", tc.reason, owner.Is(&tc.ref), owner.SameName(&tc.ref))
 		}
 	}
+
 	local := remote("shop", "u", "")
 	if ref := put(owner)[0]; local.Is(&ref) || local.SameName(&ref) {
 		t.Error("an annotation makes no object that of an owner in the same cluster")
 	}
 }
 
-// TestOwnersOfOthersStay: the annotation is one value, in which others keep their entries
-// and control nothing. A controller in the target itself comes first.
+// TestOwnersOfOthersStay checks that other owners keep their entries in the annotation, but control
+// nothing. A controller in the target itself takes precedence.
 func TestOwnersOfOthersStay(t *testing.T) {
 	t.Parallel()
 	former := put(remote("other", "former", "elsewhere"))
@@ -71,10 +72,12 @@ func TestOwnersOfOthersStay(t *testing.T) {
 	if len(all) != 2 || all[0].UID != "u" || all[1].UID != "former" || all[1].Controller != nil {
 		t.Errorf("owners %+v", all)
 	}
+
 	obs := &objects.Observed{Owners: all}
 	if c := obs.Controller(); c == nil || c.UID != "u" {
 		t.Errorf("controlled by %+v", c)
 	}
+
 	again := put(remote("shop", "u", "home"), all...)
 	if len(again) != 2 {
 		t.Errorf("applied again, it has %d owners", len(again))
@@ -82,8 +85,10 @@ func TestOwnersOfOthersStay(t *testing.T) {
 	if restored := put(remote("shop", "new", "home"), all...); len(restored) != 2 || restored[0].UID != "new" || restored[1].UID != "former" {
 		t.Errorf("after a restore: %+v", restored)
 	}
+
 	obs.Owners = apinames.Default.References([]metav1.OwnerReference{{Kind: "Local", UID: "l", Controller: ptr.To(true)}},
 		map[string]string{corev1alpha1.OwnersAnnotation: objects.OwnersValue(all)})
+
 	if c := obs.Controller(); c == nil || c.UID != "l" {
 		t.Errorf("an annotation overrules the controller reference: %+v", c)
 	}
@@ -98,7 +103,8 @@ func TestReferencesOfGarbage(t *testing.T) {
 			}
 		}
 	}
-	// As an earlier engine wrote it.
+
+	// This is how an earlier engine wrote the annotation.
 	refs := apinames.Default.References(nil, map[string]string{corev1alpha1.OwnersAnnotation: `[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectSetPhase",` +
 		`"name":"p","namespace":"n","uid":"u","controller":true}]`})
 	if len(refs) != 1 || refs[0].Namespace != "n" || !ptr.Deref(refs[0].Controller, false) {

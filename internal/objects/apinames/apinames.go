@@ -1,4 +1,5 @@
-// Package apinames has the names of this API group for what knows no group: the engine and what it stands on.
+// Package apinames has the names of this API group, for callers of packages that know no group: the
+// engine and the packages it imports.
 package apinames
 
 import (

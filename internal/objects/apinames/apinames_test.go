@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// TestDefault compares what the engine has values of its own for with the API. No name is forgotten.
+// TestDefault compares the engine's own constants with the API, and checks that no name is missing.
 func TestDefault(t *testing.T) {
 	t.Parallel()
 	for ours, of := range map[string]string{
@@ -24,6 +24,7 @@ func TestDefault(t *testing.T) {
 			t.Errorf("the engine has %q, the API %q", ours, of)
 		}
 	}
+
 	all := reflect.ValueOf(*apinames.Default)
 	for i := range all.NumField() {
 		if all.Field(i).IsZero() {

@@ -1,9 +1,9 @@
-// Package listkeys identifies the elements of lists, so that an element of one list is
-// found in another one. The diff of plan, the three-way merge and the prediction of
-// writes share it; package drift, which has the keys from managedFields, shares the
-// defaults.
+// Package listkeys identifies the elements of lists, so that an element of one list can be found in
+// another. The diff of plan, the three-way merge and the prediction of writes share it. Package
+// drift takes its keys from managedFields and shares only the defaults.
 //
-// A name comes first: it is what people call an element, and the API server keeps names unique also where it merges by
-// other fields, such as ports of a Service. Then come the keys of the schema (x-kubernetes-list-map-keys) where they are
-// known, and a table that has those of Kubernetes' own kinds.
+// The name comes first: people refer to elements by name, and the API server keeps names unique
+// even in lists that it merges by other fields, such as the ports of a Service. Next come the
+// schema's keys (x-kubernetes-list-map-keys), if they are known, and then a table with the keys of
+// Kubernetes' own kinds.
 package listkeys

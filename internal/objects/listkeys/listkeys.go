@@ -7,25 +7,28 @@ import (
 	"strings"
 )
 
-// table has the fields that identify elements in lists of Kubernetes, of manifests, and mostly in custom resources. The
-// first entry that fits is used, with as few of its fields as are unique. Those after the first may be absent.
+// table has the fields that identify elements in lists of Kubernetes, of manifests, and of most
+// custom resources. The first entry that fits is used, with as few of its fields as are unique. All
+// fields but the first can be absent.
 var table = [][]string{
 	{"name"}, {"selector"}, {"key", "operator"}, {"type"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"},
 	{"topologyKey", "whenUnsatisfiable"}, {"ip"}, {"host"}, {"path"}, {"uid"}, {"rule"},
 }
 
-// editable are fields of the table that people also edit in place. A merge that identified elements by them would take such
-// an edit for the removal of one element and the addition of another one.
+// editable are the fields of the table that people also edit in place. If a merge identified
+// elements by them, it would mistake such an edit for the removal of one element and the addition
+// of another.
 var editable = []string{"type", "host", "path", "uid", "rule"}
 
-// defaults are values of keys that a template may leave out.
+// defaults are the values of keys that a template can leave out.
 var defaults = map[string]any{"protocol": "TCP"}
 
-// Default returns the value that the API server gives a key which an element leaves out; nil for none.
+// Default returns the value that the API server gives an omitted key; nil if there is none.
 func Default(key string) any { return defaults[key] }
 
-// Identify returns a name for each element of each list, such as containerPort=53,protocol=UDP, that is unique in its list.
-// schema are the keys of the list's schema; nil where they are not known. ok is false where nothing identifies the elements.
+// Identify returns a name for each element of each list that is unique in its list, such as
+// containerPort=53,protocol=UDP. schema has the keys of the list's schema, or is nil if they are
+// unknown. ok is false if the elements cannot be identified.
 func Identify(schema []string, lists ...[]any) (names [][]string, ok bool) {
 	candidates := table
 	if len(schema) > 0 {
@@ -34,12 +37,13 @@ func Identify(schema []string, lists ...[]any) (names [][]string, ok bool) {
 	return first(candidates, lists)
 }
 
-// IdentifyForMerge is Identify without schema and without fields that are edited in place.
+// IdentifyForMerge is Identify without a schema and without fields that people edit in place.
 func IdentifyForMerge(lists ...[]any) (names [][]string, ok bool) {
 	return first(slices.DeleteFunc(slices.Clone(table), func(fields []string) bool { return slices.Contains(editable, fields[0]) }), lists)
 }
 
-// Names returns the name of each element, which need not be unique, where Identify fails; empty for one without.
+// Names returns the name of each element, or an empty string for an element without a name. It is
+// the fallback if Identify fails; names need not be unique.
 func Names(list []any) []string {
 	names := make([]string, len(list))
 	for i, element := range list {
@@ -72,6 +76,7 @@ func identify(fields []string, lists [][]any) (all [][]string, ok bool) {
 		}
 		all = append(all, names)
 	}
+
 	return all, some
 }
 
@@ -91,13 +96,14 @@ func nameOf(fields []string, element any) (string, bool) {
 		}
 		parts = append(parts, field+"="+text(value))
 	}
+
 	return strings.Join(parts, ","), true
 }
 
 func text(value any) string {
 	switch value.(type) {
 	case map[string]any, []any:
-		encoded, _ := json.Marshal(value) // decoded JSON
+		encoded, _ := json.Marshal(value) // decoded JSON can always be encoded
 		return string(encoded)
 	}
 	return fmt.Sprint(value)

@@ -48,7 +48,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestTableHasTheKeysOfKubernetes looks for the keys that the schemas of Kubernetes declare. Those of statuses are not merged.
+// TestTableHasTheKeysOfKubernetes checks the table against the keys that Kubernetes' schemas
+// declare. It skips statuses, which are never merged.
 func TestTableHasTheKeysOfKubernetes(t *testing.T) {
 	t.Parallel()
 	bundle, err := bundled.Kubernetes()
@@ -77,6 +78,7 @@ func TestTableHasTheKeysOfKubernetes(t *testing.T) {
 			}
 		}
 	}
+
 	if count < 50 {
 		t.Errorf("only %d lists with keys", count)
 	}

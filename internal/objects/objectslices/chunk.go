@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// byRank cuts a run that does not fit into one slice at the boundary of the
-// lowest rank, and both parts in the same way.
+// byRank cuts a run of objects that does not fit into one slice at the boundary of the lowest rank,
+// and repeats this with both parts.
 func byRank(items []item) [][]item {
 	if len(items) == 0 {
 		return nil
@@ -21,17 +21,19 @@ func byRank(items []item) [][]item {
 	if len(items) == 1 || size(items) <= limits.SliceBytes {
 		return [][]item{items}
 	}
+
 	lowest := 0
 	for i := range items[:len(items)-1] {
 		if items[i].rank < items[lowest].rank {
 			lowest = i
 		}
 	}
+
 	return append(byRank(items[:lowest+1]), byRank(items[lowest+1:])...)
 }
 
-// nextFit fills one slice after the other, as Package Operator does: fewer
-// slices, and all behind a change are rewritten.
+// nextFit fills one slice after the other, as Package Operator does. It makes fewer slices, but a
+// change rewrites every slice behind it.
 func nextFit(items []item) [][]item {
 	var chunks [][]item
 	begin, filled := 0, 0
@@ -42,13 +44,15 @@ func nextFit(items []item) [][]item {
 		}
 		filled += len(items[i].json)
 	}
+
 	if begin < len(items) {
 		chunks = append(chunks, items[begin:])
 	}
+
 	return chunks
 }
 
-// each gives every object a slice of its own.
+// each gives every object its own slice.
 func each(items []item) [][]item {
 	chunks := make([][]item, len(items))
 	for i := range items {
@@ -57,14 +61,14 @@ func each(items []item) [][]item {
 	return chunks
 }
 
-// rank hashes what an object is called, in whatever version of its API, to a
-// number without any order: names often count up.
+// rank hashes the name of an object, regardless of its API version. A hash has no order, unlike
+// names, which often count up.
 func rank(key objects.Key) uint64 {
 	sum := sha256.Sum256([]byte(key.String()))
 	return binary.BigEndian.Uint64(sum[:])
 }
 
-// keyOf returns what an object is called.
+// keyOf returns the key of an object.
 func keyOf(raw []byte) (objects.Key, error) {
 	var object struct {
 		APIVersion string `json:"apiVersion"`
@@ -74,9 +78,11 @@ func keyOf(raw []byte) (objects.Key, error) {
 			Name      string `json:"name"`
 		} `json:"metadata"`
 	}
+
 	if err := json.Unmarshal(raw, &object); err != nil {
 		return objects.Key{}, fmt.Errorf("cannot read apiVersion, kind and name: %w", err)
 	}
+
 	return objects.Key{
 		Group: schema.FromAPIVersionAndKind(object.APIVersion, object.Kind).Group, Kind: object.Kind,
 		Namespace: object.Metadata.Namespace, Name: object.Metadata.Name,

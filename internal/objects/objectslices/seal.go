@@ -16,18 +16,17 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Sealing selects which objects of a revision with sensitive values are kept in
-// Secrets. A nil Sealing selects none.
+// Sealing selects the objects of a revision with sensitive values that are kept in Secrets. A nil
+// Sealing selects none.
 type Sealing struct {
-	// Key is readable from Secrets alone. Without it, a name reveals nothing of
-	// the content.
+	// Key is readable only from Secrets. Without it, a name reveals nothing about the content.
 	Key []byte
-	// Holds reports whether the object at this place holds a sensitive value.
-	// Secrets are selected in any case: a value may be in one in another form.
+	// Holds reports whether the object at this place holds a sensitive value. Secrets are always
+	// selected, because they can hold a value in another form.
 	Holds func(phase, object int) bool
 }
 
-// part takes the selected objects of a phase out.
+// part separates the selected objects of a phase from the others.
 func (s *Sealing) part(phase int, items []item) (plain, sealed []item) {
 	if s == nil {
 		return items, nil
@@ -42,29 +41,31 @@ func (s *Sealing) part(phase int, items []item) (plain, sealed []item) {
 	return plain, sealed
 }
 
-// seal names a slice after its content, by two steps of HMAC: a key for this content
-// alone, made with the deployment's key, and the name, made with that. The first is kept
-// beside the content, so that a reader of both can verify that the name is theirs, also
-// where the deployment's key was lost.
+// seal names a slice after its content in two steps of HMAC. The deployment's key and the content
+// give a key for this content alone, and that key and the content give the name. The slice stores
+// its key along with the content, so that a reader of both can verify the name even if the
+// deployment's key was lost.
 func (s *Sealing) seal(deployment string, items []item) (Slice, error) {
 	slice := Slice{Objects: contents(items)}
 	content, err := json.Marshal(slice.Objects)
 	if err != nil {
 		return Slice{}, fmt.Errorf("encode objects for a Secret: %w", err)
 	}
+
 	if len(content) > limits.SecretSliceBytes {
 		key, _ := keyOf(items[0].object.Object.Raw)
-		return Slice{}, fmt.Errorf("%s has %d bytes as JSON; in a package with sensitive values, of which Secrets are kept in Secrets, an object has at most %d: split it",
+		return Slice{}, fmt.Errorf("%s has %d bytes as JSON; an object that is kept in a Secret because of sensitive values can have at most %d: split it",
 			key, len(content), limits.SecretSliceBytes)
 	}
+
 	slice.Key = mac(s.Key, content)
 	slice.Name = named(deployment, sealOf(slice.Key, content))
 	return slice, nil
 }
 
-// sealBytes is the length of the part of a name that stands for the content. A user who
-// may write Secrets may not therefore write packages: it must be too long for anyone to
-// find other content for it.
+// sealBytes is the length of the part of a name that represents the content. The right to write
+// Secrets must not imply the right to write packages, so it has to be too long for anyone to find
+// other content with the same name.
 const sealBytes = 16
 
 func sealOf(key, content []byte) []byte { return mac(key, content)[:sealBytes] }
@@ -75,13 +76,13 @@ func mac(key, content []byte) []byte {
 	return h.Sum(nil)
 }
 
-// Keys in the data of a Secret that holds objects.
+// The keys in the data of a Secret that holds objects.
 const (
 	dataObjects = "objects"
 	dataKey     = "key"
 )
 
-// Secret returns the Secret that holds the objects, without its owner.
+// Secret returns the Secret that holds the objects. It has no owner yet.
 func (s *Slice) Secret() (*corev1.Secret, error) {
 	content, err := json.Marshal(s.Objects)
 	if err != nil {
@@ -94,20 +95,19 @@ func (s *Slice) Secret() (*corev1.Secret, error) {
 	}, nil
 }
 
-// Open returns the objects that a Secret holds. It fails where the Secret is none
-// of ours, or where its content is not what its name stands for. The error quotes
-// nothing of it.
+// Open returns the objects that a Secret holds. It fails if the Secret is not one of ours, or if
+// its name does not match its content. The error quotes no content.
 func Open(secret *corev1.Secret) ([]corev1alpha1.ObjectSetObject, error) {
 	if secret.Type != corev1alpha1.SecretSliceType {
 		return nil, fmt.Errorf("the Secret %s holds no objects: its type is not %s", secret.Name, corev1alpha1.SecretSliceType)
 	}
 	content, key := secret.Data[dataObjects], secret.Data[dataKey]
 	if want := named("", sealOf(key, content)); len(key) != sha256.Size || !strings.HasSuffix(secret.Name, want) {
-		return nil, fmt.Errorf("the Secret %s does not hold what it is named after: someone recreated it", secret.Name)
+		return nil, fmt.Errorf("the content of Secret %s does not match its name: someone recreated it", secret.Name)
 	}
 	var objects []corev1alpha1.ObjectSetObject
 	if json.Unmarshal(content, &objects) != nil {
-		return nil, errors.New("the Secret " + secret.Name + " holds no list of objects")
+		return nil, errors.New("the Secret " + secret.Name + " does not hold a list of objects")
 	}
 	return objects, nil
 }

@@ -30,9 +30,9 @@ func sealing(key string, holds func(phase, object int) bool) *objectslices.Seali
 	return &objectslices.Sealing{Key: bytes.Repeat([]byte(key), 32)[:32], Holds: holds}
 }
 
-// TestSealedObjectsAreInSecretsAlone: whatever the strategy and the size, Secrets
-// and what holds a sensitive value leave the template and the ObjectSlices, and
-// everything else stays where it would be.
+// TestSealedObjectsAreInSecretsAlone checks for any strategy and size that Secrets and objects with
+// a sensitive value leave the template and the ObjectSlices, and that all other objects stay in
+// their places.
 func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -75,7 +75,7 @@ func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 		for i := range out {
 			out[i].SecretSlices = nil
 		}
-		// Compared as text: the objects are large.
+		// The comparison uses text because the objects are large.
 		wanted, _ := json.Marshal(want)
 		if got, _ := json.Marshal(out); !bytes.Equal(wanted, got) {
 			t.Fatalf("an object without sensitive values moved:\n%s\nwant\n%s", got, wanted)
@@ -83,7 +83,7 @@ func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 	})
 }
 
-// checkSealed compares all objects of all slices with those that went in.
+// checkSealed compares the objects of all slices with the original ones.
 func checkSealed(t *rapid.T, in, out []corev1alpha1.ObjectSetTemplatePhase, made []objectslices.Slice) {
 	byName := map[string][]corev1alpha1.ObjectSetObject{}
 	for i := range made {
@@ -102,6 +102,7 @@ func checkSealed(t *rapid.T, in, out []corev1alpha1.ObjectSetTemplatePhase, made
 			t.Fatalf("the Secret holds other objects (-want +got):\n%s", diff)
 		}
 	}
+
 	for i := range out {
 		all := map[string]bool{}
 		for _, o := range out[i].Objects {
@@ -131,7 +132,7 @@ func names(objects []corev1alpha1.ObjectSetObject) []string {
 	return all
 }
 
-// sealed returns the one Secret that stands for one value.
+// sealed returns the only Secret that holds a value.
 func sealed(t *testing.T, key, value string) (objectslices.Slice, *corev1.Secret) {
 	t.Helper()
 	in := phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: []corev1alpha1.ObjectSetObject{secret("s", value)}})
@@ -144,8 +145,8 @@ func sealed(t *testing.T, key, value string) (objectslices.Slice, *corev1.Secret
 	return made[0], kept
 }
 
-// TestNamesOfSecretsRevealNothing: one who knows all possible values cannot find out
-// which it is without the key of the deployment.
+// TestNamesOfSecretsRevealNothing checks that someone who knows all possible values cannot
+// determine the actual one without the deployment's key.
 func TestNamesOfSecretsRevealNothing(t *testing.T) {
 	t.Parallel()
 	one, kept := sealed(t, "a", "yes")
@@ -164,12 +165,13 @@ func TestNamesOfSecretsRevealNothing(t *testing.T) {
 	if !strings.HasPrefix(one.Name, deployment+"-") || kept.Name != one.Name {
 		t.Errorf("the names are %s and %s", one.Name, kept.Name)
 	}
+
 	if kept.Type != corev1alpha1.SecretSliceType || kept.Immutable == nil || !*kept.Immutable {
 		t.Errorf("the Secret is of type %s, immutable %v", kept.Type, kept.Immutable)
 	}
 }
 
-// TestOpenRefusesForeignSecrets: a user who may write Secrets, and no packages, cannot
+// TestOpenRefusesForeignSecrets checks that a user who can write Secrets, but no packages, cannot
 // add objects to a package.
 func TestOpenRefusesForeignSecrets(t *testing.T) {
 	t.Parallel()
@@ -201,7 +203,7 @@ func TestOpenRefusesForeignSecrets(t *testing.T) {
 	}
 }
 
-// TestTooLargeForASecret: the error names object and limit, and no value.
+// TestTooLargeForASecret checks that the error names the object and the limit, but no value.
 func TestTooLargeForASecret(t *testing.T) {
 	t.Parallel()
 	in := phases(corev1alpha1.ObjectSetTemplatePhase{Name: "a", Objects: []corev1alpha1.ObjectSetObject{

@@ -10,22 +10,21 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Slice is the content of one ObjectSlice, or of one Secret in place of it.
+// Slice is the content of one ObjectSlice, or of the Secret that replaces it.
 type Slice struct {
-	// Name is made of the deployment's name and a hash of the objects.
+	// Name consists of the deployment's name and a hash of the objects.
 	Name string
-	// Objects in their order.
+	// Objects are in their original order.
 	Objects []corev1alpha1.ObjectSetObject
-	// Key is what the Secret's name is hashed with; nil for an ObjectSlice.
+	// Key is the key of the hash in the Secret's name; nil for an ObjectSlice.
 	Key []byte
 }
 
-// Split moves objects of a revision into slices: those that sealing selects into
-// Secrets always, others where that is due by strategy, a value of the chunking
-// strategy annotation, or empty. It returns the phases as the deployment's
-// template holds them, and the slices in the order in which the phases name them,
-// each once. sealing is nil where the revision has no sensitive values. The phases
-// passed in stay as they are.
+// Split moves objects of a revision into slices. Objects that sealing selects always move, into
+// Secrets. Others move if strategy requires it: a value of the chunking strategy annotation, or
+// empty for the default. Split returns the phases for the deployment's template, and each slice
+// once, ordered by its first use. sealing is nil if the revision has no sensitive values. Split does
+// not change its arguments.
 func Split(
 	deployment, strategy string, phases []corev1alpha1.ObjectSetTemplatePhase, sealing *Sealing,
 ) ([]corev1alpha1.ObjectSetTemplatePhase, []Slice, error) {
@@ -39,6 +38,7 @@ func Split(
 		plain[i], sealed[i] = sealing.part(i, items)
 		total, count = total+size(plain[i]), count+len(items)
 	}
+
 	strategy = bounded(strategy, total, count)
 	none, each := strategy == corev1alpha1.ChunkingStrategyNoOp, strategy == corev1alpha1.ChunkingStrategyEachObject
 	inline := none || total <= limits.SliceThreshold && !each
@@ -63,11 +63,12 @@ func Split(
 			split[i].Slices = append(split[i].Slices, made.add(Slice{Name: nameOf(deployment, chunk), Objects: contents(chunk)}))
 		}
 	}
+
 	return split, made.slices, nil
 }
 
-// bounded returns the strategy for objects of that many bytes and that number: none where the
-// one of the annotation would make a revision too large for API servers.
+// bounded returns the strategy for this many bytes and objects. It drops the annotation's strategy
+// if that would make a revision too large for API servers.
 func bounded(strategy string, total, count int) string {
 	switch {
 	case strategy == corev1alpha1.ChunkingStrategyNoOp && total > limits.SlicelessBytes:
@@ -78,13 +79,13 @@ func bounded(strategy string, total, count int) string {
 	return strategy
 }
 
-// made are the slices so far.
+// made collects the slices so far.
 type made struct {
 	slices []Slice
 	seen   map[string]bool
 }
 
-// add adds a slice, unless there is one of this content, and returns its name.
+// add adds a slice, unless one with the same content exists, and returns its name.
 func (m *made) add(s Slice) string {
 	if m.seen == nil {
 		m.seen = map[string]bool{}
@@ -96,8 +97,8 @@ func (m *made) add(s Slice) string {
 	return s.Name
 }
 
-// cutterOf returns the function that cuts a phase into chunks. A strategy that is
-// not known counts as none, as with Package Operator.
+// cutterOf returns the function that cuts a phase into chunks. An unknown strategy counts as the
+// default, as in Package Operator.
 func cutterOf(strategy string) func([]item) [][]item {
 	switch strategy {
 	case corev1alpha1.ChunkingStrategyEachObject:
@@ -113,7 +114,6 @@ type item struct {
 	object corev1alpha1.ObjectSetObject
 	json   []byte
 	rank   uint64
-	// secret reports whether it is a Secret.
 	secret bool
 }
 
@@ -131,6 +131,7 @@ func measure(objects []corev1alpha1.ObjectSetObject) ([]item, error) {
 		}
 		items[i] = item{object: objects[i], json: encoded, rank: rank(key), secret: key.Group == "" && key.Kind == "Secret"}
 	}
+
 	return items, nil
 }
 
@@ -153,15 +154,15 @@ func contents(items []item) []corev1alpha1.ObjectSetObject {
 	return objects
 }
 
-// maxName is the length of a name that the API server accepts.
+// maxName is the longest name that the API server accepts.
 const maxName = 253
 
-// nameOf returns the name of the slice of a deployment that holds these items.
+// nameOf returns the name of the deployment's slice that holds these items.
 func nameOf(deployment string, items []item) string {
 	hash := sha256.New()
 	for i := range items {
 		hash.Write(items[i].json)
-		hash.Write([]byte{'\n'}) // not part of compact JSON
+		hash.Write([]byte{'\n'}) // never part of compact JSON
 	}
 	return named(deployment, hash.Sum(nil)[:8])
 }

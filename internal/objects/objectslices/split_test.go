@@ -18,7 +18,7 @@ import (
 
 const deployment = "shop"
 
-// object makes a ConfigMap with that much data.
+// object makes a ConfigMap with this many bytes of data.
 func object(name string, bytes int) corev1alpha1.ObjectSetObject {
 	raw := fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q},"data":{"k":%q}}`, name, strings.Repeat("x", bytes))
 	return corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: []byte(raw)}}
@@ -38,7 +38,7 @@ func TestSplit(t *testing.T) {
 		reason   string
 		strategy string
 		phases   []corev1alpha1.ObjectSetTemplatePhase
-		// want is per phase "inline objects+slices", with ~ for several slices.
+		// want lists each phase as "inline objects+slices", with ~ for several slices.
 		want string
 	}{
 		"nothing":        {reason: "a package may be empty", want: ""},
@@ -98,12 +98,13 @@ func TestSplit(t *testing.T) {
 
 func phases(p ...corev1alpha1.ObjectSetTemplatePhase) []corev1alpha1.ObjectSetTemplatePhase { return p }
 
-// flatten returns the objects of all phases in the order of the engine.
+// flatten returns the objects of all phases in the engine's order.
 func flatten(phases []corev1alpha1.ObjectSetTemplatePhase, made []objectslices.Slice) []string {
 	byName := map[string]objectslices.Slice{}
 	for _, s := range made {
 		byName[s.Name] = s
 	}
+
 	var all []string
 	for _, p := range phases {
 		for _, o := range p.Objects {
@@ -115,6 +116,7 @@ func flatten(phases []corev1alpha1.ObjectSetTemplatePhase, made []objectslices.S
 			}
 		}
 	}
+
 	return all
 }
 
@@ -137,7 +139,8 @@ func TestNames(t *testing.T) {
 	if len(made[0].Name) != 253 || made[0].Name == made[1].Name {
 		t.Errorf("%d bytes, equal %t", len(made[0].Name), made[0].Name == made[1].Name)
 	}
-	// A name is part of stored revisions: another one would rewrite all slices.
+
+	// Stored revisions contain the name, so a different one would rewrite all slices.
 	_, made, err = objectslices.Split(deployment, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 1, 10)), nil)
 	require.NoError(t, err)
 	if want := "shop-f6697930faf2eb15"; made[0].Name != want {
@@ -196,13 +199,13 @@ func weight(s objectslices.Slice) int {
 	return n
 }
 
-// A change of one object makes new chunks in one place only, and not more than
-// three slices' worth of them.
+// A change of one object makes new chunks in one place only, and no more than three slices' worth
+// of them.
 func TestChangeStaysLocal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		objects := genObjects(t)
-		// Both sides are far beyond the threshold, so that slices are used.
+		// Ballast on both sides exceeds the threshold by far, so that slices are used.
 		for i := range 3 {
 			objects = append(objects, object(fmt.Sprintf("ballast-%d", i), limits.SliceThreshold))
 		}
@@ -238,11 +241,13 @@ func checkLocal(t *rapid.T, before map[string]bool, after []objectslices.Slice) 
 			bytes += weight(s)
 		}
 	}
+
 	for i := first; i >= 0 && i <= last; i++ {
 		if before[after[i].Name] {
 			t.Fatalf("slice %d is untouched between changed ones, %d to %d of %d", i, first, last, len(after))
 		}
 	}
+
 	if bytes > 3*limits.SliceBytes {
 		t.Fatalf("%d bytes were rewritten", bytes)
 	}
