@@ -228,7 +228,7 @@ func TestDepRaise(t *testing.T) {
 		env.Offer(t, u.namespace, "x", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", db, ">=3")}})
 		journal := env.Journal(t)
 		u.create(t, wish(u.namespace, "x", "x", ""))
-		awaitRefusal(t, u.namespace, "x", "VersionMismatch", "ClusterPackage "+db+"-db in 1.0.0", "no Package of a namespace changes it")
+		awaitRefusal(t, u.namespace, "x", "VersionMismatch", "ClusterPackage "+db+"-db in 1.0.0", "Packages in namespaces cannot change it")
 		untouched(t, journal, "", db+"-db")
 	})
 	t.Run("allow", func(t *testing.T) {

@@ -17,7 +17,7 @@ func provider(version string, deps ...string) resolver.Offer {
 
 func provides(i *resolver.Installed) { i.Provides = []corev1alpha1.ProvidedAPI{certificate} }
 
-// A package that was installed for an API is changed to versions that provide it alone.
+// A package that was installed for an API changes only to versions that provide the API.
 func TestChangesKeepTheAPI(t *testing.T) {
 	t.Parallel()
 	catalogue := resolver.Offers{"pki": {provider("1.0.0"), offer("2.0.0"), provider("2.1.0")}}
@@ -40,7 +40,7 @@ func TestAPIs(t *testing.T) {
 	two := resolver.Offers{"certs": {provider("1.0.0")}, "pki": {provider("1.0.0")}}
 	cases := []struct {
 		reason    string
-		also      []string // dependencies beside that on the API
+		also      []string // dependencies in addition to the one on the API
 		catalogue resolver.Offers
 		installed []resolver.Installed
 		served    resolver.Served
@@ -56,8 +56,9 @@ func TestAPIs(t *testing.T) {
 		{"served by a ClusterPackage, of which no owner is recorded", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides)}, served(), "api true ApiServed: The cluster serves it.", "ClusterPackage"},
 		{"unless that heeds all", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides, heedful)}, served(), "by ClusterPackage pki", "create"},
 		{"provided by a package of another namespace", nil, nil, []resolver.Installed{at("other", "pki", "pki", "1.0.0", provides, unique)}, nil, "UnknownPackage", "other"},
-		{"none does", nil, nil, nil, nil, "UnknownPackage: The cluster does not serve certs.example.com/v1 Certificate, and no package", "create"},
+		{"none does", nil, nil, nil, nil, "UnknownPackage: The cluster does not serve certs.example.com/v1 Certificate, and no installed or offered package", "create"},
 	}
+
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -75,8 +76,7 @@ func TestAPIs(t *testing.T) {
 	}
 }
 
-// TestUnloaded: a package that was created and is not loaded yet has the requirements of
-// its offer.
+// TestUnloaded checks that a package that is not loaded yet has the requirements of its offer.
 func TestUnloaded(t *testing.T) {
 	t.Parallel()
 	unloaded := func(i *resolver.Installed) { i.Unloaded, i.Available = true, false }

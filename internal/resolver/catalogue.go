@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// value is a version that a slot may have.
+// value is a version that a slot can have.
 type value struct {
 	version string
 	parsed  *semver.Version // nil for text that is not a version
@@ -21,20 +21,20 @@ type value struct {
 // place is a package as a namespace sees it.
 type place struct{ namespace, name string }
 
-// market reads the catalogue once. What it reads is counted as steps of the resolution.
+// market reads each part of the catalogue once. Reads count as steps of the resolution.
 type market struct {
 	input       *Input
-	spent       *int              // steps
-	listed      map[place][]Offer // as the catalogue has them
+	spent       *int              // steps so far
+	listed      map[place][]Offer // in the catalogue's order
 	offered     map[place][]value
-	leads       map[place][]want // what some version of a package needs
+	leads       map[place][]want // the needs of all versions of a package
 	providers   map[provided][]string
-	constraints map[string]*versions.Constraint // nil for text that is none
+	constraints map[string]*versions.Constraint // nil for invalid text
 	awaited     map[string]bool                 // packages and APIs that were looked up
 	within      map[within]bool
 }
 
-// want is what a dependency is on, whatever its range: a package, or else an API.
+// want is the target of a dependency without its range: a package, or else an API.
 type want struct {
 	name string
 	api  corev1alpha1.ProvidedAPI
@@ -62,7 +62,7 @@ func newMarket(in *Input) *market {
 	}
 }
 
-// list reads what the catalogue offers.
+// list reads the offers of the catalogue.
 func (m *market) list(at place) []Offer {
 	all, ok := m.listed[at]
 	if !ok && m.input.Catalogue != nil {
@@ -73,11 +73,13 @@ func (m *market) list(at place) []Offer {
 	return all
 }
 
-// wants returns what the versions of a package need that can be installed in a namespace, each once.
+// wants returns, without duplicates, the needs of all versions that can be installed in a
+// namespace.
 func (m *market) wants(at place) []want {
 	if all, ok := m.leads[at]; ok {
 		return all
 	}
+
 	seen, all := map[want]bool{}, []want{}
 	for _, v := range m.versions(at) {
 		*m.spent += len(v.offer.Dependencies)
@@ -88,21 +90,25 @@ func (m *market) wants(at place) []want {
 			}
 		}
 	}
+
 	m.leads[at] = all
 	return all
 }
 
-// versions returns the versions that can be installed in a namespace, the highest first. Retracted ones are among them.
+// versions returns the versions that can be installed in a namespace, including retracted ones,
+// starting with the highest.
 func (m *market) versions(at place) []value {
 	if all, ok := m.offered[at]; ok {
 		return all
 	}
+
 	offers := m.list(at)
 	candidates := make([]versions.Candidate, len(offers))
 	for i := range offers {
 		candidates[i] = offers[i].Candidate
-		candidates[i].Retracted = "" // up to the constraint
+		candidates[i].Retracted = "" // the constraint decides about retracted versions
 	}
+
 	all := versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}, Platform: m.input.Platform}
 	var fit []value
 	for _, c := range versions.Select(candidates, all).Considered {
@@ -115,6 +121,7 @@ func (m *market) versions(at place) []value {
 			fit = append(fit, value{o.Version, v, o})
 		}
 	}
+
 	slices.SortStableFunc(fit, func(a, b value) int {
 		return cmp.Or(versions.Compare(b.parsed, a.parsed), cmp.Compare(a.version, b.version))
 	})
@@ -122,7 +129,7 @@ func (m *market) versions(at place) []value {
 	return fit
 }
 
-// providersOf returns the names of packages that are offered and provide an API, sorted.
+// providersOf returns the sorted names of offered packages that provide an API.
 func (m *market) providersOf(namespace string, api corev1alpha1.ProvidedAPI) []string {
 	key := provided{namespace, api}
 	names, ok := m.providers[key]
@@ -144,11 +151,11 @@ func (m *market) constraint(text string) *versions.Constraint {
 	return c
 }
 
-// accepts reports whether a selection takes a version that is installed or offered. An
-// installed version is within an empty selection whatever it is.
+// accepts reports whether a selection includes an installed or offered version. An empty selection
+// includes every installed version.
 func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 	if v.offer == nil && v.version == "" {
-		return true // not known yet
+		return true // the version is not known yet
 	}
 	if v.offer == nil && strings.TrimSpace(of.Version) == "" && of.Prereleases == nil {
 		return true
@@ -156,16 +163,18 @@ func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 	if of.Prereleases != nil || v.offer == nil || v.offer.Retracted != "" {
 		return m.checks(of, v)
 	}
+
 	k := within{of.Version, v.version}
 	fits, ok := m.within[k]
 	if !ok {
 		fits = m.checks(of, v)
 		m.within[k] = fits
 	}
+
 	return fits
 }
 
-// within is a range and a version, of any package.
+// within is a range and a version, independent of the package.
 type within struct{ constraint, version string }
 
 func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
@@ -176,7 +185,7 @@ func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
 	return v.offer == nil || v.offer.Retracted == "" || c.Names(v.parsed)
 }
 
-// choice explains why a selection takes none of the versions that are offered.
+// choice explains why a selection includes no offered version.
 func (m *market) choice(at place, of corev1alpha1.VersionSelection) versions.Choice {
 	offers := m.list(at)
 	*m.spent += len(offers)
@@ -187,7 +196,7 @@ func (m *market) choice(at place, of corev1alpha1.VersionSelection) versions.Cho
 	return versions.Select(candidates, versions.Request{Selection: of, Platform: m.input.Platform})
 }
 
-// rangeOf returns the versions that a dependency takes.
+// rangeOf returns the range of versions that a dependency accepts.
 func rangeOf(d *corev1alpha1.Dependency) corev1alpha1.VersionSelection {
 	if d.Package == nil {
 		return corev1alpha1.VersionSelection{}

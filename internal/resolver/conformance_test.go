@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 	}}.Run(t)
 }
 
-// part is a package of a row, installed or not; it may be given by its name alone.
+// part is a package in a row, installed or not. Its name alone is enough.
 type part struct {
 	Name, Source, Package, Version, Constraint, DesiredState string
 	Available                                                []string
@@ -60,7 +60,7 @@ func on(name, want string) corev1alpha1.Dependency {
 	return corev1alpha1.Dependency{Name: name, Package: &corev1alpha1.DependencyPackage{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: want}}}
 }
 
-// offersOf are the versions that are available; 1.0.0 of those that are in no range.
+// offersOf returns the available versions. A package without a range has 1.0.0.
 func offersOf(parts []part) resolver.Offers {
 	all := resolver.Offers{}
 	for _, p := range parts {
@@ -152,7 +152,7 @@ func graphed(_ *testing.T, in struct {
 	want.Is("installsNothing", len(plan.Steps) == 0, printed(plan))
 }
 
-// recordedBy is what users see of packages that depend on each other.
+// recordedBy returns the graph that users see of packages that depend on each other.
 func recordedBy(results []resolver.Result) *graph.Graph {
 	var all []corev1alpha1.GenericPackage
 	for _, result := range results {
@@ -168,10 +168,11 @@ func recordedBy(results []resolver.Result) *graph.Graph {
 		}
 		all = append(all, pkg)
 	}
+
 	return graph.Of(all)
 }
 
-// judgedBy judges each of some packages by the installed ones.
+// judgedBy judges each package by the installed ones.
 func judgedBy(packages []part) *graph.Graph {
 	input := resolver.Input{}
 	for _, p := range packages {
@@ -183,7 +184,7 @@ func judgedBy(packages []part) *graph.Graph {
 	return recordedBy(resolver.Solve(input).Results)
 }
 
-// judged: what a package leads to, of what its user installed.
+// judged checks what a package leads to if its user installs the dependencies.
 func judged(_ *testing.T, in struct {
 	Self part
 	Lock []part
@@ -197,6 +198,7 @@ func judged(_ *testing.T, in struct {
 	if in.Self.DesiredState != "" && in.Self.DesiredState != "Active" {
 		want.Otherwise(conformance.NoInactiveRevision)
 	}
+
 	want.Otherwise(conformance.NoLock, "lockWritten", "lockSelfVersion")
 	g := judgedBy(packages)
 	self := graph.Key{Kind: "Package", Namespace: "team", Name: in.Self.Source}
@@ -212,6 +214,7 @@ func judged(_ *testing.T, in struct {
 			}
 		}
 	}
+
 	want.Is("found", len(found))
 	want.Is("installed", len(found)-len(missing))
 	want.Is("invalid", unfit)
@@ -235,26 +238,30 @@ func judged(_ *testing.T, in struct {
 	}, missing, unfit)
 }
 
-// pruned: an installed package that satisfies no requirement on it is recorded by no dependent.
+// pruned checks that dependents do not record an installed package that satisfies no requirement on
+// it.
 func pruned(_ *testing.T, in struct{ Packages []part }, want *expectation) {
 	if hasDigest(constraintsOf(in.Packages...)...) {
 		want.Otherwise(conformance.DigestsOfDependencies)
 	}
+
 	g, needed, kept := judgedBy(in.Packages), map[string]bool{}, []string{}
 	for _, p := range in.Packages {
 		for _, d := range p.Dependencies {
 			needed[d.Package] = true
 		}
 	}
+
 	for _, p := range in.Packages {
 		if n := g.Node(graph.Key{Kind: "Package", Namespace: "team", Name: p.Source}); !needed[p.Source] || len(n.Dependents) > 0 {
 			kept = append(kept, p.Name)
 		}
 	}
+
 	want.Set("kept", kept)
 }
 
-// parents are packages that require one other, each in a range.
+// parents are packages that require the same package, each in its own range.
 func parents(ranges []string, versions ...string) resolver.Input {
 	offers := resolver.Offers{}
 	for _, v := range versions {
@@ -268,7 +275,7 @@ func parents(ranges []string, versions ...string) resolver.Input {
 	return in
 }
 
-// updated: several packages require one that was generated.
+// updated checks several packages that require a generated package.
 func updated(_ *testing.T, in struct {
 	Installed                    string
 	ParentConstraints, Available []string
@@ -281,16 +288,19 @@ func updated(_ *testing.T, in struct {
 	for _, s := range plan.Steps {
 		got = s.Version
 	}
+
 	failed := slices.ContainsFunc(plan.Results, fails)
 	if failed {
 		got = ""
 	}
+
 	switch {
 	case hasDigest(append(in.ParentConstraints, in.Installed)...):
 		want.Otherwise(conformance.DigestsOfDependencies)
 	case in.DowngradesEnabled && failed:
 		want.Otherwise(conformance.NeverLowered)
 	}
+
 	want.Is("version", got, printed(plan))
 	want.Fails("error", failed, printed(plan))
 }
@@ -309,7 +319,7 @@ func digested(_ *testing.T, in struct{ ParentConstraints []string }, want *expec
 	want.Fails("error", slices.ContainsFunc(plan.Results, fails), printed(plan))
 }
 
-// stepped: the plan for all packages that are missing or do not fit.
+// stepped checks the plan for all packages that are missing or do not fit.
 func stepped(_ *testing.T, in struct {
 	Missing, Installed   []part
 	Upgrades, Downgrades *bool
@@ -320,9 +330,11 @@ func stepped(_ *testing.T, in struct {
 	for _, p := range all {
 		root.Dependencies = append(root.Dependencies, on(p.Package, p.Constraint))
 	}
+
 	for _, p := range in.Installed {
 		input.Installed = append(input.Installed, at("team", p.Package, p.Package, p.Version, changeable))
 	}
+
 	input.Roots = []resolver.Root{root}
 	plan := resolver.Solve(input)
 	changed := steps(plan, false)
@@ -332,25 +344,29 @@ func stepped(_ *testing.T, in struct {
 	case in.Upgrades != nil && !*in.Upgrades && len(changed) > 0:
 		want.Otherwise(conformance.RaisedTogether)
 	}
+
 	want.Is("created", len(steps(plan, true)), printed(plan))
 	want.Is("updated", len(changed), printed(plan))
 	want.Is("resolved", !fails(plan.Results[0]), printed(plan))
 }
 
-// planned: the latest version in range of what a package needs and lacks.
+// planned checks that a missing package is installed in the latest version in range.
 func planned(_ *testing.T, in struct{ Dependencies, Installed []part }, want *expectation) {
 	root := shop()
 	for _, p := range in.Dependencies {
 		root.Dependencies = append(root.Dependencies, on(p.Package, p.Constraint))
 	}
+
 	input := resolver.Input{Roots: []resolver.Root{root}, Catalogue: offersOf(in.Dependencies)}
 	for _, p := range in.Installed {
 		input.Installed = append(input.Installed, at("team", p.Package, p.Package, p.Version))
 	}
+
 	plan, got := resolver.Solve(input), map[string]string{}
 	for _, s := range plan.Steps {
 		got[s.Package] = s.Version
 	}
+
 	want.Is("installs", got, printed(plan))
 	want.Fails("error", fails(plan.Results[0]), printed(plan))
 }
@@ -391,7 +407,7 @@ func (o *override) UnmarshalJSON(data []byte) error {
 	return conformance.Strict(data, (*plain)(o))
 }
 
-// overrides are several, or one.
+// overrides are one override or a list.
 type overrides []override
 
 func (o *overrides) UnmarshalJSON(data []byte) error {
@@ -418,7 +434,7 @@ type situation struct {
 	InstallationType string
 }
 
-// spec is what the user says of dependencies.
+// spec returns the user's part of the dependencies.
 func (s situation) spec() *corev1alpha1.PackageDependencies {
 	spec := &corev1alpha1.PackageDependencies{Management: corev1alpha1.DependencyManagement(s.ManagedBy)}
 	for _, o := range s.Override {
@@ -444,22 +460,26 @@ func (s situation) solve() resolver.Plan {
 			}
 		}
 	}
+
 	spec := s.spec()
 	root.Dependencies = snapshot.Overridden(root.Dependencies, spec)
 	root.UserManaged = spec.Management == corev1alpha1.DependencyManagementUser
 	for _, c := range s.Catalogue {
 		offers[c.RefName] = append(offers[c.RefName], resolver.Offer{Candidate: versions.Candidate{Version: c.Version, Provides: c.Provides}})
 	}
+
 	in := resolver.Input{Roots: []resolver.Root{root}, Catalogue: offers, Served: func(api *corev1alpha1.DependencyAPI) (bool, []string) {
 		return slices.Contains(s.ServedAPIs, corev1alpha1.ProvidedAPI{APIVersion: api.APIVersion, Kind: api.Kind}), nil
 	}}
+
 	for _, i := range s.ExistingInstalls {
 		in.Installed = append(in.Installed, at(root.Namespace, i.Name, i.RefName, i.Version))
 	}
+
 	return resolver.Solve(in)
 }
 
-// conditionsOf are the names of the proposal for what became of a requirement.
+// conditionsOf returns the proposal's names for the outcome of a requirement.
 func conditionsOf(plan resolver.Plan, o resolver.Outcome) []string {
 	creates := slices.ContainsFunc(plan.Steps, func(s resolver.Step) bool { return s.Create && o.Satisfier != nil && s.Instance == *o.Satisfier })
 	switch {
@@ -476,6 +496,7 @@ func conditionsOf(plan resolver.Plan, o resolver.Outcome) []string {
 	case o.Reason == corev1alpha1.ReasonUnknownPackage:
 		return []string{"UnknownPackage"}
 	}
+
 	return []string{o.Reason}
 }
 
@@ -484,11 +505,13 @@ func decided(_ *testing.T, in situation, want *expectation) {
 	if in.ProviderSearch != nil && !*in.ProviderSearch && in.Dependency.GVK != nil {
 		want.Otherwise(conformance.ProvidersAreFound)
 	}
+
 	o := plan.Results[0].Outcomes[0]
 	of, version := "", ""
 	for _, s := range plan.Steps {
 		of, version = s.Package, s.Version
 	}
+
 	want.Is("create", len(steps(plan, true)) > 0, printed(plan))
 	want.Is("parentFails", fails(plan.Results[0]), printed(plan))
 	got := conditionsOf(plan, o)
@@ -508,13 +531,13 @@ func decidedList(_ *testing.T, in situation, want *expectation) {
 	want.Set("versions", got, printed(plan))
 }
 
-// manifestWith is a manifest with one more field of its spec.
+// manifestWith is a manifest with one additional field in its spec.
 func manifestWith(field string) loader.Files {
 	return loader.Files{"manifest.yaml": []byte("apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" +
 		"metadata: {name: shop}\nspec:\n  version: 1.0.0\n  scopes: [Namespaced]\n  " + field + "\n")}
 }
 
-// scoped: room for one more installation.
+// scoped checks whether there is room for one more installation.
 func scoped(t *testing.T, in struct {
 	Existing         []manifest.Other
 	InstallationType string
@@ -529,15 +552,17 @@ func scoped(t *testing.T, in struct {
 	if in.InstallationType == "onePerCluster" && in.New.Namespace != "" {
 		want.Otherwise(conformance.UniqueInItsScope)
 	}
+
 	of, problems := manifest.Read(manifestWith(constraint), "")
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
+
 	unmet := of.NotUnique(in.New, in.Existing)
 	want.Is("allowed", len(unmet) == 0, unmet)
 }
 
-// waited: what a package waits for.
+// waited checks the dependencies that a package waits for.
 func waited(_ *testing.T, in struct {
 	Dependencies []struct{ Name, State string }
 	Synchronous  *bool
@@ -546,6 +571,7 @@ func waited(_ *testing.T, in struct {
 	if in.Synchronous != nil && !*in.Synchronous {
 		want.Otherwise(conformance.AlwaysWaits)
 	}
+
 	root, input := shop(), resolver.Input{}
 	for _, dep := range in.Dependencies {
 		root.Dependencies = append(root.Dependencies, on(dep.Name, ""))
@@ -553,6 +579,7 @@ func waited(_ *testing.T, in struct {
 		i.Available = slices.Contains([]string{"ReconcileSucceeded", "Ready", "Available", "Succeeded", "Reconciled"}, dep.State)
 		input.Installed = append(input.Installed, i)
 	}
+
 	input.Roots = []resolver.Root{root}
 	got := resolver.Solve(input).Results[0].Reason
 	conformance.Holds(want, "parentState", func(state string) bool {
@@ -560,8 +587,8 @@ func waited(_ *testing.T, in struct {
 	}, got)
 }
 
-// checked: what a manifest may say of a dependency. Provider, configuration and function are the kinds of packages that
-// Crossplane has.
+// checked checks which dependencies a manifest can have. Provider, configuration and function are
+// the kinds of packages in Crossplane.
 func checked(t *testing.T, in struct {
 	Package, Provider, Configuration, Function, CRD, Crossplane, Version string
 	API                                                                  *corev1alpha1.ProvidedAPI
@@ -574,6 +601,7 @@ func checked(t *testing.T, in struct {
 			entry["package"] = map[string]any{"name": name, "version": in.Version}
 		}
 	}
+
 	if plural, group, _ := strings.Cut(in.CRD, "."); in.CRD != "" {
 		in.API = &corev1alpha1.ProvidedAPI{APIVersion: group + "/v1", Kind: strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")}
 	}
@@ -584,6 +612,7 @@ func checked(t *testing.T, in struct {
 		want.Otherwise(conformance.EngineIsNoDependency)
 		entry["crossplane"] = in.Crossplane
 	}
+
 	text, err := json.Marshal(entry)
 	require.NoError(t, err)
 	_, err = loader.Validate(t.Context(), manifestWith("dependencies: ["+string(text)+"]"))

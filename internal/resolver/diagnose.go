@@ -7,7 +7,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-const resolutionMinimized = 64 // requirements of a conflict of which those that do not matter are left out, by a search for each
+const resolutionMinimized = 64 // largest conflict that is minimized; each of its requirements costs a search
 
 // diagnose explains why a root has no solution with those that were accepted, as the search for one ended: its requirements are
 // taken away one by one, until the others have one. It may go on until the resolution has taken so many steps.
@@ -27,24 +27,27 @@ func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state out
 		left = &fewer
 		s = newSearch(r.market, byInstance(append(slices.Clone(accepted), left)...), nil, until)
 	}
+
 	if state == exhausted {
 		return r.exceeded(root)
 	}
+
 	s.nameAll()
 	return r.partial(root, left, s, failures)
 }
 
-// partial combines what fails with what would not.
+// partial combines the requirements that fail with those that could be satisfied.
 func (r *resolution) partial(root, left *Root, s *search, failures map[string]Outcome) Result {
 	rest := map[string]Outcome{}
 	for _, o := range s.result(left).Outcomes {
 		to := s.world.at
 		if !o.Failed && !o.Satisfied && (o.Satisfier == nil || to[*o.Satisfier] == nil || to[*o.Satisfier].Version != o.Version) {
-			o.Message = fmt.Sprintf("%s would be installed, but for another dependency that cannot be satisfied.", o.Version)
+			o.Message = fmt.Sprintf("%s could be installed, but another dependency cannot be satisfied.", o.Version)
 			o.Satisfier, o.Version = nil, ""
 		}
 		rest[o.Dependency.Name] = o
 	}
+
 	result := Result{Instance: root.Instance}
 	for _, d := range root.Dependencies {
 		o, ok := failures[d.Name]
@@ -54,12 +57,13 @@ func (r *resolution) partial(root, left *Root, s *search, failures map[string]Ou
 		o.Dependency = d
 		result.Outcomes = append(result.Outcomes, o)
 	}
+
 	result.conclude()
 	return result
 }
 
-// blame returns the last requirement of the root in a conflict, and what explains it; all of those of the root where these exclude each
-// other, whatever other packages require.
+// blame returns the last requirement of the root in a conflict, with the explanation. If the root's
+// own requirements exclude each other regardless of other packages, it returns all of them.
 func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]string, Outcome) {
 	own, core := r.ownConflict(s, root, core, until)
 	isOwn := own != s
@@ -76,6 +80,7 @@ func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]st
 			}
 		}
 	}
+
 	reason, message := s.explain(core)
 	o := Outcome{Failed: true, Reason: reason, Message: message}
 	if direct != nil && len(direct.targets) == 1 {
@@ -84,9 +89,11 @@ func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]st
 			o.Satisfier, o.Version = &at, i.Version
 		}
 	}
+
 	if !isOwn && len(names) > 0 {
 		names = []string{slices.Max(names)}
 	}
+
 	return names, o
 }
 
@@ -106,7 +113,7 @@ func (r *resolution) ownConflict(s *search, root *Root, core []int32, until int)
 	return t, own
 }
 
-// minimized leaves requirements out of a conflict as long as it stays one.
+// minimized drops each requirement that the conflict does not need.
 func (r *resolution) minimized(s *search, core []int32, until int) (*search, []int32) {
 	var keys []edgeKey
 	for _, id := range core {
@@ -116,9 +123,11 @@ func (r *resolution) minimized(s *search, core []int32, until int) (*search, []i
 			}
 		}
 	}
+
 	if len(keys) > resolutionMinimized {
 		return s, core
 	}
+
 	try := func(keys []edgeKey) (*search, []int32) {
 		only := map[edgeKey]bool{}
 		for _, k := range keys {
@@ -130,10 +139,12 @@ func (r *resolution) minimized(s *search, core []int32, until int) (*search, []i
 		}
 		return nil, nil
 	}
+
 	best, bestCore := try(keys)
 	if best == nil {
 		return s, core
 	}
+
 	for i := 0; i < len(keys) && *r.spent <= until; {
 		fewer := slices.Delete(slices.Clone(keys), i, i+1)
 		if t, c := try(fewer); t != nil {
@@ -142,16 +153,17 @@ func (r *resolution) minimized(s *search, core []int32, until int) (*search, []i
 			i++
 		}
 	}
+
 	return best, bestCore
 }
 
-// exceeded is the result of a search that the limit ended.
+// exceeded returns the result of a search that reached the limit.
 func (r *resolution) exceeded(root *Root) Result {
 	return r.every(root, Outcome{Failed: true, Reason: corev1alpha1.ReasonResolutionLimit, Message: fmt.Sprintf(
-		"The search for versions that fit was ended after %d steps, which is the limit. Narrow ranges in spec.dependencies.overrides, or install some of the dependencies first.", r.limit)})
+		"The search for fitting versions reached the limit of %d steps. Narrow ranges in spec.dependencies.overrides, or install some of the dependencies first.", r.limit)})
 }
 
-// every gives all requirements of a root that are not optional one outcome.
+// every gives all requirements of a root the same outcome.
 func (r *resolution) every(root *Root, o Outcome) Result {
 	result := Result{Instance: root.Instance}
 	for _, d := range root.Dependencies {

@@ -1,43 +1,38 @@
-// Package resolver decides which packages have to be installed, or changed, to satisfy the
-// dependencies of others. It is pure: wishes, installed packages and offers in; a plan, or
-// an explanation why there is none, out.
+// Package resolver decides which packages to install or change to satisfy the dependencies of
+// others. It is pure: it takes wishes, installed packages and offers, and returns a plan or an
+// explanation why there is none.
 //
 //	roots ─► requirements ─► slots (who may satisfy them) ─► search ─► steps, dependencies first, and outcomes
 //
-// A requirement of a Package in a namespace is satisfied by a Package there, or by a
-// ClusterPackage, in this order; that of a ClusterPackage by a ClusterPackage. Only where
-// none is installed a new one is created, in the scope of the dependent. Several
-// requirements of one dependent on one package have an instance each; all others share one.
+// A requirement of a Package in a namespace is satisfied by a Package there or else by a
+// ClusterPackage. A requirement of a ClusterPackage is satisfied by a ClusterPackage. A new one is
+// created only if none is installed, in the scope of the dependent. If a dependent has several
+// requirements on one package, each gets its own instance; all other requirements share one.
 //
-// The requirements of a package count for those that heed it (Installed.Heeds): in its
-// namespace, or among ClusterPackages. It neither changes others nor limits which versions
-// these may have. Uniqueness is within the same scope.
+// The requirements of a package count for instances that heed it (Installed.Heeds), in its
+// namespace or among ClusterPackages. It neither changes other instances nor limits their versions.
+// Uniqueness applies within the same scope.
 //
-// A solution satisfies all requirements of the roots and of the packages that are created
-// or changed for them, breaks no requirement of an installed package that stays, respects
-// uniqueInScope, and has no cycle. Of all solutions the first in this order is taken:
+// A solution satisfies all requirements of the roots and of the packages that are created or
+// changed for them. It breaks no requirement of an installed package that stays, respects
+// uniqueInScope, and has no cycle. If there are several solutions, the first in this order wins:
 //
-//  1. Roots whose version is to be resolved, too, by namespace and name: each has the first
-//     one in its own order of preference.
-//  2. Installed packages that may be changed, by namespace and name: each stays at its
-//     version, or else takes the lowest version above it. It is never taken lower.
-//  3. Created packages, in the order in which a walk meets them: breadth first from the
-//     roots, by namespace and name, each with its requirements by name. Each takes the
-//     highest version.
-//  4. Optional requirements, in the order of the walk: each is satisfied where the choices
-//     before it leave a way. It changes none of them, and fails nothing.
+//  1. Roots with a version to resolve, by namespace and name: each gets the first possible version in its own order of preference.
+//  2. Installed packages that can be changed, by namespace and name: each keeps its version, or else gets the lowest version above it. A package is never downgraded.
+//  3. Created packages, in the order of a breadth-first walk from the roots, by namespace and name, that follows the requirements of each package by name. Each gets the highest version.
+//  4. Optional requirements, in the order of the walk: each is satisfied if the earlier choices permit it. It changes none of them, and its failure fails nothing else.
 //
-// Each choice is the most preferred one with which there is a solution, given the choices
-// before it. So the plan depends on the input alone, and not on its order. Only packages
-// that a root leads to are changed.
+// Each choice is the most preferred one that still has a solution, given the choices before it. The
+// plan therefore depends on the input alone, and not on its order. Only packages that a root leads
+// to are changed.
 //
 // A tentative package, which was created for others and never available, is not a part of the
 // input of these choices: the one to be created takes its place, in a lower version, too.
 //
-// A requirement of an API that is not served is one of the package that provides it: of
-// those installed, or else of those offered, the only one, or the only one on which the
-// dependent is anyway. Of an installed package that stays, requirements count that are
-// satisfied and not optional: a broken one holds up nothing else.
+// A requirement of an API that is not served becomes a requirement of the package that provides it.
+// Installed providers come before offered ones. There has to be only one, or only one that the
+// dependent requires anyway. For installed packages that stay, only satisfied, mandatory
+// requirements count, so that a broken one does not hold up anything else.
 //
 // Roots fail one by one: if there is no solution for all of them, those whose
 // requirements are satisfied already are taken first, and then the others by namespace and
@@ -46,9 +41,9 @@
 // fails. Packages that can only move together, such as two that require one version of a
 // third, have to be roots of one resolution.
 //
-// The search learns from conflicts (CDCL over versions, each expanded when it is chosen
-// first). All work counts as steps: reads of the catalogue and of installed packages, the
-// closure of those that may be changed, searches and explanations. limits.ResolutionSteps,
-// or for a root of a namespace limits.ResolutionStepsNamespaced, bounds them;
-// resolutionMessages the lines of an explanation.
+// The search learns from conflicts (CDCL over versions; a version is expanded when it is first
+// chosen). All work counts as steps: reads of the catalogue and of installed packages, the closure
+// of the changeable ones, searches and explanations. limits.ResolutionSteps, or
+// limits.ResolutionStepsNamespaced for a root in a namespace, bounds them. resolutionMessages
+// bounds the lines of an explanation.
 package resolver

@@ -10,18 +10,21 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// expand returns the requirements of a value of a slot, by name, and has them count while the slot has it.
+// expand returns the requirements of a slot's value by name, and makes them count while the slot
+// has this value.
 func (s *search) expand(i, v int32) []int32 {
 	if done := s.slots[i].expanded[v]; done != nil {
 		return done
 	}
+
 	edges := []int32{}
 	of := &s.slots[i]
 	*s.steps++
 	recorded := of.installed
 	if recorded != nil && of.root.staysAt(v) {
-		recorded = s.world.was[recorded.Instance] // nil for nothing
+		recorded = s.world.was[recorded.Instance] // nil if nothing was recorded
 	}
+
 	switch {
 	case recorded == nil && of.root != nil:
 	case recorded != nil && (v == 0 && of.root == nil && !recorded.Unloaded || of.root.staysAt(v)):
@@ -45,11 +48,12 @@ func (s *search) expand(i, v int32) []int32 {
 			s.enforce(e)
 		}
 	}
+
 	s.slots[i].expanded[v] = edges
 	return edges
 }
 
-// byName returns the numbers below n in the order of their names.
+// byName returns the numbers below n, sorted by their names.
 func byName(n int, name func(k int) string) []int {
 	all := make([]int, n)
 	for k := range all {
@@ -59,7 +63,7 @@ func byName(n int, name func(k int) string) []int {
 	return all
 }
 
-// dependenciesOf returns what a value that is not installed and loaded depends on.
+// dependenciesOf returns the dependencies of a value that is not installed and loaded.
 func (s *search) dependenciesOf(i, v int32) []corev1alpha1.Dependency {
 	of := &s.slots[i]
 	switch {
@@ -72,15 +76,17 @@ func (s *search) dependenciesOf(i, v int32) []corev1alpha1.Dependency {
 	case of.values[v].offer != nil:
 		return of.values[v].offer.Dependencies
 	}
+
 	for _, o := range s.versions(place{of.namespace, of.name}) {
 		if o.version == of.values[v].version {
 			return o.offer.Dependencies
 		}
 	}
+
 	return nil
 }
 
-// require returns the edge of one of the dependencies of a value.
+// require returns the edge of one dependency of a value.
 func (s *search) require(i, v int32, deps []corev1alpha1.Dependency, k int) int32 {
 	d := &deps[k]
 	e := edge{slot: i, value: v, dependency: d, selector: -1}
@@ -95,7 +101,8 @@ func (s *search) require(i, v int32, deps []corev1alpha1.Dependency, k int) int3
 	return s.newEdge(e)
 }
 
-// packageOf returns the package that a dependency is on; empty for an API that is served, and where there is none.
+// packageOf returns the package that a dependency requires; empty if the cluster serves the API or
+// if there is no such package.
 func (s *search) packageOf(e *edge, deps []corev1alpha1.Dependency) string {
 	d := e.dependency
 	if d.API != nil {
@@ -107,7 +114,7 @@ func (s *search) packageOf(e *edge, deps []corev1alpha1.Dependency) string {
 		switch {
 		case served && len(missing) > 0:
 			e.reason = corev1alpha1.ReasonFieldsMissing
-			e.problem = fmt.Sprintf("%s %s is served without %s. Install a later version of what provides it.",
+			e.problem = fmt.Sprintf("%s %s is served without %s. Install a later version of its provider.",
 				d.API.APIVersion, d.API.Kind, strings.Join(missing, ", "))
 			return ""
 		case served:
@@ -115,18 +122,20 @@ func (s *search) packageOf(e *edge, deps []corev1alpha1.Dependency) string {
 			return ""
 		}
 	}
+
 	switch {
 	case d.Package != nil && d.Package.Name != "":
 		return d.Package.Name
 	case d.API != nil:
 		return s.providerOf(e, deps)
 	}
+
 	e.reason, e.problem = corev1alpha1.ReasonUnknownPackage, "It names neither a package nor an API."
 	return ""
 }
 
-// providerOf returns the package that provides an API: of those that are installed, or else offered, the only one, or the
-// only one that the dependent is on anyway.
+// providerOf returns the package that provides an API. It considers the installed packages, or else
+// the offered ones. If there are several, the dependent must require exactly one of them anyway.
 func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
 	d, namespace := e.dependency, s.slots[e.slot].namespace
 	api := corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}
@@ -137,9 +146,11 @@ func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
 			names = append(names, i.Package)
 		}
 	}
+
 	if len(names) == 0 {
 		names = slices.Clone(s.providersOf(namespace, api))
 	}
+
 	slices.Sort(names)
 	names = slices.Compact(names)
 	if len(names) > 1 {
@@ -153,10 +164,11 @@ func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
 			names = wanted
 		}
 	}
+
 	switch len(names) {
 	case 0:
 		e.reason = corev1alpha1.ReasonUnknownPackage
-		e.problem = fmt.Sprintf("The cluster does not serve %s %s, and no package that is installed or offered provides it. Install what provides it, or add a repository that offers it.",
+		e.problem = fmt.Sprintf("The cluster does not serve %s %s, and no installed or offered package provides it. Install a provider, or add a repository that offers one.",
 			api.APIVersion, api.Kind)
 	case 1:
 		return names[0]
@@ -165,19 +177,21 @@ func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
 		e.problem = fmt.Sprintf("The packages %s provide %s %s. Name one in spec.dependencies.overrides, in package.name of %s, or install it.",
 			few(names), api.APIVersion, api.Kind, d.Name)
 	}
+
 	return ""
 }
 
-// aim finds the slots that may satisfy a requirement.
+// aim finds the slots that can satisfy a requirement.
 func (s *search) aim(e *edge, private bool) {
 	of := &s.slots[e.slot]
 	var usable []*Installed
 	var deleted *Installed
 	if private && s.isNested(e) {
 		e.reason = corev1alpha1.ReasonDependencyCycle
-		e.problem = fmt.Sprintf("%s would be installed for itself, again and again. Remove one of these dependencies.", e.name)
+		e.problem = fmt.Sprintf("%s would be installed for itself, in an endless loop. Remove one of these dependencies.", e.name)
 		return
 	}
+
 	if private {
 		if i := s.world.at[s.childOf(e)]; of.installed != nil && i != nil && i.Package == e.name && !i.Tentative {
 			if usable = []*Installed{i}; i.Deleting {
@@ -187,32 +201,37 @@ func (s *search) aim(e *edge, private bool) {
 	} else {
 		usable, deleted = s.world.candidates(of.namespace, e.name, s.recordedFor(e))
 	}
+
 	var to []int32
 	for _, i := range usable {
 		to = append(to, s.existing(i))
 	}
+
 	switch {
 	case len(to) > 0:
 	case deleted != nil:
-		e.reason, e.problem = corev1alpha1.ReasonNotAvailable, deleted.String()+" is being deleted. It is installed again once it is gone."
+		e.reason, e.problem = corev1alpha1.ReasonNotAvailable, deleted.String()+" is being deleted. It is installed again after that."
 		return
 	case private:
 		to = []int32{s.created(key{namespace: of.namespace, name: e.name, dependent: e.slot + 1, handle: e.dependency.Name})}
 	default:
 		to = []int32{s.created(key{namespace: of.namespace, name: e.name})}
 	}
+
 	fits := false
 	for _, i := range to {
 		t := s.target(i, e.dependency)
 		e.targets = append(e.targets, t)
 		fits = fits || slices.Contains(t.fits, true)
 	}
+
 	if !fits {
 		s.explainNoFit(e, usable)
 	}
 }
 
-// isNested reports whether a requirement with an instance of its own is below another one of its package.
+// isNested reports whether a requirement with its own instance is below another requirement of the
+// same package.
 func (s *search) isNested(e *edge) bool {
 	for i := e.slot; ; {
 		of := &s.slots[i]
@@ -226,17 +245,18 @@ func (s *search) isNested(e *edge) bool {
 	}
 }
 
-// childOf returns the instance that would be created for a requirement of what exists.
+// childOf returns the instance that would be created for a requirement of an existing package.
 func (s *search) childOf(e *edge) Instance {
 	return Child(s.slots[e.slot].instance, e.dependency.Name)
 }
 
-// recordedFor returns what satisfied a requirement before.
+// recordedFor returns the instance that satisfied a requirement before.
 func (s *search) recordedFor(e *edge) *Instance {
 	of := &s.slots[e.slot]
 	if of.installed == nil {
 		return nil
 	}
+
 	was := of.installed.Requirements
 	if of.root != nil {
 		was = nil
@@ -244,11 +264,13 @@ func (s *search) recordedFor(e *edge) *Instance {
 			was = before.Requirements
 		}
 	}
+
 	for i := range was {
 		if was[i].Name == e.dependency.Name {
 			return was[i].Satisfier
 		}
 	}
+
 	return nil
 }
 
@@ -258,14 +280,17 @@ func (s *search) enforce(id int32) {
 	if e.disabled || e.served {
 		return
 	}
+
 	unless := []literal{no(s.slots[e.slot].first + e.value)}
 	if e.selector >= 0 {
 		unless = append(unless, no(e.selector))
 	}
+
 	var fitting []literal
 	for _, t := range e.targets {
 		fitting = append(fitting, s.anyOf(t.slot, t.fits)...)
 	}
+
 	if len(e.targets) == 1 && len(fitting) > 0 && len(fitting) < len(e.targets[0].fits) {
 		t := e.targets[0]
 		for v, fit := range t.fits {
@@ -274,6 +299,7 @@ func (s *search) enforce(id int32) {
 			}
 		}
 	}
+
 	s.add(id, append(unless, fitting...)...)
 }
 
@@ -281,31 +307,33 @@ func (s *search) enforce(id int32) {
 func (s *search) explainNoFit(e *edge, usable []*Installed) {
 	of, want := &s.slots[e.slot], rangeOf(e.dependency)
 	if _, err := versions.ParseConstraint(want.Version); err != nil {
-		e.reason, e.problem = corev1alpha1.ReasonNoMatchingVersion, fmt.Sprintf("The range of %s cannot be read: %v", e.name, err)
+		e.reason, e.problem = corev1alpha1.ReasonNoMatchingVersion, fmt.Sprintf("The range of %s is invalid: %v", e.name, err)
 		return
 	}
+
 	at := place{of.namespace, e.name}
 	if len(usable) > 0 {
 		e.reason, e.problem = corev1alpha1.ReasonVersionMismatch, s.explainMismatch(e, usable)
 		return
 	}
+
 	choice := s.choice(at, want)
 	switch {
 	case choice.Reason == corev1alpha1.ReasonUnknownPackage:
 		e.reason = corev1alpha1.ReasonUnknownPackage
-		e.problem = fmt.Sprintf("%s is not installed, and no repository that %s sees offers it. Add a repository that does.", e.name, spaceOf(of.namespace))
+		e.problem = fmt.Sprintf("%s is not installed, and no repository that %s sees offers it. Add one that does.", e.name, spaceOf(of.namespace))
 	case choice.Index < 0:
 		e.reason = corev1alpha1.ReasonNoMatchingVersion
 		e.problem = e.name + ": " + choice.Message + "."
 	case len(s.versions(at)) == 0 && of.namespace != "":
 		e.reason = corev1alpha1.ReasonUnknownPackage
-		e.problem = fmt.Sprintf("%s is installed for the whole cluster only. An administrator does so: kubectl package install %s --cluster", e.name, e.name)
+		e.problem = fmt.Sprintf("%s can be installed only for the whole cluster. An administrator can do this: kubectl package install %s --cluster", e.name, e.name)
 	case len(s.versions(at)) == 0:
 		e.reason = corev1alpha1.ReasonUnknownPackage
-		e.problem = fmt.Sprintf("%s is installed in a namespace only, and a ClusterPackage, which no Package satisfies, depends on it. Ask its author to allow the scope Cluster.", e.name)
+		e.problem = fmt.Sprintf("%s can be installed only in a namespace, but a ClusterPackage depends on it, which no Package satisfies. Ask its author to allow the scope Cluster.", e.name)
 	default:
 		e.reason = corev1alpha1.ReasonVersionMismatch
-		e.problem = fmt.Sprintf("%s may be installed once in its scope, and there is another one: %s.", e.name, few(instances(s.world.byPackage[e.name])))
+		e.problem = fmt.Sprintf("%s can be installed only once in its scope, and there is another one: %s.", e.name, few(instances(s.world.byPackage[e.name])))
 	}
 }
 
@@ -316,11 +344,11 @@ func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	case !s.heeds(i):
 		return text + ", and " + clusterOnly
 	case above.Index < 0:
-		return text + ". No version that is offered is: " + above.Message + "."
+		return text + ". No offered version is: " + above.Message + "."
 	case i.Changeable:
-		return text + ". No higher version is, and it is not taken to a lower one. Change the range, or " + lowerByHand(i, s.listed[place{i.Namespace, e.name}][above.Index].Version) + "."
+		return text + ". No higher version is, and it is never downgraded automatically. Change the range, or " + lowerByHand(i, s.listed[place{i.Namespace, e.name}][above.Index].Version) + "."
 	}
-	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef."
+	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it if it has a packageRef."
 }
 
 // lowerByHand describes how a user takes an installed package to a lower version.
@@ -329,14 +357,17 @@ func lowerByHand(i *Installed, version string) string {
 	if i.Namespace == "" {
 		kind, flags = "clusterpackage", "clusterpackage/"+i.Name
 	}
-	text := fmt.Sprintf("lower it by hand: kubectl package upgrade %s --version %s --allow-downgrade", flags, version)
+
+	text := fmt.Sprintf("downgrade it by hand: kubectl package upgrade %s --version %s --allow-downgrade", flags, version)
 	if !i.Generated {
 		return text
 	}
+
 	own := "kubectl annotate " + kind + " " + i.Name
 	if i.Namespace != "" {
 		own += " -n " + i.Namespace
 	}
+
 	return fmt.Sprintf("make it your own (%s package-operator.run/adopt=true) and %s", own, text)
 }
 

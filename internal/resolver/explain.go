@@ -13,7 +13,7 @@ import (
 const (
 	resolutionMessages = 8  // requirements that the explanation of a conflict names
 	resolutionPath     = 16 // packages of a path that a message names
-	resolutionNearest  = 5  // versions that were refused, of one package in an explanation
+	resolutionNearest  = 5  // refused versions of one package in an explanation
 )
 
 // explain explains why requirements exclude a solution.
@@ -25,6 +25,7 @@ func (s *search) explain(core []int32) (reason, message string) {
 				s.cyclePath(c) + ": each would wait for the next. Remove one of these dependencies, or make it optional."
 		}
 	}
+
 	var problems []string
 	for _, id := range core {
 		e := &s.edges[id]
@@ -38,17 +39,20 @@ func (s *search) explain(core []int32) (reason, message string) {
 		}
 		problems = append(problems, text)
 	}
+
 	if groups := s.conflicts(core); len(problems) == 0 || len(groups) > 1 {
 		problems = append(problems, groups...)
 	}
 	if reason = cmp.Or(reason, corev1alpha1.ReasonVersionMismatch); len(problems) == 0 {
 		return reason, "No versions fit together."
 	}
+
 	rest := ""
 	if n := len(problems) - resolutionMessages; n > 0 {
 		problems = problems[:resolutionMessages]
 		rest = fmt.Sprintf(" And %d others.", n)
 	}
+
 	return reason, strings.Join(problems, " ") + rest
 }
 
@@ -70,7 +74,7 @@ func (s *search) cyclePath(cycle []int32) string {
 	for _, id := range cycle {
 		names = append(names, s.title(s.edges[id].slot))
 	}
-	at := 0 // begins with the lowest name, or a root
+	at := 0 // start with a root, or else with the lowest name
 	for i := range names {
 		if r, t := s.slots[s.edges[cycle[i]].slot].root != nil, s.slots[s.edges[cycle[at]].slot].root != nil; r && !t || r == t && names[i] < names[at] {
 			at = i
@@ -80,7 +84,7 @@ func (s *search) cyclePath(cycle []int32) string {
 	return arrows(append(names, names[0]))
 }
 
-// arrows joins the names of a path; those in the middle of a long one are left out.
+// arrows joins the names of a path. It shortens a long path in the middle.
 func arrows(names []string) string {
 	if n := len(names); n > resolutionPath {
 		names = slices.Concat(names[:resolutionPath/2], []string{fmt.Sprintf("(%d others)", n-resolutionPath)}, names[n-resolutionPath/2:])
@@ -88,10 +92,10 @@ func arrows(names []string) string {
 	return strings.Join(names, " → ")
 }
 
-// title names a slot by its package.
+// title returns the package of a slot, or the instance if the package is unknown.
 func (s *search) title(i int32) string { return cmp.Or(s.slots[i].name, s.slots[i].instance.Name) }
 
-// conflicts describes, for each package that several requirements are on, what they require.
+// conflicts describes the requirements on each package that several of them share.
 func (s *search) conflicts(core []int32) []string {
 	var targets []int32
 	of := map[int32][]int32{}
@@ -109,6 +113,7 @@ func (s *search) conflicts(core []int32) []string {
 			}
 		}
 	}
+
 	slices.SortStableFunc(targets, func(a, b int32) int {
 		return cmp.Or(cmp.Compare(len(of[b]), len(of[a])), cmp.Compare(s.title(a), s.title(b)))
 	})
@@ -120,18 +125,21 @@ func (s *search) conflicts(core []int32) []string {
 			shared = shared || len(needs) > 1
 		}
 	}
+
 	for _, id := range core {
 		if c := s.edges[id].clash; c != nil {
-			texts = append(texts, fmt.Sprintf("%s may be installed once in its scope.", s.title(c[0])))
+			texts = append(texts, fmt.Sprintf("%s can be installed only once in its scope.", s.title(c[0])))
 		}
 	}
+
 	if shared {
 		texts = append(texts[:min(len(texts), resolutionNearest)], "Change one of these ranges, in spec.dependencies.overrides or in the package that states it.")
 	}
+
 	return texts
 }
 
-// narrows reports whether needs exclude a value of a slot, and not by themselves all of them.
+// narrows reports whether needs exclude some values of a slot, but not all of them on their own.
 func (s *search) narrows(t int32, needs []int32) bool {
 	fits := s.together(t, needs)
 	return slices.Contains(fits, false) && slices.Contains(fits, true) || s.slots[t].installed != nil
@@ -141,22 +149,24 @@ func (s *search) conflict(t int32, needs []int32) string {
 	of := &s.slots[t]
 	text := fmt.Sprintf("%s is required in %s.", s.title(t), few(s.demands(needs)))
 	if len(needs) > 1 && !slices.ContainsFunc(s.together(t, needs), func(fit bool) bool { return fit }) {
-		text = fmt.Sprintf("No version of %s fits all that require it: %s.", s.title(t), few(s.demands(needs)))
+		text = fmt.Sprintf("No version of %s fits all its dependents: %s.", s.title(t), few(s.demands(needs)))
 	}
+
 	switch i := of.installed; {
 	case i == nil:
 		if refused := s.refused(t, needs); refused != "" && len(needs) > 1 {
 			text += " " + refused + "."
 		}
 	case len(of.values) > 1:
-		text += fmt.Sprintf(" It is installed as %s in %s, and is not taken to a lower version.", i.Instance, i.Version) + s.lower(i, needs)
+		text += fmt.Sprintf(" It is installed as %s in %s, and is never downgraded automatically.", i.Instance, i.Version) + s.lower(i, needs)
 	case !s.heeds(i):
 		text += fmt.Sprintf(" It is installed as %s in %s, and %s", i.Instance, i.Version, clusterOnly)
 	case i.Changeable:
 		text += fmt.Sprintf(" It is installed as %s in %s, and no higher version is offered.", i.Instance, i.Version) + s.lower(i, needs)
 	default:
-		text += fmt.Sprintf(" It is installed as %s in %s. Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef.", i.Instance, i.Version)
+		text += fmt.Sprintf(" It is installed as %s in %s. Change its version, or set spec.upgradePolicy.allowDependents in it if it has a packageRef.", i.Instance, i.Version)
 	}
+
 	return text
 }
 
@@ -171,7 +181,7 @@ func (s *search) lower(i *Installed, needs []int32) string {
 	return ""
 }
 
-// together returns which values of a slot fit all needs.
+// together reports for each value of a slot whether it fits all needs.
 func (s *search) together(t int32, needs []int32) []bool {
 	fits := make([]bool, len(s.slots[t].values))
 	*s.steps += len(fits) * len(needs)
@@ -181,7 +191,7 @@ func (s *search) together(t int32, needs []int32) []bool {
 	return fits
 }
 
-// refuses returns the first need that a value does not fit; -1 for none.
+// refuses returns the first need that a value does not fit, or -1.
 func (s *search) refuses(t int32, needs []int32, v int) int32 {
 	for _, id := range needs {
 		for _, to := range s.edges[id].targets {
@@ -207,13 +217,16 @@ func (s *search) refused(t int32, needs []int32) string {
 			more++
 		}
 	}
+
 	if more > 0 {
 		texts = append(texts, fmt.Sprintf("%d others are not either", more))
 	}
+
 	return strings.Join(texts, ", ")
 }
 
-// demands describes requirements: range, dependent and path. Those of several versions of one dependent are one.
+// demands describes requirements by range, dependent and path. Equal requirements of several
+// versions of one dependent count once.
 func (s *search) demands(needs []int32) []string {
 	var texts []string
 	for _, id := range needs {
@@ -242,8 +255,7 @@ func (s *search) who(id int32) string {
 	return text
 }
 
-// dependent names the owner of a requirement: an instance that exists, or a package and
-// its version.
+// dependent names the owner of a requirement: an existing instance, or a package and its version.
 func (s *search) dependent(id int32) string {
 	e := &s.edges[id]
 	if of := &s.slots[e.slot]; of.installed == nil || e.value > 0 {
@@ -252,12 +264,13 @@ func (s *search) dependent(id int32) string {
 	return s.slots[e.slot].instance.String()
 }
 
-// path returns the names from a root, or from an installed package that none requires, to
-// a slot. It is for when the search is over.
+// path returns the names on the way to a slot from a root, or from an installed package without
+// dependents. Call it only after the search.
 func (s *search) path(of int32) []string {
 	if known, ok := s.paths[of]; ok {
 		return known
 	}
+
 	var names []string
 	seen := map[int32]bool{}
 	for i := of; i >= 0 && !seen[i]; {
@@ -278,12 +291,14 @@ func (s *search) path(of int32) []string {
 		}
 		i = s.edges[at.via].slot
 	}
+
 	slices.Reverse(names)
 	s.paths[of] = slices.Clip(names)
 	return s.paths[of]
 }
 
-// installedPath returns the names of what requires an installed package, the first dependent of each.
+// installedPath returns the names on the way to an installed package, along the first dependent of
+// each.
 func (s *search) installedPath(i *Installed) []string {
 	names := []string{i.Name}
 	seen := map[Instance]bool{i.Instance: true}
@@ -299,12 +314,13 @@ func (s *search) installedPath(i *Installed) []string {
 		seen[i.Instance] = true
 		names = slices.Insert(names, 0, i.Name)
 	}
+
 	return names
 }
 
 // PassedOver explains why a root has a version that is not the one that it prefers; alone is the result of that one by itself.
 func PassedOver(version, preferred string, alone Result) string {
-	why := "it does not go together with what other packages here depend on"
+	why := "it conflicts with the dependencies of other packages here"
 	if alone.Failed() {
 		why = alone.Reason + ": " + alone.Message
 		for _, o := range alone.Outcomes {
@@ -318,7 +334,7 @@ func PassedOver(version, preferred string, alone Result) string {
 		preferred + " waits for its dependencies: " + why
 }
 
-// few joins the first of some texts.
+// few joins the first few texts.
 func few(texts []string) string {
 	if n := len(texts) - resolutionMessages; n > 0 {
 		return strings.Join(texts[:resolutionMessages], ", ") + fmt.Sprintf(" and %d others", n)

@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Child returns the instance that is installed for a dependency. Its name has no dot of ours: packages name Services
-// after themselves.
+// Child returns the instance that is installed for a dependency. Its name has no dot, because
+// packages name Services after themselves.
 func Child(dependent Instance, dependency string) Instance {
 	return Instance{dependent.Namespace, shortened(dependent.Name + "-" + dependency)}
 }
 
-// IsChild reports whether an instance of a package is the one that was installed for a dependency: its name says so.
+// IsChild reports by name whether an instance of a package was installed for a dependency.
 func IsChild(dependent Instance, dependency, of string, i Instance) bool {
 	return i == Child(dependent, dependency) || i == Child(dependent, dependency+hashed(of))
 }
 
-// shortened returns a name of at most 63 bytes, which is valid as the value or the name of a label: with a hash in place
-// of the rest of a longer one.
+// shortened returns a name of at most 63 bytes, so that it is valid as the value or name of a
+// label. A hash replaces the end of a longer name.
 func shortened(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
@@ -29,7 +29,7 @@ func shortened(name string) string {
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
 }
 
-// LabelOf returns the last part of the label of a dependent on a package in namespace.
+// LabelOf returns the last part of the label that marks a package in namespace with its dependent.
 func LabelOf(dependent Instance, namespace string) string {
 	if dependent.Namespace == namespace {
 		return shortened(dependent.Name)

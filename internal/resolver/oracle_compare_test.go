@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// samples returns the first of the random catalogues, and how many are tried.
+// samples returns the number of the first random catalogue, and how many to try.
 func samples(t *testing.T) (first, n uint64) {
 	t.Helper()
 	n = 1500
@@ -29,7 +29,8 @@ func samples(t *testing.T) (first, n uint64) {
 	return first, n
 }
 
-// TestRandomCatalogues compares with trying everything in the stated order, and changes the order of the input.
+// TestRandomCatalogues compares the resolver with an oracle that tries everything in the documented
+// order, also with shuffled input.
 func TestRandomCatalogues(t *testing.T) {
 	t.Parallel()
 	first, n := samples(t)
@@ -44,7 +45,7 @@ func TestRandomCatalogues(t *testing.T) {
 	t.Logf("%d catalogues, %d with a solution", n, solutions)
 }
 
-// compare resolves an input, also in another order, and compares with the oracle.
+// compare resolves an input in two orders, and compares the plan with the oracle's.
 func compare(t *testing.T, seed uint64, in resolver.Input) resolver.Plan {
 	t.Helper()
 	plan := resolver.Solve(in)
@@ -57,7 +58,8 @@ func compare(t *testing.T, seed uint64, in resolver.Input) resolver.Plan {
 	return plan
 }
 
-// sortedOutcomes orders outcomes, which follow the order of the dependencies of their root.
+// sortedOutcomes sorts outcomes by name. They follow the order of the root's dependencies, which
+// the shuffling changes.
 func sortedOutcomes(plan resolver.Plan) resolver.Plan {
 	for i := range plan.Results {
 		slices.SortFunc(plan.Results[i].Outcomes, func(a, b resolver.Outcome) int { return cmp.Compare(a.Dependency.Name, b.Dependency.Name) })
@@ -65,8 +67,8 @@ func sortedOutcomes(plan resolver.Plan) resolver.Plan {
 	return plan
 }
 
-// TestRandomRoots resolves several roots at once, also in several namespaces: those that fail take no steps, and which these
-// are is as stated.
+// TestRandomRoots resolves several roots at once, also in several namespaces. The documented roots
+// fail, and nothing is done for them.
 func TestRandomRoots(t *testing.T) {
 	t.Parallel()
 	failed, ready := 0, 0
@@ -87,18 +89,20 @@ func TestRandomRoots(t *testing.T) {
 			failed++
 			for _, s := range plan.Steps {
 				isFor := slices.ContainsFunc(s.Needs, func(n resolver.Need) bool { return n.Dependent == r.Instance })
-				if isFor && s.Create || s.Needs[0].Dependent == r.Instance { // a change heeds the recorded requirements on it
+				if isFor && s.Create || s.Needs[0].Dependent == r.Instance { // a change heeds the requirements that are recorded on it
 					t.Errorf("seed %d: %s fails, and there is a step for it: %+v\n%s", seed, r.Instance, s, described(in))
 				}
 			}
 		}
 	}
+
 	if failed == 0 || ready == 0 {
 		t.Errorf("%d roots fail, %d do not", failed, ready)
 	}
 }
 
-// TestRandomRootVersions resolves the versions of roots, too: each has the highest one with which there is a solution.
+// TestRandomRootVersions also resolves the versions of roots: each gets the highest version that
+// has a solution.
 func TestRandomRootVersions(t *testing.T) {
 	t.Parallel()
 	lower := 0
@@ -122,13 +126,14 @@ func TestRandomRootVersions(t *testing.T) {
 			}
 		}
 	}
+
 	if lower == 0 {
 		t.Error("no root has a lower version")
 	}
 }
 
-// TestRandomTentative has some of what would be created there already, in any version and with any requirements: the solution is the
-// same, and takes its place.
+// TestRandomTentative installs some of the packages that would be created, in any version and with
+// any requirements. The solution stays the same, and takes their place.
 func TestRandomTentative(t *testing.T) {
 	t.Parallel()
 	taken := 0
@@ -163,6 +168,7 @@ func TestRandomTentative(t *testing.T) {
 			}
 		}
 	}
+
 	if taken == 0 {
 		t.Error("nothing tentative is taken")
 	}

@@ -12,19 +12,20 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// oracle resolves by trying everything in the order of doc.go, one choice after the other, with no means but recursion. Of
-// its input, no dependent is on a package twice.
+// oracle resolves by trying everything in the order of doc.go, one choice after the other, with
+// plain recursion. It requires that no dependent in its input depends on a package twice.
 type oracle struct {
 	resolver.Input
 	offers resolver.Offers
-	// existing are the installed instances but the roots, roots the others, both by namespace and name.
+	// existing are the installed instances except the roots, roots are the roots; both by namespace
+	// and name.
 	existing, roots []*node
 	created         map[[2]string]*node // by namespace and package
-	led             map[[2]string]bool  // what the roots may lead to, in the same form
-	// choice is a version by instance. Optional requirements are "instance handle".
+	led             map[[2]string]bool  // everything that the roots can lead to, by the same key
+	// choice is the version of each instance. Optional requirements are "instance handle".
 	choice   map[*node]string
 	optional map[string]bool
-	// known are demands and versions that were looked up.
+	// known caches demands and values caches versions.
 	known  map[chosen][]demand
 	values map[*node][]string
 }
@@ -34,7 +35,7 @@ type chosen struct {
 	version string
 }
 
-// node is an instance that exists, or one that may be created for the packages of a namespace.
+// node is an existing instance, or one that can be created for the packages of a namespace.
 type node struct {
 	namespace, name string // of the package
 	installed       *resolver.Installed
@@ -56,10 +57,12 @@ func newOracle(in resolver.Input) *oracle {
 		Input: in, offers: in.Catalogue.(resolver.Offers), created: map[[2]string]*node{}, led: map[[2]string]bool{},
 		choice: map[*node]string{}, optional: map[string]bool{}, known: map[chosen][]demand{}, values: map[*node][]string{},
 	}
+
 	for i := range in.Roots {
 		r := &in.Roots[i]
 		o.roots = append(o.roots, &node{namespace: r.Namespace, name: r.Package, root: r})
 	}
+
 	for i := range in.Installed {
 		at := &in.Installed[i]
 		if k := slices.IndexFunc(o.roots, func(n *node) bool { return n.root.Instance == at.Instance }); k >= 0 {
@@ -68,6 +71,7 @@ func newOracle(in resolver.Input) *oracle {
 			o.existing = append(o.existing, &node{namespace: at.Namespace, name: at.Package, installed: at})
 		}
 	}
+
 	sort.Slice(o.roots, func(a, b int) bool { return o.roots[a].root.Compare(o.roots[b].root.Instance) < 0 })
 	sort.Slice(o.existing, func(a, b int) bool { return o.existing[a].installed.Compare(o.existing[b].installed.Instance) < 0 })
 	for _, r := range o.roots {
@@ -78,10 +82,11 @@ func newOracle(in resolver.Input) *oracle {
 			}
 		}
 	}
+
 	return o
 }
 
-// versionsOf returns the versions that a root may have, the preferred one first.
+// versionsOf returns the versions that a root can have, starting with the preferred one.
 func versionsOf(r *resolver.Root) []resolver.RootVersion {
 	if len(r.Versions) > 0 {
 		return r.Versions
@@ -104,21 +109,22 @@ func inRange(text, version string) bool {
 	return fits
 }
 
-// sees reports whether packages of a namespace may use an instance.
+// sees reports whether packages of a namespace can use an instance.
 func sees(namespace string, n *node) bool {
 	return n.namespace == namespace || n.namespace == ""
 }
 
-// heeds reports whether what a package of a namespace requires counts for an instance.
+// heeds reports whether requirements of packages in a namespace count for an instance.
 func heeds(n *node, namespace string) bool {
 	return n.namespace == namespace || n.namespace == "" && n.installed.AllDependents
 }
 
-// lead marks what a dependency in a namespace may lead to.
+// lead marks everything that a dependency in a namespace can lead to.
 func (o *oracle) lead(namespace, name string) {
 	if o.led[[2]string{namespace, name}] {
 		return
 	}
+
 	o.led[[2]string{namespace, name}] = true
 	spaces := []string{namespace}
 	for _, n := range o.existing {
@@ -129,6 +135,7 @@ func (o *oracle) lead(namespace, name string) {
 			}
 		}
 	}
+
 	for _, space := range spaces {
 		for _, v := range o.offers[name] {
 			for _, d := range v.Dependencies {
@@ -144,12 +151,12 @@ func inScope(v resolver.Offer, namespace string) bool {
 	return len(v.Scopes) == 0 || slices.Contains(v.Scopes, corev1alpha1.ScopeOf(namespace))
 }
 
-// together reports whether a scope has room for two.
+// together reports whether a scope has room for both.
 func together(a, b string, unique corev1alpha1.UniqueScope) bool {
 	return unique == "" || a != b
 }
 
-// versions of an instance, the preferred one first.
+// versions returns the versions of an instance, starting with the preferred one.
 func (o *oracle) versions(n *node) []string {
 	if o.values[n] == nil {
 		o.values[n] = append([]string{}, o.list(n)...)
@@ -169,11 +176,13 @@ func (o *oracle) list(n *node) (all []string) {
 			all = append(all, v.Version)
 		}
 	}
+
 	sort.Slice(all, func(a, b int) bool { return semver.MustParse(all[a]).LessThan(semver.MustParse(all[b])) })
 	if n.installed == nil {
 		slices.Reverse(all)
 		return all
 	}
+
 	all = slices.DeleteFunc(all, func(v string) bool {
 		isForeign := slices.ContainsFunc(o.roots, func(r *node) bool { return !heeds(n, r.namespace) })
 		return !n.installed.Changeable || isForeign || n.installed.Deleting || !o.isLed(n) || !semver.MustParse(v).GreaterThan(semver.MustParse(n.installed.Version))
@@ -181,7 +190,7 @@ func (o *oracle) list(n *node) (all []string) {
 	return append([]string{n.installed.Version}, all...)
 }
 
-// isLed reports whether a root may lead to an instance.
+// isLed reports whether a root can lead to an instance.
 func (o *oracle) isLed(n *node) bool {
 	for place := range o.led {
 		if place[1] == n.name && sees(place[0], n) {
@@ -196,7 +205,7 @@ func (o *oracle) offer(n *node) *resolver.Offer {
 	return &o.offers[n.name][at]
 }
 
-// stays reports whether an instance has the version that it had.
+// stays reports whether an instance keeps its version.
 func (o *oracle) stays(n *node) bool {
 	return n.root == nil && n.installed != nil && o.choice[n] == n.installed.Version
 }
@@ -242,15 +251,17 @@ func (o *oracle) read(n *node) (all []demand) {
 	default:
 		list = o.offer(n).Dependencies
 	}
+
 	for _, d := range list {
 		all = append(all, demand{n, d.Name, d.Package.Name, d.Package.Version, d.Optional, o.targets(n, d)})
 	}
+
 	sort.Slice(all, func(a, b int) bool { return all[a].handle < all[b].handle })
 	return all
 }
 
-// targets returns the packages that may satisfy a dependency: the installed ones, or else
-// the one that would be created.
+// targets returns the packages that can satisfy a dependency: the installed ones, or else the one
+// that would be created.
 func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 	was, isDeleted := resolver.Instance{}, false
 	if of.installed != nil {
@@ -260,6 +271,7 @@ func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 			}
 		}
 	}
+
 	rank := func(n *node) int {
 		switch n.namespace {
 		case of.namespace:
@@ -267,6 +279,7 @@ func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 		}
 		return 2
 	}
+
 	for _, n := range o.existing {
 		switch {
 		case n.name != d.Package.Name || !sees(of.namespace, n):
@@ -278,6 +291,7 @@ func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 			all = append(all, n)
 		}
 	}
+
 	sort.SliceStable(all, func(a, b int) bool {
 		x, y := all[a], all[b]
 		return x.installed.Instance == was || y.installed.Instance != was && rank(x) < rank(y)
@@ -285,14 +299,16 @@ func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 	if len(all) > 0 || isDeleted {
 		return all
 	}
+
 	key := [2]string{of.namespace, d.Package.Name}
 	if o.created[key] == nil {
 		o.created[key] = &node{namespace: of.namespace, name: d.Package.Name}
 	}
+
 	return []*node{o.created[key]}
 }
 
-// satisfier of a demand; nil for none.
+// satisfier returns the node that meets a demand, or nil.
 func (o *oracle) satisfier(d *demand) *node {
 	for _, n := range d.to {
 		if o.choice[n] != "" && inRange(d.want, o.choice[n]) {
@@ -339,7 +355,7 @@ func (o *oracle) present(rest []*node) bool {
 	return false
 }
 
-// keeps reports whether nothing that is installed and stays loses what satisfied it.
+// keeps reports whether every installed package that stays still has its requirements satisfied.
 func (o *oracle) keeps() bool {
 	for _, n := range o.existing {
 		for _, d := range o.demands(n) {
@@ -351,7 +367,7 @@ func (o *oracle) keeps() bool {
 	return true
 }
 
-// decide makes the choices that are left.
+// decide makes the remaining choices.
 func (o *oracle) decide() bool {
 	w := &way{oracle: o}
 	open, ok := w.walk()
@@ -370,6 +386,7 @@ func (o *oracle) decide() bool {
 		delete(o.optional, open.key())
 		return false
 	}
+
 	for _, v := range o.versions(open.to[0]) {
 		if !inRange(open.want, v) {
 			continue
@@ -379,12 +396,13 @@ func (o *oracle) decide() bool {
 			return true
 		}
 	}
+
 	delete(o.choice, open.to[0])
 	return false
 }
 
-// solution prints the created and changed packages, and those that satisfy the
-// requirements of the roots.
+// solution lists the created and changed packages, and those that satisfy the requirements of the
+// roots.
 func (o *oracle) solution() string {
 	var lines []string
 	w := &way{oracle: o}
@@ -404,6 +422,7 @@ func (o *oracle) solution() string {
 			lines = append(lines, n.String()+" "+o.choice[n])
 		}
 	}
+
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
 }

@@ -14,24 +14,28 @@ import (
 type way struct {
 	*oracle
 	order []*node
-	done  int // of which the demands that are not optional are met
+	done  int // the first ones, whose mandatory demands are met
 }
 
-// walk goes over the packages in the order of doc.go, up to the first demand that has to be decided; one without targets is
-// an optional one of which it is open whether it takes part. It reports false where a demand is not met.
+// walk visits the packages in the order of doc.go, up to the first demand that needs a decision. A
+// demand without targets is an optional one, and the decision is whether it takes part. walk
+// returns false if a demand cannot be met.
 func (w *way) walk() (open *demand, ok bool) {
 	w.order = slices.Clone(w.roots)
 	if open, ok = w.mandatory(); open != nil || !ok {
 		return open, ok
 	}
+
 	for _, n := range w.existing {
 		if !w.stays(n) && !w.add(n) {
 			return nil, false
 		}
 	}
+
 	if open, ok = w.mandatory(); open != nil || !ok {
 		return open, ok
 	}
+
 	for at := 0; at < len(w.order); at++ {
 		for _, d := range w.demands(w.order[at]) {
 			switch takesPart, decided := w.optional[d.key()]; {
@@ -49,6 +53,7 @@ func (w *way) walk() (open *demand, ok bool) {
 			}
 		}
 	}
+
 	return nil, !w.cyclic()
 }
 
@@ -82,10 +87,12 @@ func (w *way) add(n *node) bool {
 	if slices.Contains(w.order, n) {
 		return true
 	}
+
 	w.order = append(w.order, n)
 	if n.installed != nil {
 		return true
 	}
+
 	for _, other := range slices.Concat(w.order, w.existing) {
 		if other == n || other.name != n.name || other.root != nil || w.stays(other) {
 			continue
@@ -94,6 +101,7 @@ func (w *way) add(n *node) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
@@ -122,15 +130,18 @@ func (w *way) reaches(from, to *node, seen map[*node]bool) bool {
 			}
 		}
 	}
+
 	return false
 }
 
-// best resolves several roots as doc.go says: all together, or else those that are satisfied first, and of the others each
-// with which there is a solution with those before it, whatever becomes of those behind it. It returns what solutionOf prints of the plan.
+// best resolves several roots as doc.go specifies: all together or, failing that, first those that
+// are satisfied, then each root that has a solution with those before it, regardless of those after
+// it. It returns the text that solutionOf returns for the plan.
 func best(in resolver.Input) string {
 	if o := newOracle(in); o.solve() {
 		return o.solution()
 	}
+
 	order := newOracle(in).roots
 	slices.SortStableFunc(order, func(a, b *node) int {
 		switch x, y := isSatisfied(in, a.root), isSatisfied(in, b.root); {
@@ -141,21 +152,25 @@ func best(in resolver.Input) string {
 		}
 		return 1
 	})
+
 	accepted := []resolver.Root{}
 	for k, n := range order {
 		if anyTogether(in, append(slices.Clone(accepted), *n.root), order[k+1:]) {
 			accepted = append(accepted, *n.root)
 		}
 	}
+
 	with := in
 	with.Roots = accepted
 	if o := newOracle(with); len(accepted) > 0 && o.solve() {
 		return o.solution()
 	}
+
 	return ""
 }
 
-// anyTogether reports whether there is a solution for some roots with any of the others, which stay as they are otherwise.
+// anyTogether reports whether there is a solution for roots and any subset of others. The rest of
+// these stay as they are.
 func anyTogether(in resolver.Input, roots []resolver.Root, others []*node) bool {
 	with := in
 	with.Roots = roots
@@ -181,12 +196,13 @@ func isSatisfied(in resolver.Input, root *resolver.Root) bool {
 	})
 }
 
-// solutionOf prints a plan in the same way, with tentative packages as if they were new.
+// solutionOf formats a plan like solution, showing tentative packages as new.
 func solutionOf(plan resolver.Plan, tentative ...resolver.Installed) string {
 	var lines []string
 	created, isTentative := map[resolver.Instance]string{}, func(i resolver.Instance) bool {
 		return slices.ContainsFunc(tentative, func(t resolver.Installed) bool { return t.Instance == i })
 	}
+
 	for _, s := range plan.Steps {
 		at := s.String()
 		if s.Create || isTentative(s.Instance) {
@@ -195,6 +211,7 @@ func solutionOf(plan resolver.Plan, tentative ...resolver.Installed) string {
 		}
 		lines = append(lines, at+" "+s.Version)
 	}
+
 	for _, r := range plan.Results {
 		if fails(r) {
 			continue
@@ -208,6 +225,7 @@ func solutionOf(plan resolver.Plan, tentative ...resolver.Installed) string {
 			lines = append(lines, fmt.Sprintf("%s %s: %s", r.Instance, o.Dependency.Name, text))
 		}
 	}
+
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
 }

@@ -52,18 +52,20 @@ func (s *search) plan() []Step {
 			steps = append(steps, s.step(i, after, needs[i]))
 		}
 	}
+
 	for _, i := range s.walk.queue {
 		add(i)
 	}
+
 	return steps
 }
 
-// isThere reports whether the package to be created exists already, in that version.
+// isThere reports whether the package to be created exists already, in the same version.
 func (of *slot) isThere(v int32) bool {
 	return of.tentative != nil && of.tentative.Version == of.values[v].version
 }
 
-// dependenciesIn returns the slots that satisfy the requirements of one.
+// dependenciesIn returns the slots that satisfy the requirements of another one.
 func (s *search) dependenciesIn(i int32) []int32 {
 	var all []int32
 	for _, e := range s.slots[i].expanded[s.chosen(i)] {
@@ -74,7 +76,8 @@ func (s *search) dependenciesIn(i int32) []int32 {
 	return all
 }
 
-// needs returns the active requirements that each slot satisfies, that which led to it first.
+// needs returns the active requirements that each slot satisfies. The one that led to the slot
+// comes first.
 func (s *search) needs() map[int32][]int32 {
 	all := map[int32][]int32{}
 	for _, i := range s.walk.queue {
@@ -88,6 +91,7 @@ func (s *search) needs() map[int32][]int32 {
 			}
 		}
 	}
+
 	for _, i := range s.changeable {
 		for _, r := range s.world.heeded(s.slots[i].installed) {
 			if e, ok := s.keeps[r.requirement]; ok && e >= 0 && !slices.Contains(all[i], e) && s.chosen(s.edges[e].slot) == s.edges[e].value {
@@ -95,6 +99,7 @@ func (s *search) needs() map[int32][]int32 {
 			}
 		}
 	}
+
 	return all
 }
 
@@ -107,20 +112,23 @@ func (s *search) step(i int32, after, needs []int32) Step {
 	case of.tentative != nil:
 		step.From = of.tentative.Version
 	}
+
 	for _, to := range after {
 		step.After = append(step.After, s.slots[to].instance)
 	}
+
 	slices.SortFunc(step.After, Instance.Compare)
 	for _, e := range needs {
 		step.Needs = append(step.Needs, Need{s.slots[s.edges[e].slot].instance, *s.edges[e].dependency})
 	}
+
 	step.For = s.rootAbove(i)
 	step.Message = s.explainStep(i, v, needs)
 	return step
 }
 
-// rootAbove returns the root by way of which a slot was reached first; none for a change
-// without one.
+// rootAbove returns the root from which the walk first reached a slot. It is empty for a change
+// that no root leads to.
 func (s *search) rootAbove(i int32) Instance {
 	for s.slots[i].root == nil {
 		via := s.slots[i].via
@@ -139,6 +147,7 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 	if of.installed != nil {
 		text = of.values[v].version + " is the lowest version above " + of.installed.Version + " that fits "
 	}
+
 	text += few(s.demands(needs))
 	var refused []string
 	for w := range min(v, int32(limits.NearestVersions)) {
@@ -152,9 +161,11 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 		}
 		refused = append(refused, of.values[w].version+" "+why)
 	}
+
 	if len(refused) > 0 {
 		text += "; " + strings.Join(refused, ", ")
 	}
+
 	return text
 }
 
@@ -174,6 +185,7 @@ func (s *search) result(root *Root) Result {
 		}
 		r.Outcomes = append(r.Outcomes, s.outcome(root, e))
 	}
+
 	r.conclude()
 	return r
 }
@@ -184,11 +196,13 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 	if e.served {
 		return s.servedOutcome(root, o)
 	}
+
 	to := s.satisfier(e)
 	if to < 0 {
 		o.Failed, o.Reason, o.Message = true, e.reason, e.problem
 		return o
 	}
+
 	of, v := &s.slots[to], s.chosen(to)
 	at := of.instance
 	o.Satisfier, o.Version, o.Reason = &at, of.values[v].version, corev1alpha1.ReasonNotAvailable
@@ -213,11 +227,13 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 			o.Reason = corev1alpha1.ReasonInstalledByThisPackage
 		}
 	}
+
 	return o
 }
 
-// servedOutcome names what provides an API that is served, where one package that is installed does and heeds the root: a
-// dependency on what others share is satisfied without a record of its owner.
+// servedOutcome names the provider of an API that is served, if exactly one installed package
+// provides it and heeds the root. Otherwise the dependency counts as satisfied
+// without a recorded satisfier.
 func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 	o.Satisfied, o.Reason, o.Message = true, corev1alpha1.ReasonAPIServed, "The cluster serves it."
 	api := corev1alpha1.ProvidedAPI{APIVersion: o.Dependency.API.APIVersion, Kind: o.Dependency.API.Kind}
@@ -231,23 +247,27 @@ func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 			return o
 		}
 	}
+
 	if found == nil {
 		return o
 	}
+
 	at := found.Instance
 	o.Satisfier, o.Version = &at, found.Version
 	if found.Generated && !found.Available {
 		o.Satisfied, o.Reason, o.Message = false, corev1alpha1.ReasonNotAvailable, "Waiting for "+at.String()+" to be available."
 	}
+
 	return o
 }
 
-// Failed reports whether waiting does not help the root.
+// Failed reports whether the root cannot succeed by waiting.
 func (r *Result) Failed() bool {
 	return !r.Ready && r.Reason != corev1alpha1.ReasonWaitingForDependencies
 }
 
-// conclude derives the condition from the outcomes: of several that failed it has the first by name, cycles before others.
+// conclude derives the condition from the outcomes. If several failed, the first by name determines
+// it, with cycles before the others.
 func (r *Result) conclude() {
 	rank := func(o Outcome) int {
 		switch o.Reason {
@@ -258,6 +278,7 @@ func (r *Result) conclude() {
 		}
 		return 2
 	}
+
 	var failed, waiting []Outcome
 	for _, o := range r.Outcomes {
 		switch {
@@ -268,6 +289,7 @@ func (r *Result) conclude() {
 			waiting = append(waiting, o)
 		}
 	}
+
 	byName := func(a, b Outcome) int { return cmp.Compare(a.Dependency.Name, b.Dependency.Name) }
 	switch {
 	case len(failed) > 0:

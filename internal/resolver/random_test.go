@@ -12,21 +12,22 @@ import (
 // generator draws catalogues.
 type generator struct {
 	*rand.Rand
-	names  []string // of packages that others depend on
+	names  []string // packages that others depend on
 	spaces []string
-	// density of dependencies, and rarity of packages that are unique or in a cycle
+	// density is the density of dependencies, rarity how rare unique packages and cycles are.
 	density, rarity int
 }
 
-// random returns a catalogue of a few packages with a few versions, some of which are
-// installed, and a root. Half of them have one namespace; others have ClusterPackages and
-// packages that are unique. No root leads to some of the installed packages.
+// random returns a catalogue of a few packages with a few versions each, some of them installed,
+// and a root. Half of the catalogues have one namespace; the others also have ClusterPackages and
+// unique packages. Some installed packages are unrelated to all roots.
 func random(seed uint64) resolver.Input {
 	r := rand.New(rand.NewPCG(seed, 7))
 	g := generator{r, []string{"a", "b", "c", "d", "e", "f"}[:2+r.IntN(5)], []string{"team"}, 1 + r.IntN(3), 3 + r.IntN(16)}
 	if seed%2 == 0 {
 		g.spaces = []string{"", "other", "team"}
 	}
+
 	packages := append([]string{"x", "y"}[:r.IntN(3)], g.names...)
 	offers := resolver.Offers{}
 	for _, n := range packages {
@@ -34,20 +35,23 @@ func random(seed uint64) resolver.Input {
 			offers[n] = append(offers[n], g.offer(fmt.Sprintf("%d.0.0", v+1), n))
 		}
 	}
+
 	in := resolver.Input{Roots: []resolver.Root{shop(g.texts("shop")...)}, Catalogue: offers}
 	if len(g.spaces) > 1 && r.IntN(4) == 0 {
 		in.Roots[0].Namespace = ""
 	}
+
 	in.Installed = g.installed(packages)
 	if r.IntN(4) == 0 {
 		was := at(in.Roots[0].Namespace, "shop", "shop", "0.9.0")
 		was.Requirements = g.recorded(in.Installed, &was, in.Roots[0].Dependencies)
 		in.Installed = append(in.Installed, was)
 	}
+
 	return in
 }
 
-// texts returns dependencies of a package, as needs reads them.
+// texts returns the dependencies of a package in the syntax of needs.
 func (g *generator) texts(self string) (out []string) {
 	for _, n := range g.names {
 		isNeighbour := self == "x" || self == "y"
@@ -72,8 +76,7 @@ func (g *generator) offer(version, name string) resolver.Offer {
 	return o
 }
 
-// installed returns installed packages: most depend on those that follow them, and a few
-// on others.
+// installed returns installed packages. Most depend on those after them, and a few on others.
 func (g *generator) installed(packages []string) (all []resolver.Installed) {
 	for _, n := range packages {
 		for _, namespace := range g.spaces {
@@ -88,6 +91,7 @@ func (g *generator) installed(packages []string) (all []resolver.Installed) {
 			all = append(all, i)
 		}
 	}
+
 	for k := range all {
 		to := all[k+1:]
 		if g.IntN(g.rarity) == 0 {
@@ -95,11 +99,12 @@ func (g *generator) installed(packages []string) (all []resolver.Installed) {
 		}
 		all[k].Requirements = g.recorded(to, &all[k], needs(g.texts(all[k].Package)...))
 	}
+
 	return all
 }
 
-// recorded returns requirements with one of the instances that may satisfy each, or that did for an earlier manager: another
-// namespace's package that is unique in the cluster.
+// recorded returns requirements, each with an instance that can satisfy it, or that satisfied it
+// for an earlier manager: a package of another namespace that is unique in the cluster.
 func (g *generator) recorded(installed []resolver.Installed, of *resolver.Installed, deps []corev1alpha1.Dependency) (all []resolver.Requirement) {
 	for _, d := range deps {
 		var to []*resolver.Instance
@@ -114,6 +119,7 @@ func (g *generator) recorded(installed []resolver.Installed, of *resolver.Instal
 			all = append(all, resolver.Requirement{Dependency: d, Satisfier: to[g.IntN(len(to))]})
 		}
 	}
+
 	return all
 }
 
@@ -125,18 +131,21 @@ func shuffled(in resolver.Input, seed uint64) resolver.Input {
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 		return all
 	}
+
 	out := in
 	out.Roots = slices.Clone(in.Roots)
 	r.Shuffle(len(out.Roots), func(i, j int) { out.Roots[i], out.Roots[j] = out.Roots[j], out.Roots[i] })
 	for i := range out.Roots {
 		out.Roots[i].Dependencies = deps(out.Roots[i].Dependencies)
 	}
+
 	out.Installed = slices.Clone(in.Installed)
 	for i := range out.Installed {
 		reqs := slices.Clone(out.Installed[i].Requirements)
 		r.Shuffle(len(reqs), func(a, b int) { reqs[a], reqs[b] = reqs[b], reqs[a] })
 		out.Installed[i].Requirements = reqs
 	}
+
 	r.Shuffle(len(out.Installed), func(i, j int) { out.Installed[i], out.Installed[j] = out.Installed[j], out.Installed[i] })
 	offers := resolver.Offers{}
 	for name, all := range in.Catalogue.(resolver.Offers) {
@@ -147,6 +156,7 @@ func shuffled(in resolver.Input, seed uint64) resolver.Input {
 		}
 		offers[name] = all
 	}
+
 	out.Catalogue = offers
 	return out
 }
@@ -159,9 +169,11 @@ func described(in resolver.Input) string {
 		}
 		return out
 	}
+
 	for _, r := range in.Roots {
 		text += fmt.Sprintf("root %s%s\n", r.Instance, list(r.Dependencies))
 	}
+
 	for _, i := range in.Installed {
 		text += fmt.Sprintf("installed %s: %s %s changeable=%v all=%v unique=%q deleting=%v", i.Instance, i.Package, i.Version, i.Changeable, i.AllDependents, i.Unique, i.Deleting)
 		for _, r := range i.Requirements {
@@ -169,10 +181,12 @@ func described(in resolver.Input) string {
 		}
 		text += "\n"
 	}
+
 	for name, all := range in.Catalogue.(resolver.Offers) {
 		for _, v := range all {
 			text += fmt.Sprintf("offer %s %s unique=%q %v%s\n", name, v.Version, v.Unique, v.Scopes, list(v.Dependencies))
 		}
 	}
+
 	return text
 }

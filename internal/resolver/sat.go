@@ -2,7 +2,7 @@ package resolver
 
 import "slices"
 
-// literal is a variable, or with the lowest bit set its negation.
+// literal is a variable. The lowest bit negates it.
 type literal int32
 
 func yes(v int32) literal           { return literal(v << 1) }
@@ -15,7 +15,7 @@ type assignment int8 // 1 true, -1 false, 0 open
 
 const (
 	undecided = int32(-1) // the reason of a decision
-	structure = int32(-1) // the edge of a clause that no requirement stands behind
+	structure = int32(-1) // the edge of a clause that no requirement causes
 )
 
 // clause is a disjunction.
@@ -23,33 +23,35 @@ type clause struct {
 	literals []literal
 	// edge is the requirement that it represents, or structure.
 	edge int32
-	// from are the clauses that a learned one follows from, and as -1-v the variables that are assigned for good.
+	// from are the clauses that a learned clause follows from, and the permanently assigned
+	// variables v as -1-v.
 	from []int32
 }
 
-// sat is a solver (CDCL, first unique implication point) that takes clauses also during the search. Variables of a group
-// exclude each other.
+// sat is a CDCL solver with first unique implication points. It accepts new clauses during the
+// search. Variables of a group exclude each other.
 type sat struct {
 	assigned []assignment
 	level    []int32
-	// reason is the clause that forced a variable; undecided; or -2-v where the variable v of its group did.
+	// reason is the clause that forced a variable, or undecided. It is -2-v if the variable v of
+	// the same group did.
 	reason  []int32
 	group   []int32
 	members [][]int32
-	picked  []int32 // by group the variable that is true; undecided for none
+	picked  []int32 // the true variable of each group, or undecided
 	clauses []clause
 	watches [][]int32 // by literal
 	trail   []literal
-	starts  []int // of each level but 0 in the trail
+	starts  []int // the start of each level but 0 in the trail
 	head    int
-	steps   *int    // shared with everything else that the resolution does
-	pending []int32 // clauses that were false when they were added
+	steps   *int    // shared with the rest of the resolution
+	pending []int32 // clauses that were already false when they were added
 	marked  []bool
-	// arena has room for literals of clauses.
+	// arena is preallocated room for the literals of clauses.
 	arena []literal
 }
 
-// conflict is a clause that is false; id is -1 for that of a group.
+// conflict is a false clause; id is -1 for the implicit clause of a group.
 type conflict struct {
 	literals []literal
 	id       int32
@@ -59,7 +61,7 @@ func (s *sat) depth() int32 { return int32(len(s.starts)) }
 
 func (s *sat) value(l literal) assignment { return s.assigned[l.variable()] * l.wants() }
 
-// addVariable returns a new variable; group is -1 for none.
+// addVariable returns a new variable; group is -1 if it has none.
 func (s *sat) addVariable(group int32) int32 {
 	v := int32(len(s.assigned))
 	s.assigned, s.level, s.reason = append(s.assigned, 0), append(s.level, 0), append(s.reason, undecided)
@@ -76,16 +78,17 @@ func (s *sat) addGroup() int32 {
 	return int32(len(s.members) - 1)
 }
 
-// fix assigns a new variable for good; no clause has it yet.
+// fix assigns a new variable permanently. No clause may contain it yet.
 func (s *sat) fix(v int32) { s.assigned[v], s.picked[s.group[v]] = 1, v }
 
-// add adds a clause, at any time.
+// add adds a clause. It can be called at any time.
 func (s *sat) add(edge int32, literals ...literal) {
 	if len(literals) == 1 && len(s.starts) > 0 {
 		s.backTo(0)
 	}
+
 	id := int32(len(s.clauses))
-	// Open and true ones are watched, or else those that were assigned last.
+	// Watch open and true literals, or else the ones assigned last.
 	for i := range min(2, len(literals)) {
 		for j := i + 1; j < len(literals); j++ {
 			if s.watchRank(literals[j]) > s.watchRank(literals[i]) {
@@ -93,11 +96,13 @@ func (s *sat) add(edge int32, literals ...literal) {
 			}
 		}
 	}
+
 	s.clauses = append(s.clauses, clause{literals: literals, edge: edge})
 	if len(literals) > 1 {
 		s.watch(literals[0], id)
 		s.watch(literals[1], id)
 	}
+
 	switch {
 	case len(literals) == 0 || s.value(literals[0]) < 0:
 		s.pending = append(s.pending, id)
@@ -106,7 +111,7 @@ func (s *sat) add(edge int32, literals ...literal) {
 	}
 }
 
-// joined returns literals and one more, for add.
+// joined returns literals plus l, as an argument for add.
 func (s *sat) joined(literals []literal, l literal) []literal {
 	if n := len(literals) + 1; cap(s.arena)-len(s.arena) < n {
 		s.arena = make([]literal, 0, max(n, 4096))
@@ -140,11 +145,12 @@ func (s *sat) decide(l literal) {
 	s.assign(l, undecided)
 }
 
-// backTo takes all assignments above a level back.
+// backTo undoes all assignments above a level.
 func (s *sat) backTo(level int32) {
 	if level >= s.depth() {
 		return
 	}
+
 	for _, l := range s.trail[s.starts[level]:] {
 		v := l.variable()
 		s.assigned[v] = 0
@@ -152,12 +158,13 @@ func (s *sat) backTo(level int32) {
 			s.picked[g] = undecided
 		}
 	}
+
 	s.trail = s.trail[:s.starts[level]]
 	s.starts = s.starts[:level]
 	s.head = min(s.head, len(s.trail))
 }
 
-// propagate assigns what follows, up to a conflict.
+// propagate assigns all consequences, and stops at a conflict.
 func (s *sat) propagate() *conflict {
 	for len(s.pending) > 0 {
 		id := s.pending[0]
@@ -168,6 +175,7 @@ func (s *sat) propagate() *conflict {
 			s.assign(c[0], id)
 		}
 	}
+
 	for s.head < len(s.trail) {
 		l := s.trail[s.head]
 		s.head++
@@ -178,6 +186,7 @@ func (s *sat) propagate() *conflict {
 			return c
 		}
 	}
+
 	return nil
 }
 
@@ -191,6 +200,7 @@ func (s *sat) exclude(l literal) *conflict {
 	if l.wants() < 0 || s.group[v] < 0 {
 		return nil
 	}
+
 	for _, other := range s.members[s.group[v]] {
 		*s.steps++
 		switch {
@@ -201,10 +211,11 @@ func (s *sat) exclude(l literal) *conflict {
 			s.assign(no(other), -2-v)
 		}
 	}
+
 	return nil
 }
 
-// visit goes through the clauses that watch a literal, which became false.
+// visit checks the clauses that watch a literal, which became false.
 func (s *sat) visit(l literal) *conflict {
 	list := s.watches[l]
 	kept := list[:0]
@@ -226,11 +237,12 @@ func (s *sat) visit(l literal) *conflict {
 			}
 		}
 	}
+
 	s.watches[l] = kept
 	return nil
 }
 
-// rewatch watches another literal in place of the second, if there is one that is not false.
+// rewatch replaces the second watched literal with another one that is not false, if there is one.
 func (s *sat) rewatch(c []literal, id int32) bool {
 	for k := 2; k < len(c); k++ {
 		*s.steps++
@@ -243,16 +255,18 @@ func (s *sat) rewatch(c []literal, id int32) bool {
 	return false
 }
 
-// learn turns a conflict into a clause that prevents it, goes back and assigns what follows. It reports false where the
-// conflict depends on no decision.
+// learn turns a conflict into a clause that prevents it, goes back and assigns the consequences. It
+// returns false if the conflict does not depend on a decision.
 func (s *sat) learn(c *conflict) bool {
 	top := int32(0)
 	for _, l := range c.literals {
 		top = max(top, s.level[l.variable()])
 	}
+
 	if s.backTo(top); top == 0 {
 		return false
 	}
+
 	literals, from := s.analyze(c, top)
 	back := int32(0)
 	for i := 1; i < len(literals); i++ {
@@ -261,6 +275,7 @@ func (s *sat) learn(c *conflict) bool {
 			literals[1], literals[i] = literals[i], literals[1]
 		}
 	}
+
 	s.backTo(back)
 	id := int32(len(s.clauses))
 	s.clauses = append(s.clauses, clause{literals: literals, edge: structure, from: from})
@@ -268,11 +283,13 @@ func (s *sat) learn(c *conflict) bool {
 		s.watch(literals[0], id)
 		s.watch(literals[1], id)
 	}
+
 	s.assign(literals[0], id)
 	return true
 }
 
-// analyze resolves a conflict with the reasons of its literals until one literal of the level is left, which comes first.
+// analyze resolves a conflict with the reasons of its literals until a single literal of the level
+// is left, which becomes the first one.
 func (s *sat) analyze(c *conflict, top int32) (learned []literal, from []int32) {
 	learned = []literal{0}
 	open, at := 0, len(s.trail)-1
@@ -310,9 +327,11 @@ func (s *sat) analyze(c *conflict, top int32) (learned []literal, from []int32) 
 		}
 		literals, id = s.because(l)
 	}
+
 	for _, v := range marks {
 		s.marked[v] = false
 	}
+
 	return learned, from
 }
 
@@ -325,7 +344,7 @@ func (s *sat) because(l literal) ([]literal, int32) {
 	return s.clauses[reason].literals, reason
 }
 
-// core returns the edges that a conflict without decisions, or the assignment of a variable, follows from.
+// core returns the edges that cause a conflict without decisions, or the assignment of variables.
 func (s *sat) core(c *conflict, variables ...int32) []int32 {
 	var edges []int32
 	seenClause, seenVariable := map[int32]bool{}, map[int32]bool{}
@@ -336,6 +355,7 @@ func (s *sat) core(c *conflict, variables ...int32) []int32 {
 			variables = append(variables, l.variable())
 		}
 	}
+
 	for len(clauses)+len(variables) > 0 {
 		if n := len(clauses); n > 0 {
 			id := clauses[n-1]
@@ -371,6 +391,7 @@ func (s *sat) core(c *conflict, variables ...int32) []int32 {
 			variables = append(variables, -2-reason)
 		}
 	}
+
 	slices.Sort(edges)
 	return slices.Compact(edges)
 }

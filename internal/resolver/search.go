@@ -7,7 +7,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// slot is an instance that exists or may be created.
+// slot is an instance that exists or can be created.
 type slot struct {
 	key       key
 	name      string // of the package
@@ -16,24 +16,24 @@ type slot struct {
 	root      *Root
 	values    []value // the preferred one first
 	first     int32   // variable of the first value
-	// expanded are the requirements of each value that was visited; nil for others.
+	// expanded are the requirements of each visited value; nil for others.
 	expanded [][]int32
-	// position in the walk, and the requirement that led to it.
+	// position is the slot's place in the walk, and via the requirement that led to it.
 	position int
 	via      int32
-	// instance of a new one is known once it is reached, and tentative is the one that
-	// exists of it; nil for none.
+	// instance is unknown for a new slot until the walk reaches it. tentative is the existing
+	// instance in its place; nil if there is none.
 	instance  Instance
 	tentative *Installed
 }
 
-// key identifies a slot: an installed package, one that the packages of a namespace
-// share, or one that serves one requirement alone.
+// key identifies a slot: an installed package, one that the packages of a namespace share, or one
+// that serves a single requirement.
 type key struct {
 	instance  Instance
 	namespace string
 	name      string
-	dependent int32 // slot of the dependent plus 1
+	dependent int32 // the dependent's slot plus 1
 	handle    string
 }
 
@@ -41,16 +41,16 @@ type key struct {
 type edge struct {
 	slot, value int32
 	dependency  *corev1alpha1.Dependency
-	name        string // of the package; empty for an API that is served
-	selector    int32  // variable by which an optional one takes part; -1 for others
+	name        string // of the package; empty for a served API
+	selector    int32  // variable that enables an optional requirement; -1 for others
 	targets     []target
-	// kept is a requirement of an installed package that stays.
+	// kept is set for a requirement of an installed package that stays.
 	kept bool
-	// served is that of an API that needs no package.
+	// served is set for an API that needs no package.
 	served bool
-	// disabled ones count for nothing.
+	// disabled edges do not count.
 	disabled bool
-	// problem is why nothing can satisfy it, beside versions.
+	// problem is why the requirement cannot be satisfied in any version.
 	reason, problem string
 	// cycle are the edges of a cycle, and clash the slots of which there may be one; both represent no requirement.
 	cycle []int32
@@ -69,7 +69,7 @@ type fitKey struct {
 	version string
 }
 
-// edgeKey identifies a requirement in several searches.
+// edgeKey identifies a requirement across searches.
 type edgeKey struct {
 	slot    key
 	parent  string
@@ -82,8 +82,8 @@ type search struct {
 	sat
 	*market
 	world  *world
-	only   map[edgeKey]bool // the requirements that count; nil for all
-	until  int              // the steps of the resolution up to which it may go on
+	only   map[edgeKey]bool // the requirements that count; nil means all
+	until  int              // the step of the resolution at which it has to stop
 	slots  []slot
 	slotOf map[key]int32
 	named  map[string][]int32 // slots by package
@@ -91,23 +91,24 @@ type search struct {
 	keeps  map[*Requirement]int32
 	fits   map[fitKey][]bool
 	paths  map[int32][]string // to slots
-	// changeable are the slots of installed packages that may be changed. With roots that
-	// may have several versions before them, they are chosen first.
+	// changeable are the slots of installed packages that can be changed. chosenFirst puts the
+	// roots with several versions before them; they are chosen first.
 	changeable, chosenFirst []int32
 	walk                    walk
 	marks                   []walk // by level, before its decision
 }
 
-// walk is how far the walk came. The queue is cut, never changed below its length.
+// walk is the progress of the walk. The queue can be cut, but its remaining elements never change.
 type walk struct {
 	queue                []int32
-	node, edge           int // that come next
+	node, edge           int // the next ones
 	optional, optionalAt int
-	changed              bool   // changed packages that were not reached are in the queue
-	checked              [3]int // the state found without cycles
+	changed              bool   // the queue includes changed packages that the walk did not reach
+	checked              [3]int // the last state without cycles
 }
 
-// newSearch returns a search for roots, which may go on until the resolution has taken so many steps.
+// newSearch returns a search for roots. until is the step of the resolution at which it has to
+// stop.
 func newSearch(m *market, roots []*Root, only map[edgeKey]bool, until int) *search {
 	w := newWorld(m.input, roots)
 	*m.spent += w.size
@@ -119,18 +120,22 @@ func searchIn(m *market, w *world, only map[edgeKey]bool, until int) *search {
 		sat: sat{steps: m.spent}, market: m, world: w, only: only, until: until,
 		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{}, fits: map[fitKey][]bool{}, paths: map[int32][]string{},
 	}
+
 	for _, r := range s.world.roots {
 		s.walk.queue = append(s.walk.queue, s.existing(s.world.at[r.Instance]))
 	}
+
 	for at, i := range s.walk.queue {
 		s.slots[i].position, s.slots[i].via = at, -1
 	}
+
 	s.findChangeable()
 	for _, i := range s.walk.queue {
 		if len(s.slots[i].values) > 1 {
 			s.chosenFirst = append(s.chosenFirst, i)
 		}
 	}
+
 	s.chosenFirst = append(s.chosenFirst, s.changeable...)
 	return s
 }
@@ -141,7 +146,7 @@ func (s *search) existing(i *Installed) int32 {
 		func() []value { return s.values(s.world, i) })
 }
 
-// created returns the slot of what does not exist.
+// created returns the slot of a package that does not exist.
 func (s *search) created(k key) int32 {
 	return s.slot(slot{key: k, name: k.name, namespace: k.namespace}, func() []value {
 		return slices.DeleteFunc(slices.Clone(s.versions(place{k.namespace, k.name})), func(v value) bool {
@@ -154,6 +159,7 @@ func (s *search) slot(of slot, values func() []value) int32 {
 	if i, ok := s.slotOf[of.key]; ok {
 		return i
 	}
+
 	i := int32(len(s.slots))
 	of.values, of.position, of.via = values(), -1, -1
 	of.expanded = make([][]int32, len(of.values))
@@ -162,6 +168,7 @@ func (s *search) slot(of slot, values func() []value) int32 {
 	for range of.values {
 		s.addVariable(group)
 	}
+
 	s.slots, s.slotOf[of.key] = append(s.slots, of), i
 	s.named[of.name] = append(s.named[of.name], i)
 	switch {
@@ -170,10 +177,11 @@ func (s *search) slot(of slot, values func() []value) int32 {
 	case of.installed != nil:
 		s.add(structure, s.anyOf(i, nil)...)
 	}
+
 	return i
 }
 
-// anyOf returns the literals of the values that fit; of all where fits is nil.
+// anyOf returns the literals of the values that fit, or of all values if fits is nil.
 func (s *search) anyOf(i int32, fits []bool) []literal {
 	all := make([]literal, 0, len(s.slots[i].values)+2)
 	for v := range s.slots[i].values {
@@ -184,16 +192,17 @@ func (s *search) anyOf(i int32, fits []bool) []literal {
 	return all
 }
 
-// chosen returns the value that a slot has; -1 for none.
+// chosen returns the value of a slot, or -1.
 func (s *search) chosen(i int32) int32 {
-	v := s.picked[i] // each slot has the group of its number
+	v := s.picked[i] // each slot has the group of its own number
 	if v < 0 {
 		return -1
 	}
 	return v - s.slots[i].first
 }
 
-// findChangeable makes slots of what the roots may lead to and may be changed, and has what depends on it count.
+// findChangeable makes slots of the changeable packages that the roots can lead to, and makes the
+// requirements on them count.
 func (s *search) findChangeable() {
 	if s.world.isChangeable && s.world.changeable == nil {
 		f := &closure{search: s, wanted: map[wantIn]bool{}, reached: map[place]bool{}, found: []*Installed{}}
@@ -204,15 +213,17 @@ func (s *search) findChangeable() {
 		slices.SortFunc(f.found, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
 		s.world.changeable = slices.Compact(f.found)
 	}
+
 	for _, i := range s.world.changeable {
 		s.changeable = append(s.changeable, s.existing(i))
 	}
+
 	for _, i := range s.changeable {
 		s.keep(i)
 	}
 }
 
-// closure is a walk over all that the roots may lead to.
+// closure walks over everything that the roots can lead to.
 type closure struct {
 	*search
 	wanted  map[wantIn]bool
@@ -241,7 +252,7 @@ func (f *closure) reach(namespace string, w want) {
 	}
 }
 
-// followAll follows the packages reached, and all that they lead to.
+// followAll follows the reached packages, and everything that they lead to.
 func (f *closure) followAll() {
 	for len(f.queue) > 0 && !f.isSpent() {
 		p := f.queue[0]
@@ -250,7 +261,7 @@ func (f *closure) followAll() {
 	}
 }
 
-// reachAll reaches what a root may need in any of its versions.
+// reachAll reaches the needs of a root in all of its versions.
 func (f *closure) reachAll(root *Root) {
 	for _, r := range root.all() {
 		for i := range r.Dependencies {
@@ -259,7 +270,7 @@ func (f *closure) reachAll(root *Root) {
 	}
 }
 
-// follow reaches what a package may need, in the versions that are installed and that are offered.
+// follow reaches the needs of a package in its installed and offered versions.
 func (f *closure) follow(p place) {
 	spaces := []string{p.namespace}
 	for _, i := range f.world.byPackage[p.name] {
@@ -274,6 +285,7 @@ func (f *closure) follow(p place) {
 			f.reach(i.Namespace, wantOf(&i.Requirements[k].Dependency))
 		}
 	}
+
 	slices.Sort(spaces)
 	for _, namespace := range slices.Compact(spaces) {
 		for _, w := range f.wants(place{namespace, p.name}) {
@@ -282,7 +294,7 @@ func (f *closure) follow(p place) {
 	}
 }
 
-// possible returns the packages that a dependency may be on.
+// possible returns the packages that can satisfy a dependency.
 func (s *search) possible(namespace string, w want) []string {
 	switch {
 	case w.name != "":
@@ -290,6 +302,7 @@ func (s *search) possible(namespace string, w want) []string {
 	case w == want{}:
 		return nil
 	}
+
 	names := slices.Clone(s.providersOf(namespace, w.api))
 	for _, i := range s.world.byAPI[w.api] {
 		*s.steps++
@@ -297,11 +310,12 @@ func (s *search) possible(namespace string, w want) []string {
 			names = append(names, i.Package)
 		}
 	}
+
 	slices.Sort(names)
 	return slices.Compact(names)
 }
 
-// isSpent reports whether the search has taken all of its steps.
+// isSpent reports whether the search has used up its steps.
 func (s *search) isSpent() bool { return *s.steps > s.until }
 
 // keep makes installed dependents of a slot accept its values, if they accept the present one.
@@ -309,10 +323,12 @@ func (s *search) keep(i int32) {
 	if len(s.slots[i].values) < 2 {
 		return
 	}
+
 	all := s.world.heeded(s.slots[i].installed)
 	slices.SortFunc(all, func(a, b recorded) int {
 		return cmp.Or(a.dependent.Instance.Compare(b.dependent.Instance), cmp.Compare(a.requirement.Name, b.requirement.Name))
 	})
+
 	for _, r := range all {
 		d := s.existing(r.dependent)
 		if e, ok := s.kept(d, r.requirement); ok {
@@ -324,21 +340,24 @@ func (s *search) keep(i int32) {
 	}
 }
 
-// kept returns the edge of a recorded requirement, if it is satisfied and heeded, and not optional.
+// kept returns the edge of a recorded requirement, if it is satisfied, heeded and mandatory.
 func (s *search) kept(of int32, r *Requirement) (int32, bool) {
 	if e, ok := s.keeps[r]; ok {
 		return e, e >= 0
 	}
+
 	s.keeps[r] = -1
 	i := s.world.at[*r.Satisfier]
 	if i == nil || i.Tentative || r.Optional || !i.Heeds(s.slots[of].instance) {
 		return -1, false
 	}
+
 	to := s.existing(i)
 	e := edge{slot: of, dependency: &r.Dependency, name: i.Package, selector: -1, kept: true}
 	if e.targets = []target{s.target(to, &r.Dependency)}; !e.targets[0].fits[0] {
 		return -1, false
 	}
+
 	s.keeps[r] = s.newEdge(e)
 	return s.keeps[r], true
 }
@@ -350,13 +369,16 @@ func (s *search) target(to int32, d *corev1alpha1.Dependency) target {
 	if plain && s.fits[k] != nil {
 		return target{to, s.fits[k]}
 	}
+
 	t := target{to, make([]bool, len(s.slots[to].values))}
 	for v := range t.fits {
 		t.fits[v] = s.fitsValue(d, &s.slots[to].values[v])
 	}
+
 	if plain {
 		s.fits[k] = t.fits
 	}
+
 	return t
 }
 
@@ -378,13 +400,13 @@ func (s *search) newEdge(e edge) int32 {
 func (s *search) keyOf(e *edge) edgeKey {
 	of := &s.slots[e.slot]
 	k := edgeKey{slot: of.key, version: of.values[e.value].version, handle: e.dependency.Name}
-	if d := of.key.dependent; d > 0 { // numbers of slots are those of one search
+	if d := of.key.dependent; d > 0 { // slot numbers are valid only within one search
 		k.slot.dependent, k.parent = 0, s.slots[d-1].key.String()
 	}
 	return k
 }
 
-// String identifies a slot in several searches, but for those below a private one.
+// String identifies a slot across searches, except for slots below a private one.
 func (k key) String() string {
 	return k.instance.Namespace + "/" + k.instance.Name + "/" + k.namespace + "/" + k.name + "/" + k.handle
 }

@@ -14,15 +14,18 @@ import (
 // Solve resolves the requirements of the roots.
 func Solve(in Input) Plan { return New(in).Solve(in.Roots) }
 
-// Resolver resolves roots of one input, which it reads once. All of its work is counted as steps, over all that it is asked.
+// Resolver resolves roots of one input, which it reads once. All of its calls share one count of
+// steps.
 type Resolver struct {
 	market *market
 	limit  int
-	// end is how many steps it takes in all: for roots of its own, and as many for what they are tried with.
+	// end is the total number of steps: one limit for its own roots, and another for the roots they
+	// are tried with.
 	end int
 }
 
-// New returns a Resolver. Its limit is in.Steps, or else that of the roots: lower where one of them is in a namespace.
+// New returns a Resolver. The limit is in.Steps or, if that is 0, the limit for the roots, which is
+// lower if one of them is in a namespace.
 func New(in Input) *Resolver {
 	limit := cmp.Or(in.Steps, limits.ResolutionSteps)
 	if isNamespaced := func(r Root) bool { return r.Namespace != "" }; in.Steps == 0 && slices.ContainsFunc(in.Roots, isNamespaced) {
@@ -31,8 +34,8 @@ func New(in Input) *Resolver {
 	return &Resolver{newMarket(&in), limit, 4 * limit}
 }
 
-// Solve resolves the requirements of some roots. A search takes as many steps as the
-// limit, and the explanation of roots without a solution as many again.
+// Solve resolves the requirements of roots. A search can take as many steps as the limit, and
+// explaining roots without a solution as many again.
 func (x *Resolver) Solve(roots []Root) Plan {
 	spent := *x.market.spent
 	r := &resolution{market: x.market, limit: x.limit, search: min(spent+x.limit, x.end), end: min(spent+2*x.limit, x.end)}
@@ -45,6 +48,7 @@ func (x *Resolver) Solve(roots []Root) Plan {
 			r.roots = append(r.roots, root)
 		}
 	}
+
 	r.roots = byInstance(r.roots...)
 	r.roots = slices.CompactFunc(r.roots, func(a, b *Root) bool { return a.Instance == b.Instance })
 	var plan Plan
@@ -55,10 +59,12 @@ func (x *Resolver) Solve(roots []Root) Plan {
 			plan.Results = append(plan.Results, s.result(root))
 		}
 	}
+
 	plan.Results = append(plan.Results, r.failed...)
 	for _, root := range users {
 		plan.Results = append(plan.Results, r.judge(root))
 	}
+
 	slices.SortStableFunc(plan.Results, func(a, b Result) int { return a.Instance.Compare(b.Instance) })
 	plan.Awaited = slices.Sorted(maps.Keys(r.awaited))
 	return plan
@@ -69,12 +75,13 @@ type resolution struct {
 	*market
 	roots []*Root
 	limit int
-	// The numbers of steps up to which a search for all roots, and all of it, may go on.
+	// search is the step at which a search for all roots has to stop, end the step at which
+	// everything has to.
 	search, end int
 	failed      []Result
 }
 
-// solve returns a search with a solution for the roots that have one together.
+// solve returns a search with a solution for the roots that have a common one.
 func (r *resolution) solve() *search {
 	s := newSearch(r.market, r.roots, nil, r.search)
 	state, core := s.run()
@@ -85,6 +92,7 @@ func (r *resolution) solve() *search {
 		r.fail(nil, r.roots[0], s, state, core, r.end)
 		return nil
 	}
+
 	order := slices.Clone(r.roots)
 	slices.SortStableFunc(order, func(a, b *Root) int { return compareBool(r.isEstablished(b), r.isEstablished(a)) })
 	var accepted []*Root
@@ -97,9 +105,11 @@ func (r *resolution) solve() *search {
 		r.reject(accepted, rest[n])
 		rest = rest[n+1:]
 	}
+
 	if len(accepted) == 0 {
 		return nil
 	}
+
 	s = newSearch(r.market, byInstance(accepted...), nil, r.end)
 	if state, _ := s.run(); state != solved {
 		for _, root := range accepted {
@@ -107,10 +117,12 @@ func (r *resolution) solve() *search {
 		}
 		return nil
 	}
+
 	return s
 }
 
-// goTogether reports whether there is a solution for some roots, whether or not the others stay as they are installed.
+// goTogether reports whether there is a solution for roots, regardless of whether the others stay
+// as they are installed.
 func (r *resolution) goTogether(roots, others []*Root) bool {
 	all := slices.Clone(roots)
 	for _, o := range others {
@@ -125,26 +137,26 @@ func (r *resolution) goTogether(roots, others []*Root) bool {
 	return state == solved
 }
 
-// share returns the number of steps up to which one of several searches may go on.
+// share returns the step at which one of several searches has to stop.
 func (r *resolution) share() int { return *r.spent + (r.end-*r.spent)/8 }
 
-// reject records why a root has no solution with those that were accepted before it.
+// reject records why a root has no solution along with the roots accepted before it.
 func (r *resolution) reject(accepted []*Root, root *Root) {
 	until := r.share()
 	s := newSearch(r.market, byInstance(append(slices.Clone(accepted), root)...), nil, until)
 	state, core := s.run()
-	if state == solved { // the search with the others was ended by the limit
+	if state == solved { // the search with the others reached the limit
 		state = exhausted
 	}
 	r.fail(accepted, root, s, state, core, until)
 }
 
-// byInstance orders roots.
+// byInstance sorts roots.
 func byInstance(all ...*Root) []*Root {
 	return slices.SortedFunc(slices.Values(all), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
 }
 
-// fail records why there is no solution for a root, in its preferred version.
+// fail records why the preferred version of a root has no solution.
 func (r *resolution) fail(accepted []*Root, root *Root, s *search, state outcome, core []int32, until int) {
 	if len(root.Versions) > 1 && state == unsolvable {
 		root = root.at(0)
@@ -166,15 +178,15 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// isEstablished reports whether the installed packages satisfy all requirements of a
-// root, in one of its versions.
+// isEstablished reports whether the installed packages satisfy all requirements of a root in one of
+// its versions.
 func (r *resolution) isEstablished(root *Root) bool {
 	return slices.ContainsFunc(root.all(), func(root *Root) bool {
 		return !slices.ContainsFunc(r.judge(root).Outcomes, func(o Outcome) bool { return !o.Dependency.Optional && o.Failed })
 	})
 }
 
-// judge returns how the installed packages satisfy a root, without changes.
+// judge returns how the installed packages satisfy a root without changes.
 func (r *resolution) judge(root *Root) Result {
 	w := newWorld(r.input, []*Root{root})
 	frozen := *r.input
@@ -182,11 +194,12 @@ func (r *resolution) judge(root *Root) Result {
 	for i := range frozen.Installed {
 		frozen.Installed[i].Changeable = false
 	}
+
 	m := *r.market
 	m.input = &frozen
 	managed := *root.at(0)
 	managed.UserManaged = false
-	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, *r.spent+r.limit) // no requirement counts: each is judged alone
+	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, *r.spent+r.limit) // no requirement counts, because each is judged on its own
 	s.run()
 	result := Result{Instance: root.Instance, Version: managed.Version}
 	for _, id := range s.edgesOf(&managed) {
@@ -209,14 +222,15 @@ func (r *resolution) judge(root *Root) Result {
 		}
 		result.Outcomes = append(result.Outcomes, o)
 	}
+
 	result.conclude()
 	return result
 }
 
-// subject names the package that a requirement is on, or else the API.
+// subject names the package that an edge requires, or else the API.
 func subject(e *edge) string {
 	if api := e.dependency.API; e.name == "" && api != nil {
-		return "What provides " + api.APIVersion + " " + api.Kind
+		return "The provider of " + api.APIVersion + " " + api.Kind
 	}
 	return e.name
 }
@@ -239,6 +253,7 @@ func (s *search) edgesOf(root *Root) []int32 {
 	for _, e := range s.slots[i].expanded[v] {
 		of[s.edges[e].dependency] = e
 	}
+
 	var all []int32
 	deps := root.at(int(v)).Dependencies
 	for k := range deps {
@@ -246,15 +261,18 @@ func (s *search) edgesOf(root *Root) []int32 {
 			all = append(all, e)
 		}
 	}
+
 	return all
 }
 
-// Related returns the roots that lead to a package to which a root leads, or to which another of these does, by namespace and name.
+// Related returns the other roots that share a package with root, directly or through further
+// roots, by namespace and name.
 func (x *Resolver) Related(root Root, others []Root) []Root {
 	in, reached := make([]bool, len(others)), make([]map[place]bool, len(others))
 	for i := range others {
 		reached[i] = x.reachedBy(&others[i])
 	}
+
 	all := x.reachedBy(&root)
 	for grown := true; grown; {
 		grown = false
@@ -266,17 +284,19 @@ func (x *Resolver) Related(root Root, others []Root) []Root {
 			maps.Copy(all, reached[i])
 		}
 	}
+
 	var related []Root
 	for i := range others {
 		if in[i] {
 			related = append(related, others[i])
 		}
 	}
+
 	slices.SortFunc(related, func(a, b Root) int { return a.Instance.Compare(b.Instance) })
 	return related
 }
 
-// reachedBy returns a root's package, and what it may lead to in any of its versions.
+// reachedBy returns a root's package and everything that it can lead to in any of its versions.
 func (x *Resolver) reachedBy(root *Root) map[place]bool {
 	m := x.market
 	w := newWorld(m.input, nil)

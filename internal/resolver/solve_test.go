@@ -13,12 +13,13 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// offer reads "name version: dependency range; other?" with ? for an optional one, "=name" for the package of a handle.
+// offer parses "name version: dependency range; other?". A ? marks an optional dependency, "=name"
+// gives the package of a handle.
 func offer(version string, deps ...string) resolver.Offer {
 	return resolver.Offer{Candidate: versions.Candidate{Version: version}, Dependencies: needs(deps...)}
 }
 
-// needs reads "handle[?][=package] range".
+// needs parses "handle[?][=package] range".
 func needs(texts ...string) (deps []corev1alpha1.Dependency) {
 	for _, text := range texts {
 		handle, want, _ := strings.Cut(text, " ")
@@ -58,12 +59,14 @@ func printed(plan resolver.Plan) string {
 		}
 		fmt.Fprintf(&b, "%s %s: %s %s, after %v: %s\n", verb, s.Instance, s.Package, s.Version, s.After, s.Message)
 	}
+
 	for _, r := range plan.Results {
 		fmt.Fprintf(&b, "%s: %s %s\n", r.Instance, r.Reason, r.Message)
 		for _, o := range r.Outcomes {
 			fmt.Fprintf(&b, "  %s %v %s: %s\n", o.Dependency.Name, o.Satisfied, o.Reason, o.Message)
 		}
 	}
+
 	return b.String()
 }
 
@@ -90,7 +93,8 @@ func requires(to resolver.Instance, texts ...string) func(*resolver.Installed) {
 
 func team(name string) resolver.Instance { return resolver.Instance{Namespace: "team", Name: name} }
 
-// offers has each package in 1.0.0, 2.0.0 and 3.0.0 without dependencies, but for those that are given.
+// offers has each package in 1.0.0, 2.0.0 and 3.0.0 without dependencies, except for the given
+// ones.
 func offers(names string, given resolver.Offers) resolver.Offers {
 	all := resolver.Offers{}
 	for name := range strings.FieldsSeq(names) {
@@ -134,11 +138,11 @@ func TestSolve(t *testing.T) {
 		{"a generated one takes the lowest version above", []resolver.Root{shop("db >=1.5")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "db", "1.0.0", changeable)},
 			[]string{"change Package team/shop-db: db 2.0.0", "2.0.0 is the lowest version above 1.0.0 that fits"}, ""},
 		{"and never a lower one", []resolver.Root{shop("db <3")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "db", "3.0.0", changeable)},
-			[]string{"VersionMismatch", "it is not taken to a lower one"}, "change"},
+			[]string{"VersionMismatch", "it is never downgraded automatically"}, "change"},
 		{"the ranges of all parents count, with their paths", []resolver.Root{shop("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("team", "stats-orm-db", "db", "1.0.0", changeable), at("team", "stats-orm", "orm", "1.0.0", requires(team("stats-orm-db"), "db <2")),
 			at("team", "stats", "stats", "1.0.0", requires(team("stats-orm"), "orm")),
-		}, []string{`No version of db fits all that require it: ">=2" (by Package team/shop) and "<2" (by Package team/stats-orm, path stats → stats-orm → db)`, "Change one of these ranges"}, "change"},
+		}, []string{`No version of db fits all its dependents: ">=2" (by Package team/shop) and "<2" (by Package team/stats-orm, path stats → stats-orm → db)`, "Change one of these ranges"}, "change"},
 		{"a ClusterPackage serves namespaces", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("", "db", "db", "1.0.0")},
 			[]string{"It is installed as ClusterPackage db."}, "create"},
 		{"a package of another namespace does not", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0")},
@@ -150,12 +154,12 @@ func TestSolve(t *testing.T) {
 		{"or take its place", []resolver.Root{platform("db")}, resolver.Offers{"db": {once("1.0.0")}}, []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
 			[]string{"create ClusterPackage platform-db: db 1.0.0"}, "other"},
 		{"a ClusterPackage is one of its kind", []resolver.Root{platform("old=db 1.0.0", "new=db 2.0.0")},
-			resolver.Offers{"db": {once("1.0.0"), once("2.0.0")}}, nil, []string{"db may be installed once in its scope."}, "create"},
+			resolver.Offers{"db": {once("1.0.0"), once("2.0.0")}}, nil, []string{"db can be installed only once in its scope."}, "create"},
 		{"a satisfier that an earlier manager recorded elsewhere is none", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{
 			at("other", "db", "db", "1.0.0", unique, changeable), at("team", "shop", "shop", "1.0.0", requires(resolver.Instance{Namespace: "other", Name: "db"}, "db")),
 		}, []string{"create Package team/shop-db: db 3.0.0"}, "other"},
 		{"a Package raises no ClusterPackage", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable)},
-			[]string{`VersionMismatch: db is installed as ClusterPackage infra-db in 1.0.0, which is not within ">=3", and no Package of a namespace changes it`}, "change ClusterPackage"},
+			[]string{`VersionMismatch: db is installed as ClusterPackage infra-db in 1.0.0, which is not within ">=3", and Packages in namespaces cannot change it`}, "change ClusterPackage"},
 		{"unless that heeds all", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable, heedful)},
 			[]string{"change ClusterPackage infra-db: db 3.0.0"}, ""},
 		{"and consents to changes", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "db", "db", "1.0.0", heedful)},
@@ -169,7 +173,7 @@ func TestSolve(t *testing.T) {
 		}, []string{`change ClusterPackage infra-db: db 2.0.0, after []: 2.0.0 is the lowest version above 1.0.0 that fits ">=2" (by ClusterPackage platform)`}, "evil"},
 		{"unless it heeds all", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("", "infra-db", "db", "1.0.0", changeable, heedful), at("team", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
-		}, []string{`No version of db fits all that require it: ">=2" (by ClusterPackage platform) and "<2" (by Package team/x)`}, "change"},
+		}, []string{`No version of db fits all its dependents: ">=2" (by ClusterPackage platform) and "<2" (by Package team/x)`}, "change"},
 		{"the range of a ClusterPackage counts", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("", "infra-db", "db", "1.0.0", changeable), at("", "infra", "infra", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
 		}, []string{`"<2" (by ClusterPackage infra) and ">=2" (by ClusterPackage platform)`}, "change"},
@@ -201,8 +205,9 @@ func TestSolve(t *testing.T) {
 		{"an unknown package below is named with its path", []resolver.Root{shop("orm")}, resolver.Offers{"orm": {offer("1.0.0", "ghost")}}, nil,
 			[]string{"orm false UnknownPackage: orm 1.0.0 depends on ghost (path shop → orm → ghost): ghost is not installed"}, "create"},
 		{"garbage is refused", []resolver.Root{shop("db latest", "=")}, resolver.Offers{"db": {offer("x"), offer(""), offer("1.0.0", "=")}, "": {offer("1")}}, nil,
-			[]string{"The range of db cannot be read", "It names neither a package nor an API."}, "create"},
+			[]string{"The range of db is invalid", "It names neither a package nor an API."}, "create"},
 	}
+
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -229,6 +234,7 @@ func TestRetracted(t *testing.T) {
 			t.Errorf("%s: %s", text, got)
 		}
 	}
+
 	installed := []resolver.Installed{at("team", "db", "db", "2.0.0")}
 	if got := printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{shop("db >=1")}, Catalogue: catalogue, Installed: installed})); !strings.Contains(got, "db true") {
 		t.Error(got)
@@ -262,9 +268,10 @@ func TestScopes(t *testing.T) {
 	cluster := offer("1.0.0")
 	cluster.Scopes = []corev1alpha1.Scope{corev1alpha1.ScopeCluster}
 	got := printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{shop("db")}, Catalogue: resolver.Offers{"db": {cluster}}}))
-	if !strings.Contains(got, "An administrator does so: kubectl package install db --cluster") || strings.Contains(got, "create") {
+	if !strings.Contains(got, "An administrator can do this: kubectl package install db --cluster") || strings.Contains(got, "create") {
 		t.Error(got)
 	}
+
 	root := shop("db")
 	root.Instance = resolver.Instance{Name: "shop"}
 	got = printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: resolver.Offers{"db": {cluster}}}))
@@ -273,7 +280,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// pigeons are n packages of which each needs one of n-1 holes for itself.
+// pigeons are n packages that each need one of n-1 holes for itself.
 func pigeons(n int) resolver.Input {
 	in := resolver.Input{Roots: []resolver.Root{shop()}}
 	offers := resolver.Offers{}
@@ -291,18 +298,17 @@ func pigeons(n int) resolver.Input {
 
 func TestPigeonhole(t *testing.T) {
 	t.Parallel()
-	if got := printed(resolver.Solve(pigeons(6))); !strings.Contains(got, "No version of hole0 fits all that require it") {
+	if got := printed(resolver.Solve(pigeons(6))); !strings.Contains(got, "No version of hole0 fits all its dependents") {
 		t.Error(got)
 	}
 	got := resolver.Solve(pigeons(20)).Results[0]
-	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "ended after 1000000 steps, which is the limit. Narrow ranges") {
+	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "reached the limit of 1000000 steps. Narrow ranges") {
 		t.Errorf("%+v", got)
 	}
 }
 
-// All work is counted: reading offers and installed packages, the search for those that
-// may be changed, and explanations. All calls of one resolver share its steps, and a root
-// of a namespace has fewer.
+// All work counts: reading offers and installed packages, the search for changeable ones, and
+// explanations. All calls of one resolution share its steps, and a root in a namespace has fewer.
 func TestAllWorkIsCounted(t *testing.T) {
 	t.Parallel()
 	limited := func(plan resolver.Plan) bool { return plan.Results[0].Reason == corev1alpha1.ReasonResolutionLimit }
@@ -311,30 +317,37 @@ func TestAllWorkIsCounted(t *testing.T) {
 	if plan := resolver.Solve(in); !limited(withSteps(in, 40_000)) || limited(withSteps(in, 80_000)) || limited(plan) {
 		t.Errorf("2,000 versions of 20 dependencies: %s", printed(plan))
 	}
+
 	in.Installed[0].Changeable = false
 	if limited(withSteps(in, 40_000)) {
 		t.Error("where nothing may be changed, nothing is looked for")
 	}
+
 	many := resolver.Input{Roots: []resolver.Root{shop("db")}, Catalogue: offers("db", nil)}
 	for k := range 2_000 {
 		many.Installed = append(many.Installed, at("team", fmt.Sprintf("p%d", k), "p", "1.0.0"))
 	}
+
 	if !limited(withSteps(many, 1_000)) || limited(withSteps(many, 10_000)) {
 		t.Error("installed packages are counted")
 	}
+
 	hard := pigeons(20)
 	r := resolver.New(hard)
 	for range 4 {
 		r.Solve(hard.Roots)
 	}
+
 	if plan := r.Solve([]resolver.Root{shop("hole0")}); !limited(plan) {
 		t.Errorf("no steps are left: %s", printed(plan))
 	}
+
 	in = wide(60_000, 20)
 	in.Roots[0].Dependencies = needs("wide")
 	if !limited(resolver.Solve(in)) {
 		t.Error("a Package takes more than its share")
 	}
+
 	in.Roots[0].Namespace, in.Installed[0].Namespace = "", ""
 	if plan := resolver.Solve(in); limited(plan) {
 		t.Errorf("a ClusterPackage has more: %s", printed(plan))
@@ -346,7 +359,7 @@ func withSteps(in resolver.Input, steps int) resolver.Plan {
 	return resolver.Solve(in)
 }
 
-// Names are stable, valid as labels, and never those of others.
+// Names are stable, valid as labels, and distinct from other packages' names.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 60)
@@ -362,6 +375,7 @@ func TestNames(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tc.reason, tc.got, tc.want)
 		}
 	}
+
 	seen := map[string]bool{}
 	for _, name := range []string{"shop", long, long + "b", long + ".x", strings.Repeat("b", 253)} {
 		for _, namespace := range []string{"", "other", "team", long + "c"} {
@@ -374,7 +388,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Two that can only move together do so beside one that has no solution, whatever its name.
+// Two packages that can only move together do so even if another root has no solution, whatever its
+// name is.
 func TestTogetherBesideHopeless(t *testing.T) {
 	t.Parallel()
 	recorded := func(i resolver.Installed, to string, texts ...string) resolver.Installed {
@@ -383,6 +398,7 @@ func TestTogetherBesideHopeless(t *testing.T) {
 		}
 		return i
 	}
+
 	for _, hopeless := range []string{"a", "m", "z"} {
 		in := resolver.Input{
 			Catalogue: resolver.Offers{"db": {offer("1.0.0"), offer("2.0.0")}},
@@ -408,7 +424,8 @@ func TestTogetherBesideHopeless(t *testing.T) {
 	}
 }
 
-// What contradicts itself is told so, and not to change the range of a package that has nothing to do with it.
+// A root that contradicts itself gets its own conflict explained, instead of advice to change the
+// range of an unrelated package.
 func TestOwnConflict(t *testing.T) {
 	t.Parallel()
 	top := at("team", "top", "top", "1.0.0")

@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// Instance identifies a Package, or without a namespace a ClusterPackage.
+// Instance identifies a Package or, if it has no namespace, a ClusterPackage.
 type Instance struct{ Namespace, Name string }
 
 // String returns kind, namespace and name.
@@ -30,40 +30,43 @@ func (i Instance) Reference() *corev1alpha1.DependencyReference {
 	}
 }
 
-// Installed is a Package or ClusterPackage that exists.
+// Installed is an existing Package or ClusterPackage.
 type Installed struct {
 	Instance
-	// Package is the name by which others depend on it; empty while that is not known.
+	// Package is the name that others use to depend on it; empty if unknown.
 	Package string
-	// Version is the one that it is to have; empty while that is not known.
+	// Version is the version that it should have; empty if unknown.
 	Version  string
 	Provides []corev1alpha1.ProvidedAPI
 	Unique   corev1alpha1.UniqueScope
-	// Requirements that were recorded in its status, with what satisfies them.
+	// Requirements are recorded in its status, with their satisfiers.
 	Requirements []Requirement
-	// Unloaded means that Requirements and Provides are not known yet; those of the offer of its version take their place.
+	// Unloaded means that Requirements and Provides are unknown; the values in the offer of its
+	// version replace them.
 	Unloaded bool
-	// Generated means that it was created for others; Changeable that its version may be raised for those that it heeds.
+	// Generated means that it was created for others. Changeable means that its version can be
+	// raised for the dependents it heeds.
 	Generated, Changeable bool
 	// API that the versions have to provide to which it may be changed; nil if it was not installed for one.
 	API *corev1alpha1.ProvidedAPI
-	// AllDependents means that a ClusterPackage heeds Packages of namespaces, too.
+	// AllDependents means that a ClusterPackage also heeds Packages of namespaces.
 	AllDependents bool
-	// Available means that it is rolled out in its Version.
+	// Available means that its Version is rolled out.
 	Available, Deleting bool
-	// Tentative means that it was created for others, and was never available: a solution
-	// does not depend on it. The instance to be created of its package in its namespace
-	// takes its place, in any version.
+	// Tentative means that it was created for others and was never available. A solution does not
+	// depend on it: the instance to be created of its package in its namespace takes its place, in
+	// any version.
 	Tentative bool
 }
 
-// Heeds reports whether what a dependent requires counts for an instance: it limits which versions the instance may have, and
-// holds its deletion. A dependent counts in its own namespace alone, ClusterPackages count for ClusterPackages.
+// Heeds reports whether the requirements of a dependent count for an instance: they limit its
+// versions, and hold its deletion. A dependent counts only in its own namespace; ClusterPackages
+// count for ClusterPackages.
 func (i *Installed) Heeds(dependent Instance) bool {
 	return i.Namespace == dependent.Namespace || i.Namespace == "" && i.AllDependents
 }
 
-// MayChange reports whether the version of an instance may be raised for a dependent.
+// MayChange reports whether the version of an instance can be raised for a dependent.
 func (i *Installed) MayChange(dependent Instance) bool { return i.Changeable && i.Heeds(dependent) }
 
 // Requirement is a recorded requirement.
@@ -78,39 +81,41 @@ type Offer struct {
 	versions.Candidate
 	Dependencies []corev1alpha1.Dependency
 	Unique       corev1alpha1.UniqueScope
-	// Scopes in which it may be installed; empty means all.
+	// Scopes are the scopes that it can be installed in; empty means all.
 	Scopes []corev1alpha1.Scope
 }
 
-// Catalogue is what repositories offer, for reading only. The order of its answers does not matter.
+// Catalogue is the read-only view of the offers. The order of its answers does not matter.
 type Catalogue interface {
-	// Offers returns the versions of a package that a namespace sees, and without one those that ClusterPackages see.
+	// Offers returns the versions of a package that a namespace sees. Without a namespace, it
+	// returns those that ClusterPackages see.
 	Offers(namespace, name string) []Offer
-	// Providers returns the names of packages of which a version there provides an API.
+	// Providers returns the names of packages with a version that provides an API.
 	Providers(namespace string, api corev1alpha1.ProvidedAPI) []string
 }
 
-// Served reports whether the cluster serves an API, and which of its field paths are not in the schema.
+// Served reports whether the cluster serves an API, and which of its field paths are missing from
+// the schema.
 type Served func(api *corev1alpha1.DependencyAPI) (served bool, missing []string)
 
-// Root is a package whose requirements are resolved. It is among the installed ones as well, or about to be.
+// Root is a package whose requirements are resolved. It is already installed, or about to be.
 type Root struct {
 	Instance
-	// Package and Version are those to be rolled out.
+	// Package and Version are the ones to roll out.
 	Package, Version string
-	// Dependencies with the overrides of the root applied, the form image left out.
+	// Dependencies have the root's overrides applied, and exclude the form image.
 	Dependencies []corev1alpha1.Dependency
 	Unique       corev1alpha1.UniqueScope
-	// UserManaged means that nothing is installed or changed for it.
+	// UserManaged means that no package is installed or changed for the root.
 	UserManaged bool
 	// Versions are those that it may have, the preferred one first, if that is to be resolved, too. They take the place of
 	// Version, Dependencies and Unique.
 	Versions []RootVersion
-	// optional means that it may also stay as it is installed. Versions are there then.
+	// optional means that the root can also stay as it is installed. Versions are set then.
 	optional bool
 }
 
-// RootVersion is a version that a root may have.
+// RootVersion is a version that a root can have.
 type RootVersion struct {
 	Version      string
 	Dependencies []corev1alpha1.Dependency
@@ -120,7 +125,7 @@ type RootVersion struct {
 // staysAt reports whether a value of a root is its installed version.
 func (r *Root) staysAt(v int32) bool { return r != nil && r.optional && int(v) == len(r.Versions) }
 
-// at returns the root in one of its versions alone.
+// at returns the root limited to one of its versions.
 func (r *Root) at(v int) *Root {
 	only := *r
 	if len(r.Versions) > 0 {
@@ -129,7 +134,7 @@ func (r *Root) at(v int) *Root {
 	return &only
 }
 
-// all returns the root in each of the versions that it may have.
+// all returns the root once for each of its versions.
 func (r *Root) all() []*Root {
 	all := make([]*Root, max(len(r.Versions), 1))
 	for v := range all {
@@ -138,7 +143,7 @@ func (r *Root) all() []*Root {
 	return all
 }
 
-// Input of a resolution.
+// Input is the input of a resolution.
 type Input struct {
 	Roots []Root
 	// Installed are all instances.
@@ -147,24 +152,25 @@ type Input struct {
 	// Served is nil if no API is served.
 	Served   Served
 	Platform versions.Platform
-	// Steps bounds the work; 0 means the limit of the roots, see New.
+	// Steps bounds the work; 0 means the default limit, see New.
 	Steps int
 }
 
-// Step is a creation or a change of an instance. A tentative instance that has its
-// version already is a change from that to that.
+// Step creates or changes an instance. For a tentative instance that already has the version, it is
+// a change to the same version.
 type Step struct {
 	Instance
-	// Create is false where the version of an existing instance is changed.
+	// Create is false if the version of an existing instance changes.
 	Create bool
 	// From is the version before a change.
 	Package, Version, From string
-	// Needs are the requirements that it satisfies. That of the dependent whose name it has
-	// comes first, and those of the plan before those of installed packages that stay.
+	// Needs are the requirements that it satisfies. The first is the requirement of the dependent
+	// that it is named after. Requirements in the plan come before requirements of installed
+	// packages that stay.
 	Needs []Need
 	// Message explains why it is this version.
 	Message string
-	// For is the root that leads to the created package, the first one in the walk.
+	// For is the first root in the walk that leads to the created package.
 	For Instance
 	// After are the instances that it depends on, sorted.
 	After []Instance
@@ -176,39 +182,40 @@ type Need struct {
 	Dependency corev1alpha1.Dependency
 }
 
-// Outcome is what became of one requirement of a root.
+// Outcome is the outcome of one requirement of a root.
 type Outcome struct {
 	Dependency corev1alpha1.Dependency
-	// Satisfied means that nothing has to be waited for.
+	// Satisfied means that there is nothing to wait for.
 	Satisfied bool
-	// Failed means that waiting does not help: the requirement cannot be satisfied.
+	// Failed means that the requirement cannot be satisfied by waiting.
 	Failed bool
-	// Reason and Message of the condition Satisfied.
+	// Reason and Message belong to the condition Satisfied.
 	Reason, Message string
-	// Satisfier is nil for none; Version is the one that it has, or is to have.
+	// Satisfier is nil if there is none. Version is its present or future version.
 	Satisfier *Instance
 	Version   string
 }
 
-// Result is what became of a root.
+// Result is the result for a root.
 type Result struct {
 	Instance
-	// Version is the one of the root.
+	// Version is the version of the root.
 	Version string
-	// Outcomes in the order of the dependencies of the root.
+	// Outcomes follow the order of the root's dependencies.
 	Outcomes []Outcome
-	// Ready, Reason and Message of the condition DependenciesReady.
+	// Ready, Reason and Message belong to the condition DependenciesReady.
 	Ready           bool
 	Reason, Message string
 }
 
 // Plan is the result of a resolution.
 type Plan struct {
-	// Steps in their order: each after those that it depends on.
+	// Steps are in order: each comes after those that it depends on.
 	Steps []Step
-	// Results by namespace and name of the roots.
+	// Results are ordered by namespace and name of the roots.
 	Results []Result
-	// Awaited are the names of packages, and APIs as "apiVersion kind", on which the result depends, sorted.
+	// Awaited are the packages by name, and the APIs as "apiVersion kind", that the result depends
+	// on, sorted.
 	Awaited []string
 }
 

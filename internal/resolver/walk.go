@@ -2,7 +2,7 @@ package resolver
 
 import "slices"
 
-// outcome of a search.
+// outcome is the outcome of a search.
 type outcome int
 
 const (
@@ -11,13 +11,14 @@ const (
 	exhausted
 )
 
-// run searches. For a problem that has no solution it returns the requirements that exclude one.
+// run searches for a solution. If there is none, it returns the requirements that exclude one.
 func (s *search) run() (outcome, []int32) {
 	for _, i := range s.walk.queue {
 		if len(s.slots[i].values) == 1 {
 			s.expand(i, 0)
 		}
 	}
+
 	for {
 		if s.isSpent() {
 			return exhausted, nil
@@ -41,7 +42,7 @@ func (s *search) run() (outcome, []int32) {
 	}
 }
 
-// restore takes the walk back to where it was at the present level.
+// restore returns the walk to its state at the present level.
 func (s *search) restore() {
 	if d := int(s.depth()); d < len(s.marks) {
 		s.walk = s.marks[d]
@@ -69,6 +70,7 @@ func (s *search) next() (literal, step) {
 		s.add(structure, s.anyOf(i, nil)...)
 		return 0, stepPropagate
 	}
+
 	for {
 		if l, state := s.mandatory(); state != stepDone {
 			return l, state
@@ -88,7 +90,7 @@ func (s *search) next() (literal, step) {
 	}
 }
 
-// prefer returns the preferred value that is open, of those that fit.
+// prefer returns the preferred open value among those that fit.
 func (s *search) prefer(i int32, fits []bool) literal {
 	for v := range s.slots[i].values {
 		if l := yes(s.slots[i].first + int32(v)); (fits == nil || fits[v]) && s.value(l) == 0 {
@@ -114,11 +116,12 @@ func (s *search) isReached(i int32) bool {
 func (s *search) reach(i, via int32) {
 	of := &s.slots[i]
 	of.position, of.via = len(s.walk.queue), via
-	// The queue of an earlier level is a beginning of this one, which may have been cut and grown differently.
+	// The queue of an earlier level is a prefix of this one, which may have been cut and grown
+	// differently.
 	s.walk.queue = append(s.walk.queue, i)
 }
 
-// mandatory goes through the requirements that are not optional.
+// mandatory visits the mandatory requirements.
 func (s *search) mandatory() (literal, step) {
 	for ; s.walk.node < len(s.walk.queue); s.walk.node, s.walk.edge = s.walk.node+1, 0 {
 		i := s.walk.queue[s.walk.node]
@@ -136,10 +139,11 @@ func (s *search) mandatory() (literal, step) {
 			}
 		}
 	}
+
 	return 0, stepDone
 }
 
-// isDirty reports whether clauses that were added have consequences.
+// isDirty reports whether there are clauses with pending consequences.
 func (s *search) isDirty() bool {
 	return len(s.pending) > 0 || s.head < len(s.trail) || int(s.depth()) < len(s.marks)
 }
@@ -150,6 +154,7 @@ func (s *search) follow(id int32) (literal, step) {
 	if e.disabled || e.served || len(e.targets) == 0 {
 		return 0, stepDone
 	}
+
 	to := s.satisfier(e)
 	if to < 0 {
 		for _, t := range e.targets {
@@ -159,19 +164,21 @@ func (s *search) follow(id int32) (literal, step) {
 				}
 			}
 		}
-		s.enforce(id) // cannot be satisfied any more
+		s.enforce(id) // it can no longer be satisfied
 		return 0, stepPropagate
 	}
+
 	if !s.isReached(to) {
 		if s.addClash(to) {
 			return 0, stepPropagate
 		}
 		s.reach(to, id)
 	}
+
 	return 0, stepDone
 }
 
-// satisfier returns the slot that satisfies a requirement with the value it has; -1 for none.
+// satisfier returns the slot whose value satisfies a requirement, or -1.
 func (s *search) satisfier(e *edge) int32 {
 	for _, t := range e.targets {
 		if v := s.chosen(t.slot); v >= 0 && t.fits[v] {
@@ -181,12 +188,13 @@ func (s *search) satisfier(e *edge) int32 {
 	return -1
 }
 
-// addClash adds a clause where another slot leaves no room for one that is new.
+// addClash adds a clause if another slot leaves no room for a new one.
 func (s *search) addClash(i int32) bool {
 	of := &s.slots[i]
 	if of.installed != nil {
 		return false
 	}
+
 	v := s.chosen(i)
 	for _, o := range s.named[of.name] {
 		other := &s.slots[o]
@@ -203,11 +211,12 @@ func (s *search) addClash(i int32) bool {
 		s.add(int32(len(s.edges)-1), no(of.first+v), no(other.first+w))
 		return true
 	}
+
 	return false
 }
 
-// optional goes through the optional requirements of the packages reached, and reports
-// whether there is more to walk.
+// optional visits the optional requirements of the reached packages, and reports whether there is
+// more to walk.
 func (s *search) optional() (literal, step, bool) {
 	w := &s.walk
 	for ; w.optional < len(w.queue); w.optional, w.optionalAt = w.optional+1, 0 {
@@ -230,6 +239,7 @@ func (s *search) optional() (literal, step, bool) {
 			}
 		}
 	}
+
 	return 0, stepDone, false
 }
 
@@ -239,13 +249,14 @@ func (s *search) isActive(id int32) bool {
 	return !e.disabled && (e.selector < 0 || s.assigned[e.selector] > 0)
 }
 
-// findCycle adds a clause that excludes a cycle, if there is one. Requirements of
-// installed packages that stay make none.
+// findCycle adds a clause that excludes a cycle, if there is one. Cycles among requirements of
+// installed packages that stay do not count.
 func (s *search) findCycle() bool {
 	stamp := [3]int{len(s.walk.queue), s.walk.optional, s.walk.optionalAt}
 	if s.walk.checked == stamp {
 		return false
 	}
+
 	s.walk.checked = stamp
 	*s.steps += len(s.walk.queue)
 	color := make([]int8, len(s.slots)) // 1 on the way, 2 done
@@ -275,6 +286,7 @@ func (s *search) findCycle() bool {
 		color[i] = 2
 		return nil
 	}
+
 	for _, i := range s.walk.queue {
 		if color[i] == 0 {
 			if c := visit(i); c != nil {
@@ -283,10 +295,12 @@ func (s *search) findCycle() bool {
 			}
 		}
 	}
+
 	return isKept && s.findCycleBesideKept()
 }
 
-// findCycleBesideKept does the same where the walk may have missed a cycle, because it has slots of another one that is kept.
+// findCycleBesideKept looks for a cycle that findCycle may have missed because it shares slots with
+// a cycle of kept edges.
 func (s *search) findCycleBesideKept() bool {
 	for _, i := range s.walk.queue {
 		if !slices.ContainsFunc(s.slots[i].expanded[s.chosen(i)], func(e int32) bool { return !s.edges[e].kept }) {
@@ -302,7 +316,7 @@ func (s *search) findCycleBesideKept() bool {
 
 // cycleThrough returns the edges of a shortest way from a slot back to it; nil if there is none.
 func (s *search) cycleThrough(i int32) []int32 {
-	via := map[int32]int32{} // edges by the slots to which they led first
+	via := map[int32]int32{} // edges by the slots that they reached first
 	for queue := []int32{i}; len(queue) > 0; queue = queue[1:] {
 		for _, e := range s.slots[queue[0]].expanded[s.chosen(queue[0])] {
 			to := s.leadsTo(e)
@@ -320,6 +334,7 @@ func (s *search) cycleThrough(i int32) []int32 {
 			return way
 		}
 	}
+
 	return nil
 }
 
@@ -333,7 +348,7 @@ func (s *search) leadsTo(e int32) int32 {
 	return -1
 }
 
-// cycleOf returns the edges from a slot back to it, unless all of them are kept.
+// cycleOf returns the edges from a slot back to itself, unless all of them are kept.
 func (s *search) cycleOf(way []int32, to int32) []int32 {
 	at := len(way) - 1
 	for s.edges[way[at]].slot != to {

@@ -8,26 +8,28 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// world has the installed packages, with the roots as they are to be.
+// world has the installed packages, with the roots as they should become.
 type world struct {
 	roots     []*Root // by namespace and name
 	rootOf    map[Instance]*Root
 	at        map[Instance]*Installed
 	byPackage map[string][]*Installed
 	byAPI     map[corev1alpha1.ProvidedAPI][]*Installed
-	// isChangeable means that the version of some instance may be raised for the roots.
+	// isChangeable means that the version of some instance can be raised for the roots.
 	isChangeable bool
-	// changeable are those to which the roots may lead, by namespace and name; nil until a search has found them.
+	// changeable are the instances that the roots can lead to, by namespace and name; nil until a
+	// search has found them.
 	changeable []*Installed
 	// was are the roots as they are installed.
 	was map[Instance]*Installed
 	// size counts instances and their requirements.
 	size int
-	// tentative are those that solutions do not depend on, by namespace and name.
+	// tentative are the instances that solutions do not depend on, by namespace and name.
 	tentative []*Installed
-	// private instances serve one requirement alone.
+	// private instances serve a single requirement.
 	private map[Instance]bool
-	// recorded are the requirements that an instance satisfies, by instance of the dependents and name.
+	// recorded are the requirements that an instance satisfies, by instance of the dependents and
+	// name.
 	recorded map[Instance][]recorded
 }
 
@@ -36,7 +38,7 @@ type recorded struct {
 	requirement *Requirement
 }
 
-// newWorld takes the roots in place of their installed versions.
+// newWorld replaces the installed versions of the roots with the roots.
 func newWorld(in *Input, roots []*Root) *world {
 	w := &world{
 		roots: roots, rootOf: map[Instance]*Root{}, at: map[Instance]*Installed{}, byPackage: map[string][]*Installed{}, byAPI: map[corev1alpha1.ProvidedAPI][]*Installed{},
@@ -47,6 +49,7 @@ func newWorld(in *Input, roots []*Root) *world {
 		w.rootOf[r.Instance] = r
 		all = append(all, &Installed{Instance: r.Instance, Package: r.Package, Version: r.Version, Unique: r.Unique})
 	}
+
 	for i := range in.Installed {
 		o := &in.Installed[i]
 		if w.rootOf[o.Instance] != nil {
@@ -63,6 +66,7 @@ func newWorld(in *Input, roots []*Root) *world {
 			all[j] = &known
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
 	for _, i := range all {
 		w.at[i.Instance] = i
@@ -79,6 +83,7 @@ func newWorld(in *Input, roots []*Root) *world {
 		}
 		w.isChangeable = w.isChangeable || w.mayChange(i)
 	}
+
 	w.relate(all)
 	return w
 }
@@ -110,8 +115,8 @@ func (w *world) relate(all []*Installed) {
 	}
 }
 
-// tentativeOf returns the existing instance of a package to be created: for one
-// requirement alone, as child, or else for all of a namespace; nil for none.
+// tentativeOf returns the existing instance of a package to be created, or nil. For a private slot
+// this is child; otherwise all packages of the namespace share it.
 func (w *world) tentativeOf(of *slot, child Instance) *Installed {
 	at := slices.IndexFunc(w.tentative, func(i *Installed) bool {
 		if i.Package != of.name || i.Namespace != of.namespace || i.Deleting {
@@ -125,15 +130,16 @@ func (w *world) tentativeOf(of *slot, child Instance) *Installed {
 	if at < 0 {
 		return nil
 	}
+
 	return w.tentative[at]
 }
 
-// heeded returns the recorded requirements that limit which versions an instance may have.
+// heeded returns the recorded requirements that limit the versions of an instance.
 func (w *world) heeded(i *Installed) []recorded {
 	return slices.DeleteFunc(slices.Clone(w.recorded[i.Instance]), func(r recorded) bool { return !i.Heeds(r.dependent.Instance) })
 }
 
-// isPrivate reports whether another dependency of the list is on the same package.
+// isPrivate reports whether another dependency in the list requires the same package.
 func isPrivate(deps []corev1alpha1.Dependency, i int) bool {
 	p := deps[i].Package
 	if p == nil {
@@ -147,14 +153,14 @@ func isPrivate(deps []corev1alpha1.Dependency, i int) bool {
 	return false
 }
 
-// visible reports whether a package of a namespace may use an instance.
+// visible reports whether packages of a namespace can use an instance.
 func visible(namespace string, i *Installed) bool {
 	return i.Namespace == "" || i.Namespace == namespace
 }
 
-// candidates returns the installed instances of a package that a namespace may use, the
-// preferred one first, and whether there is one that is being deleted. The recorded
-// satisfier of a requirement is usable in any case.
+// candidates returns the installed instances of a package that a namespace can use, starting with
+// the preferred one, and an instance that is being deleted, if any. The recorded satisfier of a
+// requirement is always usable.
 func (w *world) candidates(namespace, name string, was *Instance) (usable []*Installed, deleted *Installed) {
 	for _, i := range w.byPackage[name] {
 		isRecorded := was != nil && *was == i.Instance
@@ -166,6 +172,7 @@ func (w *world) candidates(namespace, name string, was *Instance) (usable []*Ins
 			usable = append(usable, i)
 		}
 	}
+
 	rank := func(i *Installed) int {
 		switch {
 		case was != nil && *was == i.Instance:
@@ -175,13 +182,14 @@ func (w *world) candidates(namespace, name string, was *Instance) (usable []*Ins
 		}
 		return 2
 	}
+
 	slices.SortStableFunc(usable, func(a, b *Installed) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Instance.Compare(b.Instance))
 	})
 	return usable, deleted
 }
 
-// mayChange reports whether the version of an instance may be raised for all roots.
+// mayChange reports whether the version of an instance can be raised for all roots.
 func (w *world) mayChange(i *Installed) bool {
 	return i.Changeable && !i.Deleting && !i.Tentative && !slices.ContainsFunc(w.roots, func(r *Root) bool { return !i.MayChange(r.Instance) })
 }
@@ -203,29 +211,34 @@ func (m *market) values(w *world, i *Installed) []value {
 		}
 		return all
 	}
+
 	present, err := versions.Parse(i.Version)
 	if err != nil {
 		present = nil
 	}
+
 	all := []value{{version: i.Version, parsed: present}}
 	if present == nil || !w.mayChange(i) {
 		return all
 	}
+
 	for _, v := range slices.Backward(m.versions(place{i.Namespace, i.Package})) {
 		if versions.Compare(v.parsed, present) > 0 && w.admits(i.Instance, i.Package, v.offer.Unique) && (i.API == nil || slices.Contains(v.offer.Provides, *i.API)) {
 			all = append(all, v)
 		}
 	}
+
 	return all
 }
 
-// admits reports whether no other instance of a package forbids one in a version.
+// admits reports whether the other instances of a package permit a new one in a version.
 func (w *world) admits(at Instance, name string, unique corev1alpha1.UniqueScope) bool {
 	return !slices.ContainsFunc(w.byPackage[name], func(o *Installed) bool {
 		return o.Instance != at && (clash(at.Namespace, o.Namespace, unique) || clash(at.Namespace, o.Namespace, o.Unique))
 	})
 }
 
-// clash reports whether a scope has room for one of two instances of a package. What a Package is unique in is its namespace,
-// whatever its image says: it is in the way of nothing elsewhere.
+// clash reports whether a scope has no room for both of two instances of a package. A Package is
+// unique in its namespace, whatever its image requires, so it never conflicts with instances
+// elsewhere.
 func clash(a, b string, unique corev1alpha1.UniqueScope) bool { return unique != "" && a == b }

@@ -1,4 +1,5 @@
-// Package snapshot makes the input of a resolution out of Packages and of what repositories offer. It is pure.
+// Package snapshot builds the input of a resolution from Packages and the offers of repositories.
+// It is pure.
 package snapshot
 
 import (
@@ -14,28 +15,32 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// InstalledOf returns a Package or ClusterPackage as the resolver sees it.
+// InstalledOf converts a Package or ClusterPackage to the resolver's type.
 func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	in := resolver.Installed{
 		Instance: InstanceOf(pkg), Version: targetOf(pkg), Generated: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true",
 		Deleting: pkg.GetDeletionTimestamp() != nil, Requirements: RequirementsOf(status), Unloaded: spec.PackageRef != nil && status.Resolved == nil && len(status.Dependencies) == 0,
 	}
+
 	if resolved := status.Resolved; resolved != nil {
 		in.Package, in.Unique, in.Provides = cmp.Or(resolved.CatalogName, resolved.PackageName), resolved.UniqueInScope, resolved.Provides
 		in.Available = resolved.Version == in.Version && rolledOut(pkg)
 	}
+
 	if spec.PackageRef != nil {
 		in.Package = cmp.Or(offers.NameOf(pkg), in.Package)
 		in.API = offers.APIOf(spec.PackageRef)
 		in.Changeable = in.Generated || spec.UpgradePolicy != nil && spec.UpgradePolicy.AllowDependents
 	}
+
 	in.AllDependents = spec.UpgradePolicy != nil && spec.UpgradePolicy.Dependents == corev1alpha1.DependentsAll
 	return in
 }
 
-// InstalledFor returns the installed packages as a resolution for a root finds them. One that was generated in its scope and was never
-// available is chosen again for Packages of users, and stays as it is for generated ones.
+// InstalledFor returns the installed packages for the resolution of a root. A generated package in
+// the root's scope that was never available can be chosen anew for a user's Package, but stays as
+// it is for a generated one.
 func InstalledFor(root resolver.Root, installed []resolver.Installed, wasAvailable func(resolver.Instance) bool) []resolver.Installed {
 	if root.UserManaged {
 		return installed
@@ -51,13 +56,14 @@ func InstalledFor(root resolver.Root, installed []resolver.Installed, wasAvailab
 	return all
 }
 
-// InstanceOf returns the instance that an object is.
+// InstanceOf returns the instance of an object.
 func InstanceOf(pkg metav1.Object) resolver.Instance {
 	return resolver.Instance{Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
 }
 
-// targetOf returns the version that a package is to have: the only one that its spec allows, or else the one that was
-// chosen or loaded last. Of an API that led to no package yet a version says nothing: it is one of another package.
+// targetOf returns the version that a package should have: the only one that its spec allows, or
+// else the one that was chosen or loaded last. If the spec names an API that has not led to a
+// package yet, its version is ignored, because it might belong to another package.
 func targetOf(pkg corev1alpha1.GenericPackage) string {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	if ref := spec.PackageRef; ref != nil {
@@ -70,14 +76,16 @@ func targetOf(pkg corev1alpha1.GenericPackage) string {
 			return last.Version
 		}
 	}
+
 	if status.Resolved == nil {
 		return ""
 	}
+
 	return status.Resolved.Version
 }
 
-// rolledOut reports whether a package is available, and no other revision is being rolled out, awaits its activation or was
-// rolled back.
+// rolledOut reports whether a package is available and no other revision of it is being rolled out,
+// awaits its activation or was rolled back.
 func rolledOut(pkg corev1alpha1.GenericPackage) bool {
 	conds := pkg.PackageStatus().Conditions
 	is := func(typ string) bool {
@@ -88,7 +96,7 @@ func rolledOut(pkg corev1alpha1.GenericPackage) bool {
 		!is(corev1alpha1.ConditionAwaitingActivation) && !is(corev1alpha1.ConditionRolledBack)
 }
 
-// RequirementsOf returns the requirements that a status records, with what satisfies them.
+// RequirementsOf returns the requirements in a status with their satisfiers.
 func RequirementsOf(status *corev1alpha1.PackageStatus) []resolver.Requirement {
 	all := make([]resolver.Requirement, len(status.Dependencies))
 	for i := range status.Dependencies {
@@ -100,7 +108,7 @@ func RequirementsOf(status *corev1alpha1.PackageStatus) []resolver.Requirement {
 	return all
 }
 
-// OffersOf returns what a resolution reads of the versions of a package.
+// OffersOf converts offered versions to the resolver's type.
 func OffersOf(offered []offers.Offered) []resolver.Offer {
 	all := make([]resolver.Offer, len(offered))
 	for i, o := range offered {
@@ -110,7 +118,8 @@ func OffersOf(offered []offers.Offered) []resolver.Offer {
 	return all
 }
 
-// RootVersions returns versions that a dependent may have with what they depend on, with its overrides.
+// RootVersions returns the versions that a dependent can have, with its overrides applied to their
+// dependencies.
 func RootVersions(all []offers.Offered, overrides *corev1alpha1.PackageDependencies) []resolver.RootVersion {
 	of := make([]resolver.RootVersion, len(all))
 	for i := range all {

@@ -79,6 +79,7 @@ func TestInstalledOf(t *testing.T) {
 		Generated, Changeable, Available, Deleting, Unloaded bool
 		AllDependents                                        bool
 	}
+
 	consents := func(p *corev1alpha1.Package) {
 		p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
 	}
@@ -162,7 +163,7 @@ func TestOverridden(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string
 		override corev1alpha1.DependencyOverride
-		want     []*corev1alpha1.DependencyPackage // of both
+		want     []*corev1alpha1.DependencyPackage // dependencies of both
 	}{
 		{"of none of them", corev1alpha1.DependencyOverride{Name: "other", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "2"}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
 		{"only values", corev1alpha1.DependencyOverride{Name: "db"}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
@@ -180,12 +181,14 @@ func TestOverridden(t *testing.T) {
 			t.Fatalf("%s: what the author declared is changed", tc.reason)
 		}
 	}
+
 	if got := snapshot.Overridden(author, nil); len(got) != 2 {
 		t.Error(got)
 	}
 }
 
-// What was generated beside a Package of a user, and never available, is chosen again for it, lower too.
+// A package that was generated for a user's Package and never available can be chosen anew for it,
+// even in a lower version.
 func TestInstalledFor(t *testing.T) {
 	t.Parallel()
 	failed := resolver.Installed{Instance: resolver.Instance{Namespace: "team", Name: "shop.db"}, Generated: true}
@@ -194,6 +197,7 @@ func TestInstalledFor(t *testing.T) {
 		change(&i)
 		return i
 	}
+
 	for reason, tc := range map[string]struct {
 		root      resolver.Root
 		installed resolver.Installed
