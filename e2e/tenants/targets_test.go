@@ -43,7 +43,7 @@ var attacks = map[string]attack{
 	"reset":            {attack: hostile.Reset(), reason: corev1alpha1.ReasonTargetConnected},
 	"identities":       {attack: hostile.Identities(), reason: corev1alpha1.ReasonTargetConnected},
 	"trickle":          {attack: hostile.Trickle(time.Second), reason: corev1alpha1.ReasonTargetUnreachable, message: "no answer within 10s"},
-	"redirect":         {attack: hostile.Redirect(), reason: corev1alpha1.ReasonTargetUnreachable, message: "what answers is not the API server"},
+	"redirect":         {attack: hostile.Redirect(), reason: corev1alpha1.ReasonTargetUnreachable, message: "the server that answers is not the API server"},
 	"schema-bomb": {
 		attack: hostile.SchemaBomb(), reason: corev1alpha1.ReasonTargetConnected, packages: 17,
 		manifest: "  dependencies:\n  - name: maps\n    api: {apiVersion: v1, kind: ConfigMap, fieldPaths: [x]}\n",

@@ -1,4 +1,4 @@
-// Package inputs holds what packages, templates and repositories read from clusters.
+// Package inputs reads the data from clusters that packages, templates and repositories depend on.
 //
 //	environment  the version of a cluster, and what OpenShift and HyperShift publish about it
 //	imageconfigs which images are trusted, with the keys that ImageConfigs name

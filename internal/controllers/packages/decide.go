@@ -79,7 +79,7 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 // request, and their watches might not have delivered that yet.
 func rereads(v view) bool {
 	spec, retry, a := v.pkg.PackageSpec(), background.RetryValue(v.pkg), v.attempt
-	if spec.Paused || !v.choice.Origin.Loadable() || retry == "" || len(sources.Of(spec, v.pkg.GetNamespace())) == 0 {
+	if spec.Paused || !v.choice.Origin.Loadable() || retry == "" || len(sources.RefsOf(spec, v.pkg.GetNamespace())) == 0 {
 		return false
 	}
 	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.Fingerprint == v.fingerprint && a.RetryValue == retry

@@ -105,7 +105,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	s.gatherEnvironment(ctx)
 	s.gatherPolicies()
 	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
-	refs, pulls := sources.Of(spec, namespace), sources.PullSecrets(spec, namespace)
+	refs, pulls := sources.RefsOf(spec, namespace), sources.PullSecrets(spec, namespace)
 	failed := s.attempt != nil && s.attempt.Err != nil
 	if !failed && spec.Interval == nil {
 		pulls = nil

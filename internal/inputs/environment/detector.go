@@ -22,18 +22,20 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Options are what a Detector works with.
+// Options are the dependencies of a Detector.
 type Options struct {
 	// Version reads the version of the API server.
 	Version func(context.Context) (string, error)
 	// Listen watches a selection until the context ends.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	// Mapping returns the mapping of a served kind. An error that is neither
-	// livestate.ErrNotReady nor a NoMatch is why that is not known.
+	// Mapping returns the mapping of a served kind. It returns livestate.ErrNotReady or a NoMatch,
+	// or any other error if this is unknown.
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
-	// Changed is called when the environment changed, or became known. It must not block.
+	// Changed is called when the environment has changed or is known for the first time. It must
+	// not block.
 	Changed func()
-	// HostedChanged is called when HostedClusters returns others, or another error. It must not block, and may be nil.
+	// HostedChanged is called when HostedClusters returns other clusters or another error. It must
+	// not block. It can be nil.
 	HostedChanged func()
 }
 
@@ -46,7 +48,7 @@ type Detector struct {
 	version string
 	// unread is why the version cannot be read at the start; nil if it was, or is for the first time.
 	unread error
-	// complete means that it is known of every topic whether it is served.
+	// complete means that discovery has answered for every topic.
 	complete bool
 	// seen is the last result of state.
 	seen map[string]manifestsv1alpha1.PackageEnvironment
@@ -74,9 +76,9 @@ const (
 var table = [topics]struct {
 	// kind is served if there is such a part.
 	kind schema.GroupKind
-	// selection are its objects, by default of kind.
+	// selection selects the objects, by default all objects of kind.
 	selection livestate.Selection
-	// read returns the part of an object that is kept.
+	// read returns the part of an object to keep.
 	read func(metav1.Object) any
 }{
 	clusterVersion: {
@@ -116,15 +118,15 @@ func (t topic) selection(resource schema.GroupVersionResource) livestate.Selecti
 type watch struct {
 	resource schema.GroupVersionResource
 	stop     context.CancelFunc
-	// listed means that all objects are known; err is why the watch fails.
+	// listed means that all objects are known. err is why the watch fails.
 	listed bool
 	err    error
-	// found are the objects by "namespace/name", as packages see them.
+	// found has the objects by "namespace/name", in the form that packages see.
 	found map[string]any
 }
 
-// New returns a Detector that works from Start on. version is that of the API server, as
-// far as it is known until then.
+// New returns a Detector that works once Start is called. version is the API server's version, as
+// far as it is known yet.
 func New(options Options, version string) *Detector {
 	return &Detector{options: options, version: version, reported: ErrUnknown, unlisted: ErrUnknown}
 }
@@ -132,8 +134,8 @@ func New(options Options, version string) *Detector {
 // NeedLeaderElection reports whether only the leader watches.
 func (d *Detector) NeedLeaderElection() bool { return true }
 
-// Start watches until the context ends. It reads the version again: this process may have
-// waited for the Lease.
+// Start watches until the context ends. It reads the version again, because this process may have
+// waited for the Lease for a long time.
 func (d *Detector) Start(ctx context.Context) error {
 	backoff := reflector.Backoff()
 	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
@@ -148,16 +150,17 @@ func (d *Detector) Start(ctx context.Context) error {
 		})
 		return err == nil, nil
 	})
+
 	_ = wait.PollUntilContextCancel(ctx, startRetry, true, func(context.Context) (bool, error) { return d.refresh(), nil })
 	<-ctx.Done()
 	return nil
 }
 
 const (
-	// startRetry is the pause before discovery is looked up again at the start.
+	// startRetry is the pause before discovery is queried again at the start.
 	startRetry = 10 * time.Millisecond
-	// unavailableRetry is the pause before an unavailable group is looked up again, which
-	// takes no request.
+	// unavailableRetry is the pause before an unavailable group is looked up again. The lookup
+	// costs no request.
 	unavailableRetry = 5 * time.Second
 )
 
@@ -166,7 +169,7 @@ func (d *Detector) VersionChanged(version string) {
 	d.change(func() { d.version = version })
 }
 
-// KindChanged is called with a kind that is served in another way than before.
+// KindChanged reports that a kind is served differently than before.
 func (d *Detector) KindChanged(gk schema.GroupKind) {
 	for _, topic := range table {
 		if topic.kind == gk {
@@ -176,8 +179,8 @@ func (d *Detector) KindChanged(gk schema.GroupKind) {
 	}
 }
 
-// refresh starts and stops watches as kinds are served, and reports whether that is known
-// of all of them.
+// refresh starts and stops watches according to discovery, and reports whether discovery has
+// answered for all topics.
 func (d *Detector) refresh() (complete bool) {
 	d.change(func() {
 		if complete = true; d.ctx == nil {
@@ -187,7 +190,7 @@ func (d *Detector) refresh() (complete bool) {
 			mapping, err := d.options.Mapping(table[t].kind, "")
 			switch w := d.watches[t]; {
 			case err == nil:
-				d.begin(t, mapping.Resource)
+				d.start(t, mapping.Resource)
 			case meta.IsNoMatchError(err):
 				d.end(t)
 			case errors.Is(err, livestate.ErrNotReady):
@@ -200,6 +203,7 @@ func (d *Detector) refresh() (complete bool) {
 		}
 		d.complete = complete
 	})
+
 	return complete
 }
 
@@ -210,15 +214,15 @@ func (d *Detector) unavailable(err error) *watch {
 	ctx, stop := context.WithCancel(d.ctx)
 	panics.Go(ctx, "looking at the cluster", func() {
 		_ = wait.PollUntilContextCancel(ctx, unavailableRetry, false, func(context.Context) (bool, error) {
-			_ = panics.Guard(ctx, "looking at the cluster", func() error { d.refresh(); return nil }) // and again
+			_ = panics.Guard(ctx, "looking at the cluster", func() error { d.refresh(); return nil }) // repeats this
 			return false, nil
 		})
 	})
 	return &watch{err: err, stop: stop}
 }
 
-// begin starts the watch of a topic unless there is one; d.mu is held.
-func (d *Detector) begin(t topic, resource schema.GroupVersionResource) {
+// start starts the watch of a topic, unless it is running. d.mu is held.
+func (d *Detector) start(t topic, resource schema.GroupVersionResource) {
 	if old := d.watches[t]; old != nil && old.resource == resource {
 		return
 	}
@@ -237,8 +241,8 @@ func (d *Detector) end(t topic) {
 	}
 }
 
-// change updates the environment, and calls Changed where packages see another one, or
-// another reason why it is not known.
+// change updates the environment. It calls Changed if packages see a different environment, or a
+// different reason why it is unknown.
 func (d *Detector) change(do func()) {
 	seen, hosted := d.changes(do)
 	if seen {
@@ -287,7 +291,7 @@ func (l *listener) Deleted(obj metav1.Object) {
 	l.d.change(func() { delete(l.watch.found, keyOf(obj)) })
 }
 
-// Failed receives why the watch does not work.
+// Failed receives the error of the watch.
 func (l *listener) Failed(err error) { l.d.change(func() { l.watch.err = err }) }
 
 func keyOf(obj metav1.Object) string { return obj.GetNamespace() + "/" + obj.GetName() }
@@ -310,6 +314,7 @@ func (d *Detector) unknown() error {
 	if !d.complete {
 		return ErrUnknown
 	}
+
 	for t, w := range d.watches {
 		switch {
 		case w == nil || w.listed:
@@ -319,6 +324,7 @@ func (d *Detector) unknown() error {
 			return ErrUnknown
 		}
 	}
+
 	return nil
 }
 
@@ -334,10 +340,10 @@ func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	return all
 }
 
-// hosted returns the hosted clusters whose control plane is in their namespace, in the
-// order of their names. A user who may create HostedClusters chooses names of namespaces:
-// "b" in "a-c" and "c-b" in "a" have the same, and "system" in "kube" has that of the
-// cluster's own. d.mu is held.
+// hosted returns the hosted clusters whose control plane is in their namespace, ordered by name.
+// The check is necessary because users who can create HostedClusters choose the names of
+// namespaces: "b" in "a-c" and "c-b" in "a" share one, and "system" in "kube" gets the cluster's
+// own. d.mu is held.
 func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
 	var all []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
 	if w := d.watches[hostedClusters]; w != nil {
@@ -350,7 +356,7 @@ func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHos
 	return all
 }
 
-// runs reports whether the control plane of a hosted cluster is in its namespace; d.mu is held.
+// runs reports whether the control plane of a hosted cluster is in its namespace. d.mu is held.
 func (d *Detector) runs(hosted *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster) bool {
 	w := d.watches[hostedControlPlanes]
 	if w == nil {
@@ -360,7 +366,7 @@ func (d *Detector) runs(hosted *manifestsv1alpha1.PackageEnvironmentHyperShiftHo
 	return found && objects.IsControlPlaneOf(of, hosted.Metadata.Namespace, hosted.Metadata.Name)
 }
 
-// cluster returns the environment without what depends on a namespace; d.mu is held.
+// cluster returns the part of the environment that is the same for all namespaces. d.mu is held.
 func (d *Detector) cluster() manifestsv1alpha1.PackageEnvironment {
 	env := manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: d.version}}
 	if version, ok := d.single(clusterVersion).(string); ok {

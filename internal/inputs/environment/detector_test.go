@@ -23,10 +23,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// cluster is what the detector looks at.
+// cluster is a fake for the detector's dependencies.
 type cluster struct {
 	mu        sync.Mutex
-	served    map[schema.GroupKind]error // nil: served
+	served    map[schema.GroupKind]error // nil means served
 	listeners map[string]livestate.Listener
 	begun     chan string
 	changed   chan struct{}
@@ -45,7 +45,7 @@ func (c *cluster) mapping(gk schema.GroupKind, _ string) (*meta.RESTMapping, err
 	return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: gk.Group, Version: "v1", Resource: strings.ToLower(gk.Kind) + "s"}}, nil
 }
 
-// looked returns how often discovery was requested.
+// looked returns how often discovery was queried.
 func (c *cluster) looked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *cluster) of(name string) livestate.Listener {
 	return c.listeners[name]
 }
 
-// detect returns a Detector of an API server that serves these kinds, or does not answer.
+// detect returns a Detector for an API server that serves these kinds, or does not answer.
 func detect(t *testing.T, version string, served map[schema.GroupKind]error) (*Detector, *cluster) {
 	t.Helper()
 	c := &cluster{
@@ -105,7 +105,7 @@ func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
 	return d, c
 }
 
-// A version that cannot be read at the start is read again, and said.
+// If the version cannot be read at the start, the detector reads it again and reports the error.
 func TestVersionIsReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,8 @@ func TestKnownIsTold(t *testing.T) {
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
-// Why the environment will not be known soon is told too: packages say so.
+// The detector also reports why the environment will not be known soon, because packages show the
+// reason.
 func TestWhyUnknownIsTold(t *testing.T) {
 	t.Parallel()
 	gk := table[hostedClusters].kind
@@ -195,14 +196,15 @@ func TestWhyUnknownIsTold(t *testing.T) {
 	}
 }
 
-// What discovery says counts when it was looked at, not when it is there: what it
-// brings has to be listed first.
+// A kind is known as served when the detector has looked at discovery, not when discovery changes:
+// its objects have to be listed first.
 func TestDiscoveryBeforeTheLook(t *testing.T) {
 	t.Parallel()
 	d, c := detect(t, "v1.36.3", map[schema.GroupKind]error{})
 	for _, part := range table {
 		c.serve(part.kind, livestate.ErrNotReady)
 	}
+
 	d.change(func() { d.ctx = t.Context() })
 	unknown := func(when string) {
 		t.Helper()
@@ -213,10 +215,12 @@ func TestDiscoveryBeforeTheLook(t *testing.T) {
 	if d.refresh() {
 		t.Error("all is known before discovery")
 	}
+
 	unknown("before discovery")
 	for _, part := range table {
 		c.serve(part.kind, nil)
 	}
+
 	unknown("before the look")
 	d.VersionChanged("v1.36.4")
 	unknown("before the look, after a change")
@@ -226,10 +230,12 @@ func TestDiscoveryBeforeTheLook(t *testing.T) {
 	if !d.refresh() {
 		t.Error("discovery is there")
 	}
+
 	unknown("before the objects are listed")
 	for range topics {
 		c.of(<-c.begun).Listed(nil)
 	}
+
 	expect(t, d, "", func() manifestsv1alpha1.PackageEnvironment {
 		env := kubernetes("v1.36.4")
 		env.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
@@ -267,7 +273,7 @@ status: {desired: {version: 4.19.0}, history: [{state: Partial, version: 4.19.0}
 	want.Proxy, want.OpenShift = nil, &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.0"}
 	expect(t, d, "", want)
 
-	// A failure after the first list changes nothing that is known.
+	// A failure after the first list does not change the known state.
 	c.of("clusterversions/version").Failed(errors.New("gone away"))
 	expect(t, d, "", want)
 
@@ -305,13 +311,14 @@ spec: {nodeSelector: {role: infra}}`)})
 		},
 		HostedClusterNamespace: "clusters-my-cluster", NodeSelector: map[string]string{"role": "infra"},
 	}}
+
 	expect(t, d, "clusters-my-cluster", hosted)
 	c.of("hostedclusters/").Deleted(obj(t, `{metadata: {name: my.cluster, namespace: clusters}}`))
 	expect(t, d, "clusters-my-cluster", plain)
 }
 
-// A kind that is served and cannot be read leaves the environment unknown, with the
-// reason; packages must not be judged as if it were not there.
+// If a served kind cannot be read, the environment stays unknown, with a reason. Packages must not
+// be judged as if the kind were missing.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	d, c := start(t, table[clusterProxy].kind)
@@ -372,7 +379,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Of two hosted clusters with one namespace that one counts whose control plane is there.
+// If two hosted clusters map to one namespace, the one whose control plane is there wins.
 func TestTwinsOfHostedClusters(t *testing.T) {
 	t.Parallel()
 	d, c := start(t, table[hostedClusters].kind, table[hostedControlPlanes].kind)
@@ -393,7 +400,7 @@ func TestTwinsOfHostedClusters(t *testing.T) {
 	}
 }
 
-// What a package sees is looked up, however many hosted clusters there are.
+// The lookup for a package is fast regardless of the number of hosted clusters.
 func TestManyHostedClusters(t *testing.T) {
 	t.Parallel()
 	var all, planes []metav1.Object
@@ -401,6 +408,7 @@ func TestManyHostedClusters(t *testing.T) {
 		all = append(all, obj(t, fmt.Sprintf(`{metadata: {name: c%d, namespace: clusters}}`, i)))
 		planes = append(planes, obj(t, fmt.Sprintf(`{metadata: {name: c%d, namespace: clusters-c%d, annotations: {hypershift.openshift.io/cluster: clusters/c%d}}}`, i, i, i)))
 	}
+
 	d, c := start(t, table[hostedClusters].kind, table[hostedControlPlanes].kind)
 	<-c.begun
 	<-c.begun
@@ -409,6 +417,7 @@ func TestManyHostedClusters(t *testing.T) {
 	if env, _, err := d.For("clusters-c7"); err != nil || env.HyperShift.HostedCluster == nil || env.HyperShift.HostedCluster.Metadata.Name != "c7" {
 		t.Fatalf("%+v, %v", env.HyperShift, err)
 	}
+
 	first, _, _ := d.For("clusters-c7")
 	if second, _, _ := d.For("clusters-c7"); first.HyperShift != second.HyperShift {
 		t.Error("it was made again, and all others with it")

@@ -1,12 +1,11 @@
-// Package environment detects what packages are rendered for: the version of the API
-// server, and what OpenShift and HyperShift publish about the cluster.
+// Package environment detects the environment that packages are rendered for: the version of the
+// API server, and what OpenShift and HyperShift publish about the cluster.
 //
 //	/version, livestate ─► served kinds ─► one watch each ─► PackageEnvironment ─► Changed
 //
-// Only APIs that are served are watched, and single objects by their name. Of the objects
-// only what packages see is kept. Nothing is rendered before everything that is served was
-// read: after a restart, a package must not be rendered for half of it.
+// It watches only served APIs, watches single objects by name, and keeps only the parts of objects
+// that packages see. No package is rendered before all served kinds have been read: after a
+// restart, a package must not be rendered for half of its environment.
 //
-// Of HostedClusters and of their control planes there is one watch each, which HostedClusterPackages are
-// reconciled by, too.
+// HostedClusters and their control planes have one watch each, which HostedClusterPackages share.
 package environment

@@ -14,8 +14,9 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
-// Errors are why hosted clusters are not known. Of HostedClusters only metadata and the condition Available are read, which
-// are the same in all versions, and of HostedControlPlanes, an object in the namespace of each control plane, metadata.
+// These errors are why hosted clusters are unknown. The detector reads only metadata and the
+// condition Available of HostedClusters, which are the same in all versions. It reads only metadata
+// of HostedControlPlanes, which are objects in the namespace of each control plane.
 var (
 	ErrNotServed = errors.New("the cluster serves no HostedClusters (hypershift.openshift.io)")
 	ErrNoPlanes  = errors.New("the cluster serves no HostedControlPlanes (hypershift.openshift.io)")
@@ -24,7 +25,7 @@ var (
 // HostedCluster is a cluster of HyperShift.
 type HostedCluster struct {
 	Key types.NamespacedName
-	// Namespace of its control plane.
+	// Namespace is the namespace of its control plane.
 	Namespace           string
 	Labels              map[string]string
 	Available, Deleting bool
@@ -34,7 +35,7 @@ func (c HostedCluster) equal(o HostedCluster) bool {
 	return c.Key == o.Key && c.Available == o.Available && c.Deleting == o.Deleting && maps.Equal(c.Labels, o.Labels)
 }
 
-// hosted is the kept part of a HostedCluster: the part that packages see, and its state.
+// hosted is the part of a HostedCluster that is kept: what packages see, and its state.
 type hosted struct {
 	seen  *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
 	state HostedCluster
@@ -60,18 +61,18 @@ func isAvailable(obj metav1.Object) (available bool) {
 	return available
 }
 
-// HostedClusters returns the hosted clusters by namespace and name, for reading only, or why they are not known: ErrUnknown for
-// a moment.
+// HostedClusters returns the hosted clusters by namespace and name, or why they are unknown. This
+// is briefly ErrUnknown at the start. The result is read-only.
 func (d *Detector) HostedClusters() ([]HostedCluster, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.clusters, d.unlisted
 }
 
-// hostedClusters returns the hosted clusters as their control planes show them. A user
-// who may create HostedClusters chooses the names of namespaces: one without its control
-// plane in the namespace is not available, so that nothing is installed there, and one
-// whose namespace has the control plane of another is left out. d.mu is held.
+// hostedClusters checks the hosted clusters against their control planes. Users who can create
+// HostedClusters choose the names of namespaces. A hosted cluster whose control plane is not in its
+// namespace is reported as unavailable, so that nothing is installed there. If the namespace has
+// the control plane of another one, it is left out. d.mu is held.
 func (d *Detector) hostedClusters() ([]HostedCluster, error) {
 	if err := d.unlistedOf(hostedClusters, ErrNotServed); err != nil {
 		return nil, err
@@ -79,11 +80,13 @@ func (d *Detector) hostedClusters() ([]HostedCluster, error) {
 	if err := d.unlistedOf(hostedControlPlanes, ErrNoPlanes); err != nil {
 		return nil, err
 	}
+
 	occupied := map[string]bool{}
 	for key := range d.watches[hostedControlPlanes].found {
 		namespace, _, _ := strings.Cut(key, "/")
 		occupied[namespace] = true
 	}
+
 	var all []HostedCluster
 	for _, found := range d.watches[hostedClusters].found {
 		h := found.(hosted)
@@ -92,6 +95,7 @@ func (d *Detector) hostedClusters() ([]HostedCluster, error) {
 			all = append(all, h.state)
 		}
 	}
+
 	slices.SortFunc(all, func(a, b HostedCluster) int {
 		return cmp.Or(strings.Compare(a.Key.Namespace, b.Key.Namespace), strings.Compare(a.Key.Name, b.Key.Name))
 	})

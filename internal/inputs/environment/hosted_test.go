@@ -49,6 +49,7 @@ func TestInTheirNamespaces(t *testing.T) {
 		u.SetName(name)
 		return u
 	}
+
 	plane := func(namespace, name, of string) metav1.Object {
 		u := obj(t, "{}")
 		u.SetNamespace(namespace)
@@ -58,6 +59,7 @@ func TestInTheirNamespaces(t *testing.T) {
 		}
 		return u
 	}
+
 	d, c := start(t, table[hostedClusters].kind, table[hostedControlPlanes].kind)
 	<-c.begun
 	<-c.begun

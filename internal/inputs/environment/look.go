@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 )
 
-// Look reads once what packages see of a cluster, into a Detector that watches nothing.
-// mapping is as in Options; list returns the objects of a selection.
+// Look reads once everything that packages see of a cluster, into a Detector that does not watch.
+// mapping is the same as in Options; list returns the objects of a selection.
 func Look(
 	ctx context.Context, version string, mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error),
 	list func(context.Context, livestate.Selection) ([]metav1.Object, error),
@@ -33,6 +33,7 @@ func Look(
 		d.watches[t] = &watch{}
 		d.watches[t].list(t, all)
 	}
+
 	d.complete = true
 	d.seen = d.state()
 	return d, nil

@@ -19,11 +19,11 @@ func contentOf(obj metav1.Object) map[string]any {
 	return nil
 }
 
-// versionOf returns the version of the last completed update of OpenShift, the desired one
-// before the first is completed.
+// versionOf returns the version of the last completed update of OpenShift, or the desired version
+// before the first update is complete.
 func versionOf(clusterVersion metav1.Object) string {
 	content := contentOf(clusterVersion)
-	history, _, _ := unstructured.NestedSlice(content, "status", "history") // the newest first
+	history, _, _ := unstructured.NestedSlice(content, "status", "history") // starting with the newest
 	for _, entry := range history {
 		update, _ := entry.(map[string]any)
 		if version, ok := update["version"].(string); ok && update["state"] == "Completed" {
@@ -58,7 +58,8 @@ func managedOf(configMap metav1.Object) *manifestsv1alpha1.PackageEnvironmentMan
 	return &manifestsv1alpha1.PackageEnvironmentManagedOpenShift{Data: data}
 }
 
-// seenOf returns what packages see of a hosted cluster, with the namespace of its control plane.
+// seenOf returns the part of a hosted cluster that packages see, with the namespace of its control
+// plane.
 func seenOf(cluster metav1.Object) *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
 	selector, _, _ := unstructured.NestedStringMap(contentOf(cluster), "spec", "nodeSelector")
 	annotations := maps.Clone(cluster.GetAnnotations())

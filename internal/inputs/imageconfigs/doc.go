@@ -1,3 +1,4 @@
-// Package imageconfigs makes policies of ImageConfigs and of the keys and trusted roots that they name, which are in the namespace of
-// the manager alone, and keeps them for the controllers.
+// Package imageconfigs makes policies from ImageConfigs and the keys and trusted roots that they
+// name, and keeps the policies for the controllers. It reads keys and trusted roots only from the
+// manager's namespace.
 package imageconfigs

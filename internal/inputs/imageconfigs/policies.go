@@ -13,7 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
-// Refs returns the Secrets and ConfigMaps with keys and trusted roots, sorted. Pull secrets are read by each pull.
+// Refs returns the Secrets and ConfigMaps with keys and trusted roots, sorted. It leaves out pull
+// secrets, because each pull reads them.
 func Refs(configs []corev1alpha1.ImageConfig, namespace string) []sources.Ref {
 	var refs []sources.Ref
 	for i := range configs {
@@ -49,7 +50,8 @@ func keyOf(a corev1alpha1.ImageAuthority, namespace string) (ref sources.Ref, ke
 	return sources.Ref{}, "", false
 }
 
-// Policies returns the policies of ImageConfigs, with the objects that Refs names as they were read: nil for one that is not there.
+// Policies returns the policies of ImageConfigs. objects has the objects that Refs names, or nil
+// for a missing one.
 func Policies(configs []corev1alpha1.ImageConfig, namespace string, objects map[sources.Ref]*sources.Object) []imagepolicy.Policy {
 	policies := make([]imagepolicy.Policy, 0, len(configs))
 	for i := range configs {
@@ -74,11 +76,13 @@ func Policies(configs []corev1alpha1.ImageConfig, namespace string, objects map[
 		}
 		policies = append(policies, p)
 	}
+
 	slices.SortFunc(policies, func(a, b imagepolicy.Policy) int { return cmp.Compare(a.Name, b.Name) })
 	return policies
 }
 
-// purposesOf returns the purposes for which images are verified. Of an ImageConfig of before the field these are the defaults.
+// purposesOf returns the purposes that images are verified for. An ImageConfig that is older than
+// the field gets the defaults.
 func purposesOf(images []corev1alpha1.VerifiedImages) []imagepolicy.Purpose {
 	if len(images) == 0 {
 		return []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
@@ -106,6 +110,7 @@ func authorityOf(a corev1alpha1.ImageAuthority, namespace string, objects map[so
 			return imagepolicy.Unusable(a.Name, fmt.Sprintf("%s has no key %s", ref, key))
 		}
 	}
+
 	switch {
 	case a.Keyless != nil:
 		identities := make([]imagepolicy.Identity, len(a.Keyless.Identities))
@@ -119,6 +124,7 @@ func authorityOf(a corev1alpha1.ImageAuthority, namespace string, objects map[so
 		}
 		return imagepolicy.Key(a.Name, text, timeOf(a.Key.NotBefore), timeOf(a.Key.NotAfter))
 	}
+
 	return imagepolicy.Unusable(a.Name, "it has neither key nor keyless")
 }
 

@@ -24,8 +24,7 @@ func configOf(authorities ...corev1alpha1.ImageAuthority) []corev1alpha1.ImageCo
 	return []corev1alpha1.ImageConfig{config}
 }
 
-// Keys are read from the namespace of the manager alone, and missing ones are named
-// without their content.
+// Keys are read only from the manager's namespace. Errors about missing ones do not quote content.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	own, virtual := signed.NewPair(t), signed.NewSigstore(t)
@@ -40,11 +39,13 @@ func TestPolicies(t *testing.T) {
 	if len(refs) != 3 {
 		t.Fatalf("refs: %v", refs)
 	}
+
 	for _, ref := range refs {
 		if ref.Namespace != namespace {
 			t.Errorf("%s is in another namespace", ref)
 		}
 	}
+
 	key := &sources.Object{Data: map[string][]byte{"cosign.pub": own.Public}}
 	ref := sources.Ref{Kind: sources.KindSecret, Namespace: namespace, Name: "keys"}
 	for name, tc := range map[string]struct {
@@ -80,6 +81,7 @@ func TestStore(t *testing.T) {
 	if _, err := store.Get(); !errors.Is(err, imageconfigs.ErrNotRead) {
 		t.Errorf("before they were read: %v", err)
 	}
+
 	failure := errors.New("Secret lockstep/key cannot be read: it is forbidden")
 	if !store.Fail(failure) || store.Fail(failure) {
 		t.Error("why they cannot be read is no change, or one each time")
@@ -87,11 +89,13 @@ func TestStore(t *testing.T) {
 	if _, err := store.Get(); !errors.Is(err, failure) {
 		t.Errorf("they cannot be read: %v", err)
 	}
+
 	for i, want := range []bool{true, false} {
 		if changed := store.Put(imagepolicy.NewSet(nil, false, now)); changed != want {
 			t.Errorf("%d: %t", i, changed)
 		}
 	}
+
 	if _, err := store.Get(); err != nil || !store.Put(imagepolicy.NewSet(nil, true, now)) {
 		t.Errorf("a change is not noticed: %v", err)
 	}

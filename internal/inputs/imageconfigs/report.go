@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// NotVerified returns the state of an owner whose image is refused; ok is false for other errors.
+// NotVerified returns the state of an owner whose image is refused. ok is false for other errors.
 func NotVerified(err error) (state conditions.State, ok bool) {
 	refusal := imagepolicy.RefusalOf(err)
 	if refusal == nil {
@@ -22,7 +22,8 @@ func NotVerified(err error) (state conditions.State, ok bool) {
 	return conditions.State{Stalled: !unreachable, Reason: corev1alpha1.ReasonImageNotVerified, Message: refusal.Error() + "."}, true
 }
 
-// Report sets the condition Verified of the owner of an image; nil removes it, since no signature is needed.
+// Report sets the condition Verified on the owner of an image. A nil outcome removes it, because no
+// signature is required.
 func Report(conds *[]metav1.Condition, generation int64, outcome *imagepolicy.Outcome) {
 	switch {
 	case outcome == nil:

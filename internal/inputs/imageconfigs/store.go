@@ -7,20 +7,22 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
-// ErrNotRead is that ImageConfigs are read for the first time.
+// ErrNotRead means that ImageConfigs have not been read yet.
 var ErrNotRead = errors.New("ImageConfigs are being read")
 
-// Store keeps the policies of a cluster. Its zero value has none and does not know that there are none.
+// Store keeps the policies of a cluster. Its zero value does not know them yet, which is not the
+// same as knowing that there are none.
 type Store struct {
 	mu  sync.Mutex
 	set *imagepolicy.Set
 	key string
-	// failure is why they could not be read; nil once they were.
+	// failure is why the first read failed; nil after a success.
 	failure error
 	known   bool
 }
 
-// Get returns the policies. Until they were read first its error is ErrNotRead, or why they cannot be.
+// Get returns the policies. Before the first successful read, it returns ErrNotRead or the reason
+// for the failure.
 func (s *Store) Get() (*imagepolicy.Set, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -33,7 +35,7 @@ func (s *Store) Get() (*imagepolicy.Set, error) {
 	return nil, ErrNotRead
 }
 
-// Put replaces the policies, and reports whether that changes what they say.
+// Put replaces the policies, and reports whether they differ.
 func (s *Store) Put(set *imagepolicy.Set) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +45,8 @@ func (s *Store) Put(set *imagepolicy.Set) (changed bool) {
 	return changed
 }
 
-// Fail records why policies cannot be read, and reports whether that changes what Get returns: those that were read stay.
+// Fail records why policies cannot be read, and reports whether this changes the result of Get. It
+// keeps policies that were read before.
 func (s *Store) Fail(err error) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

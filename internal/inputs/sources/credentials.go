@@ -14,13 +14,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Types of Secrets with credentials of registries, and their keys.
+// pullKeys are the types of Secrets with registry credentials, and their keys.
 var pullKeys = map[string]string{
 	"kubernetes.io/dockerconfigjson": ".dockerconfigjson",
 	"kubernetes.io/dockercfg":        ".dockercfg",
 }
 
-// Credentials reads pull secrets of Packages and of the manager's service account. It is safe for concurrent use.
+// Credentials reads the pull secrets of Packages and of the manager's service account. It is safe
+// for concurrent use.
 type Credentials struct {
 	get     Get
 	watches *Watches
@@ -28,12 +29,14 @@ type Credentials struct {
 	guard   *Guard
 }
 
-// NewCredentials returns the credentials that get reads, as far as guard allows. account is the manager's service account.
+// NewCredentials returns credentials that read with get if guard permits it. account is the
+// manager's service account.
 func NewCredentials(get Get, watches *Watches, account Ref, guard *Guard) *Credentials {
 	return &Credentials{get: get, watches: watches, account: account, guard: guard}
 }
 
-// PullSecret returns the one of an ImageConfig, which is in the namespace of the manager; none without a name.
+// PullSecret returns the pull secret of an ImageConfig, which is in the manager's namespace, or nil
+// if name is empty.
 func PullSecret(namespace, name string) []Ref {
 	if name == "" {
 		return nil
@@ -41,9 +44,11 @@ func PullSecret(namespace, name string) []Ref {
 	return []Ref{{Kind: KindSecret, Namespace: namespace, Name: name}}
 }
 
-// Keychain returns the credentials in the pull secrets refs that an account may read, then in those of an ImageConfig, which the
-// manager reads for all, then those of its service account, unless ownOnly. missing names what cannot be used, and why: a registry
-// may need no credentials.
+// Keychain returns credentials from three sources, in this order: pull secrets in refs that the
+// reader is allowed to read; the pull secrets of an ImageConfig, which the manager reads for
+// everyone; and, unless ownOnly is set, the ones of the manager's service account. missing names the
+// unusable ones with the reasons. This is not an error, because a registry might need no
+// credentials.
 func (c *Credentials) Keychain(
 	ctx context.Context, reader objects.Account, refs, ofPolicy []Ref, ownOnly bool,
 ) (keys authn.Keychain, missing []string, err error) {
@@ -60,6 +65,7 @@ func (c *Credentials) Keychain(
 			shared = append(shared, account.PullSecrets...)
 		}
 	}
+
 	read := 0
 	keys, more, err := keychain(ctx, slices.Concat(refs, shared), func(ctx context.Context, ref Ref) (*Object, string, error) {
 		if read++; read > len(refs) {
@@ -73,10 +79,12 @@ func (c *Credentials) Keychain(
 		}
 		return c.allowed(ctx, ref)
 	})
+
 	return keys, append(missing, more...), err
 }
 
-// Keychain returns the credentials in refs for a user, who may not be allowed to read all of them.
+// Keychain returns the credentials in refs for a user, who might not be allowed to read all of
+// them.
 func Keychain(ctx context.Context, get Get, refs []Ref) (keys authn.Keychain, missing []string, err error) {
 	return keychain(ctx, refs, func(ctx context.Context, ref Ref) (*Object, string, error) {
 		object, err := get(ctx, ref)
@@ -87,7 +95,7 @@ func Keychain(ctx context.Context, get Get, refs []Ref) (keys authn.Keychain, mi
 	})
 }
 
-// keychain reads the pull secrets refs. read returns a problem for one that may not be read.
+// keychain reads the pull secrets in refs. read returns a problem for an unreadable one.
 func keychain(
 	ctx context.Context, refs []Ref, read func(context.Context, Ref) (*Object, string, error),
 ) (keys authn.Keychain, missing []string, err error) {
@@ -108,27 +116,29 @@ func keychain(
 		}
 		contents = append(contents, content)
 	}
+
 	keys, err = registry.NewKeychain(contents...)
 	return keys, missing, err
 }
 
-// allowed reads an object, with a problem where the manager may not.
+// allowed reads an object. It returns a problem if the manager lacks the right to.
 func (c *Credentials) allowed(ctx context.Context, ref Ref) (object *Object, problem string, err error) {
 	object, err = c.read(ctx, ref)
 	if apierrors.IsForbidden(err) {
-		return nil, fmt.Sprintf("%s cannot be read, because the manager may not: give it the rights of config/rbac", ref), nil
+		return nil, fmt.Sprintf("the manager has no right to read %s: give it the rights of config/rbac", ref), nil
 	}
 	return object, "", err
 }
 
-// credentialsOf returns the content of a pull secret, or why there is none.
+// credentialsOf returns the content of a pull secret, or why it has none.
 func credentialsOf(object *Object) (content []byte, problem string) {
 	if object == nil {
 		return nil, "does not exist"
 	}
+
 	key, ok := pullKeys[object.Type]
 	if !ok {
-		return nil, "is of another type than kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg"
+		return nil, "is neither of type kubernetes.io/dockerconfigjson nor kubernetes.io/dockercfg"
 	}
 	if content = object.Data[key]; content == nil {
 		return nil, "has no key " + key
@@ -137,6 +147,7 @@ func credentialsOf(object *Object) (content []byte, problem string) {
 		_, cause, _ := strings.Cut(err.Error(), ": ")
 		return nil, "cannot be read: " + cause
 	}
+
 	return content, ""
 }
 
@@ -146,14 +157,17 @@ func (c *Credentials) read(ctx context.Context, ref Ref) (*Object, error) {
 	if kept := state.kept; kept != nil && state.Known && kept.version == state.Version {
 		return kept.object, nil
 	}
+
 	object, err := c.get(ctx, ref)
 	if err != nil || !state.Known {
 		return object, err
 	}
+
 	c.watches.keep(ref, &keptObject{version: state.Version, object: object})
 	if ref == c.account {
 		c.follow(object)
 	}
+
 	return object, nil
 }
 

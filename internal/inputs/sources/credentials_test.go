@@ -63,7 +63,7 @@ func TestCredentials(t *testing.T) {
 	if got, _ := user(); got != "manager" {
 		t.Errorf("without secrets of its own a package is pulled as %q", got)
 	}
-	<-s.begun // the account's secret is watched, too
+	<-s.begun // the account's secret is watched as well
 	s.of("secrets ns/own").Listed([]metav1.Object{object("1")})
 	if got, missing := user(secret("team")); got != "team" || len(missing) > 0 {
 		t.Errorf("pulled as %q, missing %v", got, missing)
@@ -73,11 +73,12 @@ func TestCredentials(t *testing.T) {
 	}
 	got, missing := user(secret("none"), secret("opaque"), secret("empty"), secret("broken"))
 	if told := strings.Join(missing, "; "); got != "manager" || strings.Contains(told, "geheim") ||
-		!strings.Contains(told, "ns/none does not exist") || !strings.Contains(told, "ns/opaque is of another type") ||
+		!strings.Contains(told, "ns/none does not exist") || !strings.Contains(told, "ns/opaque is neither of type") ||
 		!strings.Contains(told, "ns/empty has no key") || !strings.Contains(told, "ns/broken cannot be read") {
 		t.Errorf("pulled as %q, missing: %s", got, told)
 	}
-	// An account has to have the right to read what the package names, and not what the manager has.
+	// The account itself needs the right to read the secrets that the package names. The manager's
+	// rights are not enough.
 	reader = objects.Account{Namespace: "ns", Name: "app"}
 	if got, missing := user(secret("team")); got != "team" || len(missing) > 0 {
 		t.Errorf("pulled as %q, missing %v", got, missing)
@@ -85,7 +86,7 @@ func TestCredentials(t *testing.T) {
 	if got, missing := user(secret("old")); got != "manager" || len(missing) != 1 || !strings.Contains(missing[0], "ServiceAccount ns/app may not get Secret ns/old") {
 		t.Errorf("pulled as %q, missing %v", got, missing)
 	}
-	// The manager reads the secret of an ImageConfig for all, after what the package names.
+	// The manager reads the secret of an ImageConfig for everyone, after the package's secrets.
 	ofPolicy = PullSecret("ns", "old")
 	if got, missing := user(); got != "old" || len(missing) > 0 {
 		t.Errorf("pulled as %q, missing %v", got, missing)
@@ -107,8 +108,7 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("pulled as %q", got)
 	}
 	ownOnly = false
-	// A watched source that did not change is not read again, and a credential that a
-	// pull needed is not kept.
+	// An unchanged, watched source is not read again, and a credential is not kept after the pull.
 	before := map[Ref]int{account: reads[account], secret("own"): reads[secret("own")], secret("team"): reads[secret("team")]}
 	user(secret("team"))
 	user(secret("team"))
@@ -122,8 +122,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A manager that may read neither its service account nor Secrets pulls without
-// credentials, and names what it may not read.
+// A manager that can read neither its service account nor Secrets pulls without credentials, and
+// names the unreadable objects.
 func TestCredentialsThatMayNotBeRead(t *testing.T) {
 	t.Parallel()
 	account := Ref{Kind: KindServiceAccount, Namespace: "ns", Name: "manager"}
@@ -135,8 +135,9 @@ func TestCredentialsThatMayNotBeRead(t *testing.T) {
 	if err != nil || keys == nil {
 		t.Fatalf("Keychain = %v, %v", keys, err)
 	}
+
 	told := strings.Join(missing, "; ")
-	if !strings.Contains(told, "ns/manager cannot be read") || !strings.Contains(told, "ns/team cannot be read") {
+	if !strings.Contains(told, "no right to read ServiceAccount ns/manager") || !strings.Contains(told, "no right to read Secret ns/team") {
 		t.Errorf("missing: %s", told)
 	}
 }

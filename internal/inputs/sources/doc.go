@@ -1,11 +1,15 @@
-// Package sources reads the Secrets and ConfigMaps that a Package names: values of its configuration, and patches.
+// Package sources reads the Secrets and ConfigMaps that a Package names: values of its
+// configuration, and patches.
 //
-//	spec ─► Of ─► refs ─► Watches ─► versions, part of what the package is rendered from
+//	spec ─► RefsOf ─► refs ─► Watches ─► versions, part of what the package is rendered from
 //	                 └──► Read ────► values, for one rendering
 //
-// The metadata of each is watched while a Package names it: of limits.SourceWatches of a namespace one by one, of others
-// by a watch of their kind there. Content is read for one rendering and forgotten: versions, and no digests of values,
-// report changes, so that no guess of a value can be checked. Errors never quote content.
+// The metadata of each source is watched while a Package names it. The first limits.SourceWatches
+// of a namespace have their own watches; the others share a watch of their kind there. Content is
+// read for one rendering and then forgotten. Changes are detected by versions instead of digests of
+// values, so that a guess of a value cannot be
+// checked. Errors never quote content.
 //
-// Later sources override earlier ones, spec.config all of them; objects are merged by key.
+// Later sources override earlier ones, and spec.config overrides all of them. Objects are merged by
+// key.
 package sources

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const sourceReads = 3 // of the members of one watch at a time
+const sourceReads = 3 // concurrent reads of members of one watch
 
 // group shows sources of one kind in one namespace by one watch of the metadata of all
 // objects there. The watch only states that a source has to be read: its state is from a
@@ -23,24 +23,25 @@ const sourceReads = 3 // of the members of one watch at a time
 type group struct {
 	w   *Watches
 	key groupKey
-	// members are the listeners of the sources by their refs. Other objects are dropped as they are read.
+	// members are the listeners of the sources by their refs. Other objects are dropped when they
+	// are read.
 	members map[Ref]*listener
-	// listed is set once the watch shows the objects, and err is why it does not work.
+	// listed is set once the watch shows the objects. err is why it does not work.
 	listed bool
 	err    error
-	// due are the members to read, each of which is in it once.
+	// due are the members to read, without duplicates.
 	due  workqueue.TypedRateLimitingInterface[Ref]
 	stop context.CancelFunc
 }
 
-// groupKey is the resource and the ref, without a name, of the members of a group.
+// groupKey is the resource of a group's members and their ref without a name.
 type groupKey struct {
 	ref      Ref
 	resource schema.GroupVersionResource
 }
 
-// join adds a source to the group of its kind and namespace, which begins with the first one, and returns what takes it
-// off; w.mu is held.
+// join adds a source to the group of its kind and namespace, and starts the group with its first
+// source. It returns a function that removes the source. w.mu is held.
 func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listener) (leave func()) {
 	key := groupKey{ref: ref, resource: resource}
 	key.ref.Name = ""
@@ -60,6 +61,7 @@ func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listene
 			panics.Go(ctx, fmt.Sprintf("reading sources of the kind %s in %s", ref.Kind, ref.Namespace), func() { g.readAll(ctx) })
 		}
 	}
+
 	g.members[ref] = l
 	g.enqueue(ref)
 	return func() {
@@ -70,7 +72,7 @@ func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listene
 	}
 }
 
-// enqueue reads a member once the watch shows it; w.mu is held.
+// enqueue reads a member once the watch shows it. w.mu is held.
 func (g *group) enqueue(ref Ref) {
 	if g.members[ref] != nil && (g.listed || g.err != nil) {
 		g.due.Add(ref)
@@ -118,7 +120,8 @@ func (g *group) Deleted(obj metav1.Object) {
 	g.shown(g.refOf(obj.GetName()), "")
 }
 
-// shown reads a source unless it is known in the version that the watch shows, which is empty for none; w.mu is held.
+// shown reads a source, unless it is known in the version that the watch shows. version is empty
+// for a missing object. w.mu is held.
 func (g *group) shown(ref Ref, version string) {
 	o := g.w.watched[ref]
 	if o == nil || o.state.Known && o.state.Err == nil && o.state.Version == version {
@@ -140,7 +143,7 @@ func (g *group) Failed(err error) {
 	}
 }
 
-// readAll reads members that are due, one after the other, until the group ends.
+// readAll reads the due members one by one until the group ends.
 func (g *group) readAll(ctx context.Context) {
 	for {
 		ref, ended := g.due.Get()
@@ -165,13 +168,15 @@ func (g *group) read(ctx context.Context, ref Ref) error {
 		return nil
 	}
 	if failed != nil {
-		l.Failed(failed) // the watch is repeated
+		l.Failed(failed) // the watch retries by itself
 		return nil
 	}
+
 	release, err := g.w.starts.Acquire(ctx, ref.Namespace, 1)
 	if err != nil {
 		return nil // the group has ended
 	}
+
 	defer release()
 	limited, cancel := context.WithTimeout(ctx, sourcesStart)
 	defer cancel()
@@ -188,5 +193,6 @@ func (g *group) read(ctx context.Context, ref Ref) error {
 		}
 		return err
 	}
+
 	return nil
 }

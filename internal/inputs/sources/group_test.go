@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// server has the metadata of ConfigMaps, and answers as livestate.Cache does, an event behind the other.
+// server has the metadata of ConfigMaps. Like livestate.Cache, it delivers events one by one.
 type server struct {
 	mu       sync.Mutex
 	objects  map[string]string // versions by namespace/name
@@ -30,7 +30,7 @@ type server struct {
 	reads    int
 	refusal  error // of reads
 	pause    func() time.Duration
-	lists    time.Duration // between lists, about
+	lists    time.Duration // approximate time between lists
 	version  int
 	log      []string // names in the order of their changes
 }
@@ -75,10 +75,11 @@ func (s *server) read(ctx context.Context, sel livestate.Selection) (metav1.Obje
 	case version == "":
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, sel.Name)
 	}
+
 	return named(s.key(sel), version), ctx.Err()
 }
 
-// listen shows a selection, late, and lists again now and then.
+// listen shows a selection with a delay, and lists it again now and then.
 func (s *server) listen(ctx context.Context, sel livestate.Selection, l livestate.Listener) {
 	s.mu.Lock()
 	s.watching[sel] = l
@@ -89,10 +90,12 @@ func (s *server) listen(ctx context.Context, sel livestate.Selection, l livestat
 		delete(s.watching, sel)
 		s.mu.Unlock()
 	}()
+
 	selected := func(key string) bool {
 		namespace, name, _ := strings.Cut(key, "/")
 		return namespace == sel.Namespace && (sel.Name == "" || sel.Name == name) && (sel.Names == nil || sel.Names.Has(name))
 	}
+
 	for ctx.Err() == nil {
 		time.Sleep(s.pause())
 		var all []metav1.Object
@@ -143,7 +146,8 @@ func configMaps(namespace string, n int) (refs []Ref) {
 	return refs
 }
 
-// Beyond a number of sources of a namespace one watch of its metadata shows the others, until none of them is in use.
+// Beyond a number of sources in a namespace, one watch of its metadata shows the others, until none
+// of them is in use.
 func TestManySources(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,8 +221,8 @@ func TestManySources(t *testing.T) {
 	})
 }
 
-// An error of the watch of many sources, or of the read of one, is reported for the
-// source, and the request is repeated.
+// An error of the shared watch, or of the read of one source, is reported for the source, and the
+// request is repeated.
 func TestManySourcesFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -278,8 +282,8 @@ func TestManySourcesFail(t *testing.T) {
 	})
 }
 
-// No change is lost, whichever watch shows a source, and while the source moves from one
-// to the other.
+// No change is lost, regardless of the watch that shows a source, even while the source moves from
+// one to the other.
 func TestManySourcesChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -325,7 +329,7 @@ func TestManySourcesChange(t *testing.T) {
 					t.Fatalf("seed %d: %s is %+v, want %+v", seed, ref, got, want)
 				}
 			}
-			if s.most > 2*(limits.SourceWatches+1) { // those that end meanwhile count, too
+			if s.most > 2*(limits.SourceWatches+1) { // watches that are ending count as well
 				t.Errorf("seed %d: %d watches at a time", seed, s.most)
 			}
 		})

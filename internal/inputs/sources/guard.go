@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	secretAnswers     = 4096            // that are kept, of an account and a Secret each
-	secretAnswerKept  = time.Minute     // that it may be read: a right that is taken away holds for as long
-	secretRefusalKept = 5 * time.Second // that it may not: less than the first pause after a failed load
+	secretAnswers     = 4096            // kept answers, one per account and Secret
+	secretAnswerKept  = time.Minute     // for permitted reads: a revoked right stays usable for this long
+	secretRefusalKept = 5 * time.Second // for refused reads: shorter than the first pause after a failed load
 )
 
-// Review asks the API server about rights, as the create of SubjectAccessReviews does.
+// Review asks the API server about rights by creating a SubjectAccessReview.
 type Review func(context.Context, *authorizationv1.SubjectAccessReview) error
 
-// Guard decides which Secrets are read for which ServiceAccounts. Answers of the API server are kept for a while, so that
-// most reads need no question. It is safe for concurrent use.
+// Guard decides which Secrets are read for which ServiceAccounts. It keeps answers of the API
+// server for a while, so that most reads need no request. It is safe for concurrent use.
 type Guard struct {
 	review  Review
 	get     Get
 	answers *cache.LRUExpireCache
 }
 
-// NewGuard returns a Guard that asks by review, and reads accounts by get.
+// NewGuard returns a Guard that asks with review, and reads accounts with get.
 func NewGuard(review Review, get Get) *Guard {
 	return &Guard{review: review, get: get, answers: cache.NewLRUExpireCache(secretAnswers)}
 }
@@ -44,7 +44,7 @@ type question struct {
 	secret  Ref
 }
 
-// ForbiddenError is that of a Secret that is not read for an account.
+// ForbiddenError means that a Secret is not read for an account.
 type ForbiddenError struct {
 	Account objects.Account
 	Ref     Ref
@@ -52,11 +52,11 @@ type ForbiddenError struct {
 
 // Error names the account, the Secret and the remedy.
 func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("%s may not get %s, and this manager reads a Secret only for whom may do that: grant it get on this Secret, or name another one. Check: kubectl auth can-i get secret/%s -n %s --as=%s",
+	return fmt.Sprintf("%s may not get %s, and this manager reads a Secret only for accounts that may get it: grant it get on this Secret, or name another one. Check: kubectl auth can-i get secret/%s -n %s --as=%s",
 		e.Account, e.Ref, e.Ref.Name, e.Ref.Namespace, e.Account.User())
 }
 
-// Status reports the error as one of the API server, which may pass.
+// Status makes the error look like one of the API server, so that it counts as temporary.
 func (e *ForbiddenError) Status() metav1.Status {
 	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: e.Error()}
 }
@@ -73,16 +73,18 @@ func (g *Guard) Check(ctx context.Context, account objects.Account, ref Ref) err
 	return err
 }
 
-// ask returns an answer that is known, or that of the API server.
+// ask returns a known answer, or asks the API server.
 func (g *Guard) ask(ctx context.Context, q question) (allowed bool, err error) {
 	if answer, known := g.answers.Get(q); known {
 		return answer.(bool), nil
 	}
-	// Rights may be bound to a name that no account has any more.
+
+	// Rights can be bound to the name of an account that no longer exists.
 	account, err := g.get(ctx, Ref{Kind: KindServiceAccount, Namespace: q.account.Namespace, Name: q.account.Name})
 	if err != nil {
 		return false, fmt.Errorf("read %s: %w", q.account, err)
 	}
+
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: q.account.User(), Groups: append(serviceaccount.MakeGroupNames(q.account.Namespace), user.AllAuthenticated),
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
@@ -94,15 +96,17 @@ func (g *Guard) ask(ctx context.Context, q question) (allowed bool, err error) {
 			return false, fmt.Errorf("ask whether %s may get %s: %w", q.account, q.secret, err)
 		}
 	}
+
 	kept := secretRefusalKept
 	if review.Status.Allowed {
 		kept = secretAnswerKept
 	}
+
 	g.answers.Add(q, review.Status.Allowed, kept)
 	return review.Status.Allowed, nil
 }
 
-// For returns a Get that reads Secrets only where the account may.
+// For returns a Get that reads Secrets only if the account is allowed to.
 func (g *Guard) For(account objects.Account, get Get) Get {
 	if account.IsZero() {
 		return get
@@ -115,8 +119,7 @@ func (g *Guard) For(account objects.Account, get Get) Get {
 	}
 }
 
-// never has the types of Secrets that are not for packages, no matter who names them,
-// with a description.
+// never has the types of Secrets that are never read for packages, with a description.
 var never = map[string]string{
 	string(corev1.SecretTypeServiceAccountToken): "the token of a ServiceAccount",
 	string(corev1.SecretTypeBootstrapToken):      "a token of the cluster itself",

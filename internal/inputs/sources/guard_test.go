@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// reviewer has rights of the form "USER may get NAMESPACE/SECRET", separated by commas.
+// reviewer has rights in the form "USER may get NAMESPACE/SECRET", separated by commas.
 type reviewer string
 
 func (r reviewer) review(_ context.Context, review *authorizationv1.SubjectAccessReview) error {
@@ -34,10 +34,10 @@ func (r reviewer) review(_ context.Context, review *authorizationv1.SubjectAcces
 	return nil
 }
 
-// there is a cluster with every account.
+// there is a Get for which every account exists.
 func there(context.Context, Ref) (*Object, error) { return &Object{}, nil }
 
-// Rights that are bound to the name of an account which does not exist any more open nothing.
+// Rights that are bound to the name of a deleted account have no effect.
 func TestGuardOfDeletedAccounts(t *testing.T) {
 	t.Parallel()
 	app, db := objects.Account{Namespace: "team", Name: "app"}, Ref{Kind: KindSecret, Namespace: "team", Name: "db"}
@@ -62,7 +62,8 @@ func TestGuardOfDeletedAccounts(t *testing.T) {
 	}
 }
 
-// Answers are kept per account and Secret, those of the right for longer than others, and errors not at all.
+// Answers are kept per account and Secret. Permissions are kept longer than refusals, and errors
+// are not kept.
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,7 +110,7 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// A Secret that an account may not get is not read for a Package.
+// A Secret is not read for a Package whose account is not allowed to get it.
 func TestReadForAccounts(t *testing.T) {
 	t.Parallel()
 	read := 0
@@ -124,6 +125,7 @@ func TestReadForAccounts(t *testing.T) {
 			{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: name, Key: "config", Optional: true}},
 		}}
 	}
+
 	if values, err := Read(t.Context(), g.For(app, get), from("mine"), "team"); err != nil || string(values.Config) != `{"a":"mine"}` || read != 1 {
 		t.Errorf("%+v, %v", values, err)
 	}
@@ -135,8 +137,7 @@ func TestReadForAccounts(t *testing.T) {
 	}
 }
 
-// Tokens of the cluster and Secrets of other programs are never read, no matter who may
-// read them.
+// Tokens of the cluster and Secrets of other programs are never read, regardless of rights.
 func TestTypesThatAreNeverRead(t *testing.T) {
 	t.Parallel()
 	for secretType, want := range map[string]bool{

@@ -25,7 +25,7 @@ func whole(name, version string, size int) metav1.Object {
 	return o
 }
 
-// The content of sources is bounded: one for which there is no memory is not watched, until there is some.
+// The content of sources is bounded. A source is not watched while there is no memory for it.
 func TestContentIsCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestContentIsCounted(t *testing.T) {
 		if err := w.State(b).Err; !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "the source ConfigMap team/b would take 3 MiB") {
 			t.Errorf("b: %v", err)
 		}
-		s.of("configmaps team/b").Changed(whole("b", "2", 1)) // of the watch that has ended
+		s.of("configmaps team/b").Changed(whole("b", "2", 1)) // an event of the watch that has ended
 		begun := len(s.begun)
 		w.Use(user, []Ref{a, b})
 		synctest.Wait()
@@ -78,7 +78,8 @@ func TestContentIsCounted(t *testing.T) {
 	})
 }
 
-// Whole objects are listed a few at a time, and an API that does not answer delays others for a moment only.
+// Whole objects are listed a few at a time. An API that does not answer delays the others only
+// briefly.
 func TestWholeObjectsBeginInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Options returns the options to load a Package with the values of its sources. The
-// caller adds the options that depend on the cluster.
+// Options returns the options for loading a Package with the values of its sources. The caller adds
+// the options that depend on the cluster.
 func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 	spec := pkg.PackageSpec()
 	o := loader.Options{
@@ -23,6 +23,7 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 		Component: spec.Component, Config: values.Config, Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
 		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection, IgnoredFields: spec.IgnoredFields,
 	}
+
 	o.Namespace, o.Package.Metadata.Namespace = pkg.GetNamespace(), spec.TargetRef.NamespaceOf(pkg.GetNamespace())
 	if pkg.GetNamespace() == "" && spec.TargetRef != nil {
 		o.DefaultNamespace = cmp.Or(spec.TargetRef.Namespace, spec.DefaultNamespace)
@@ -30,9 +31,10 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 	if spec.CommonMetadata != nil {
 		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}
 	}
+
 	for i, text := range values.Patches {
 		if text == "" {
-			continue // an optional one that does not exist
+			continue // an optional source that does not exist
 		}
 		patch := loader.Patch{Patch: text, Source: fmt.Sprintf("spec.patches[%d]", i)}
 		if target := spec.Patches[i].Target; target != nil {
@@ -40,5 +42,6 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 		}
 		o.Patches = append(o.Patches, patch)
 	}
+
 	return o
 }

@@ -19,24 +19,24 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Object is a source as it was read.
+// Object is a source that was read.
 type Object struct {
 	Type string
-	// Data by key, of a Secret or a ConfigMap.
+	// Data is the data of a Secret or a ConfigMap.
 	Data        map[string][]byte
 	PullSecrets []Ref
-	// Refused is why a Secret is not read, and has no data here; empty for others.
+	// Refused is why a Secret is not read; its Data is empty then. It is empty for other objects.
 	Refused string
 }
 
 // Get reads an object; nil if there is none.
 type Get func(context.Context, Ref) (*Object, error)
 
-// Getter reads from the API server and keeps nothing.
+// Getter reads from the API server without a cache.
 func Getter(reader client.Reader) Get {
 	return func(ctx context.Context, ref Ref) (*Object, error) {
 		if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 {
-			return nil, nil // there can be none of that name
+			return nil, nil // no object can have this name
 		}
 		found := &unstructured.Unstructured{}
 		found.SetAPIVersion("v1")
@@ -62,36 +62,40 @@ func objectOf(ref Ref, content map[string]any) *Object {
 		}
 		plain, encoded = "", "data"
 	}
+
 	texts, _, _ := unstructured.NestedStringMap(content, plain)
 	for key, text := range texts {
 		o.Data[key] = []byte(text)
 	}
+
 	texts, _, _ = unstructured.NestedStringMap(content, encoded)
 	for key, text := range texts {
 		if data, err := base64.StdEncoding.DecodeString(text); err == nil {
 			o.Data[key] = data
 		}
 	}
+
 	secrets, _, _ := unstructured.NestedSlice(content, "imagePullSecrets")
 	for _, secret := range secrets {
 		if name, ok := secret.(map[string]any)["name"].(string); ok && ref.Kind == KindServiceAccount {
 			o.PullSecrets = append(o.PullSecrets, Ref{Kind: KindSecret, Namespace: ref.Namespace, Name: name})
 		}
 	}
+
 	return o
 }
 
-// Values is what sources hold, for one rendering.
+// Values are the contents of sources for one rendering.
 type Values struct {
-	// Config is the configuration with spec.config on top, as JSON; nil for none.
+	// Config is the configuration with spec.config merged over it, as JSON; nil if there is none.
 	Config []byte
-	// Patches are the texts of spec.patches; empty for an optional one that does not exist.
+	// Patches are the texts of spec.patches. The text of a missing optional one is empty.
 	Patches     []string
 	Sensitive   []string
 	FromSecrets []loader.SecretValue
 }
 
-// Read reads what a Package is rendered from. Its error may be violation.Violations.
+// Read reads the inputs of a Package's rendering. Its error can be violation.Violations.
 func Read(ctx context.Context, get Get, spec *corev1alpha1.PackageSpec, namespace string) (*Values, error) {
 	r := &reader{get: get, namespace: namespace, known: map[Ref]*Object{}, secret: map[string]struct{}{}}
 	values := &Values{}
@@ -125,6 +129,7 @@ func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.Va
 		}
 		r.known[ref] = object
 	}
+
 	missing := ""
 	switch {
 	case object == nil:
@@ -140,15 +145,17 @@ func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.Va
 	default:
 		return object.Data[name], true, nil
 	}
+
 	if !optional {
 		r.problems = append(r.problems, violation.Violation{
 			Reason: violation.ReasonSourceMissing, Field: field, Object: ref.String(), Details: missing,
 		})
 	}
+
 	return nil, false, nil
 }
 
-// invalid reports content that cannot be used. details must not quote it.
+// invalid reports unusable content. details must not quote it.
 func (r *reader) invalid(field string, source *corev1alpha1.ValueSource, details string) {
 	name, _ := key(source)
 	r.problems = append(r.problems, violation.Violation{

@@ -11,15 +11,15 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 )
 
-// Kinds of sources.
+// The kinds of sources.
 const (
 	KindSecret         = "Secret"
 	KindConfigMap      = "ConfigMap"
 	KindServiceAccount = "ServiceAccount"
 )
 
-// Ref names a source. Group and Version are empty for those of Packages, which are of the core API. Namespace is empty
-// for cluster-scoped kinds.
+// Ref names a source. Group and Version are empty for the sources of Packages, which belong to the
+// core API. Namespace is empty for cluster-scoped kinds.
 type Ref struct {
 	Group, Version, Kind, Namespace, Name string
 }
@@ -33,7 +33,7 @@ func (r Ref) String() string {
 	return kind + " " + r.Namespace + "/" + r.Name
 }
 
-// memory returns the key of the content in the account.
+// memory returns the key of the content in the memory account.
 func (r Ref) memory() quota.Key {
 	return quota.Key{Namespace: r.Namespace, Name: "the source " + r.String()}
 }
@@ -45,8 +45,9 @@ func (r Ref) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: strings.ToLower(r.Kind) + "s"}
 }
 
-// Of returns the objects that a Package is rendered from, sorted. namespace is the manager's for a ClusterPackage.
-func Of(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
+// RefsOf returns the objects that a Package is rendered from, sorted. namespace is the manager's for a
+// ClusterPackage.
+func RefsOf(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
 	var refs []Ref
 	for i := range spec.ConfigFrom {
 		refs = append(refs, refOf(&spec.ConfigFrom[i], namespace))
@@ -81,7 +82,7 @@ func sorted(refs []Ref) []Ref {
 	return slices.Compact(refs)
 }
 
-// Sorted returns the refs in order, each once.
+// Sorted returns the refs sorted and without duplicates.
 func Sorted(refs []Ref) []Ref { return sorted(slices.Clone(refs)) }
 
 func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
@@ -97,7 +98,7 @@ func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
 
 // FromSecrets reports whether a Package is rendered from Secrets.
 func FromSecrets(spec *corev1alpha1.PackageSpec) bool {
-	for _, ref := range Of(spec, "") {
+	for _, ref := range RefsOf(spec, "") {
 		if ref.Kind == KindSecret {
 			return true
 		}

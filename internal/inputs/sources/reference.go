@@ -6,7 +6,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Reference returns what to pull for an image of a Package: by default a tag is followed where the spec has changed.
+// Reference returns the reference to pull for an image of a Package. By default a tag is resolved
+// again if the spec has changed.
 func Reference(pkg corev1alpha1.GenericPackage, image string, changed bool) string {
 	switch pkg.PackageSpec().ImagePullPolicy {
 	case corev1alpha1.ImagePullPolicyAlways:
@@ -29,7 +30,7 @@ func pinned(pkg corev1alpha1.GenericPackage, image string) string {
 	return ByDigest(image, resolved.Digest)
 }
 
-// ByDigest returns the reference of an image by a digest.
+// ByDigest returns the reference to an image by a digest.
 func ByDigest(image, digest string) string {
 	ref, err := name.ParseReference(image)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// config returns the merged configuration, and what of it came from Secrets that are not sensitive by default.
+// config returns the merged configuration, and the values from Secrets that are not sensitive by
+// default.
 func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]byte, []loader.SecretValue, error) {
 	var own []byte
 	if spec.Config != nil {
@@ -23,6 +24,7 @@ func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]
 	if len(spec.ConfigFrom) == 0 {
 		return own, nil, nil
 	}
+
 	merged, ordinary := map[string]any{}, map[string]any{}
 	lay := func(values map[string]any, secret bool) {
 		merged, ordinary = merge(merged, values), without(ordinary, values)
@@ -30,6 +32,7 @@ func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]
 			ordinary = merge(ordinary, values)
 		}
 	}
+
 	for i := range spec.ConfigFrom {
 		source, field := &spec.ConfigFrom[i], fmt.Sprintf("spec.configFrom[%d]", i)
 		text, ok, err := r.text(ctx, field, source)
@@ -48,6 +51,7 @@ func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]
 		}
 		lay(values, source.SecretKeyRef != nil && !sensitive(source))
 	}
+
 	if len(own) > 0 {
 		values := map[string]any{}
 		if err := json.Unmarshal(own, &values); err != nil {
@@ -55,6 +59,7 @@ func (r *reader) config(ctx context.Context, spec *corev1alpha1.PackageSpec) ([]
 		}
 		lay(values, false)
 	}
+
 	raw, err := json.Marshal(merged)
 	return raw, loader.SecretValues(ordinary), err
 }
@@ -74,29 +79,32 @@ func (r *reader) object(field string, source *corev1alpha1.ValueSource, text []b
 	return values, problem == ""
 }
 
-// only returns the value of text with one document in YAML or JSON, or its problem
-// without quoting it.
+// only parses text that must be a single document in YAML or JSON. The problem does not quote the
+// text.
 func only(text []byte) (value any, problem string) {
 	if len(text) > limits.ConfigBytes {
 		return nil, fmt.Sprintf("it has %d bytes; the limit is %d", len(text), limits.ConfigBytes)
 	}
+
 	documents := 0
 	wrong := document.Each("", text, func(d *document.Document) {
 		documents++
 		value = d.Value
 	})
+
 	switch {
 	case len(wrong) > 0 && wrong[0].Line > 0:
 		return nil, fmt.Sprintf("line %d is not valid YAML or JSON", wrong[0].Line)
 	case len(wrong) > 0:
 		return nil, "it is not valid YAML or JSON"
 	case documents > 1:
-		return nil, fmt.Sprintf("it holds %d YAML documents, and has to be one", documents)
+		return nil, fmt.Sprintf("it has %d YAML documents; exactly one is allowed", documents)
 	}
+
 	return value, ""
 }
 
-// merge lays over on base: objects key by key, any other value as a whole.
+// merge merges over into base: objects key by key, all other values as a whole.
 func merge(base, over map[string]any) map[string]any {
 	merged := maps.Clone(base)
 	for key, value := range over {
@@ -111,7 +119,7 @@ func merge(base, over map[string]any) map[string]any {
 	return merged
 }
 
-// without returns base without the values that over puts itself in place of.
+// without returns base without the values that over replaces.
 func without(base, over map[string]any) map[string]any {
 	rest := maps.Clone(base)
 	for key, value := range over {
@@ -152,10 +160,12 @@ func (r *reader) patches(ctx context.Context, spec *corev1alpha1.PackageSpec) ([
 		}
 		r.keep(valuesOf(patch))
 	}
+
 	return texts, nil
 }
 
-// valuesOf returns the values of a patch, without JSON patch paths and the identity of a merge's object.
+// valuesOf returns the values of a patch. It skips the paths of a JSON patch and the identity of
+// the object in a merge patch.
 func valuesOf(patch any) any {
 	switch p := patch.(type) {
 	case []any:
@@ -178,6 +188,7 @@ func valuesOf(patch any) any {
 		}
 		return rest
 	}
+
 	return patch
 }
 

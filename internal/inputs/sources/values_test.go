@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// shelf answers for the API server.
+// shelf is a fake API server.
 type shelf map[string]map[string]string
 
 func (s shelf) get(_ context.Context, ref Ref) (*Object, error) {
@@ -57,6 +57,7 @@ func TestRead(t *testing.T) {
 		"Secret team/smp":  {"k": "kind: ConfigMap\napiVersion: v1\nmetadata: {name: the-name, labels: {a: the-label}}\ndata: {x: the-value}\n"},
 		"ConfigMap team/e": {"k": "# nothing\n"},
 	}
+
 	for name, tc := range map[string]struct {
 		reason string
 		spec   corev1alpha1.PackageSpec
@@ -129,7 +130,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A wrong source is named by its reference, and nothing of it is quoted.
+// The error about a wrong source contains its reference, and quotes no content.
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	found := shelf{
@@ -142,6 +143,7 @@ func TestReadRefuses(t *testing.T) {
 		"Secret team/other":  {"other": "geheim-geheim"},
 		"Secret team/bomb":   {"k": "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n"},
 	}
+
 	for name, want := range map[string]string{
 		"list":   "it has to be an object",
 		"broken": "line ",
@@ -167,6 +169,7 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%s: the error quotes the content: %v", name, err)
 		}
 	}
+
 	down := errors.New("the API server is away")
 	_, err := Read(context.Background(), func(context.Context, Ref) (*Object, error) { return nil, down },
 		&corev1alpha1.PackageSpec{ConfigFrom: []corev1alpha1.ValueSource{secretKey("s")}}, "team")

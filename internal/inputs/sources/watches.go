@@ -23,8 +23,8 @@ import (
 )
 
 const (
-	sourcesStarting = 4               // sources with their content that are listed at a time: each is decoded in memory
-	sourcesStart    = 5 * time.Second // for which one counts as such: an API that does not answer delays no other
+	sourcesStarting = 4               // concurrent lists of sources with their content; each is decoded in memory
+	sourcesStart    = 5 * time.Second // how long a list counts as one of them, so that an API that does not answer does not delay others
 )
 
 // Listen watches a selection until the context ends, as livestate.Cache does.
@@ -39,9 +39,9 @@ type State struct {
 	Known bool
 	// Version changes whenever the object does; empty if there is none.
 	Version string
-	// Err is why the object cannot be watched; nil while all is well.
+	// Err is why the object cannot be watched; nil if all is well.
 	Err error
-	// Unserved means that the API server does not serve the kind in that version.
+	// Unserved means that the API server does not serve the kind in this version.
 	Unserved bool
 	// Content is the object as JSON without managedFields, where Watches.Whole is set; empty if there is none.
 	Content string
@@ -51,29 +51,32 @@ type State struct {
 	refused int64
 }
 
-// Watches watches all sources that Packages or ObjectTemplates name: limits.SourceWatches of a namespace one by one, and
-// others by one watch of the metadata of their kind there, which stays while one of them is in use. It is safe for
-// concurrent use.
+// Watches watches all sources that Packages or ObjectTemplates name. The first limits.SourceWatches
+// of a namespace have their own watches. The others share a watch of the metadata of their kind
+// there, which stays while any of them is in use. It is safe for concurrent use.
 type Watches struct {
-	// Enqueue is called with the user of a source that changed; it must not block.
+	// Enqueue is called with the user of a changed source. It must not block.
 	Enqueue func(types.NamespacedName)
-	// Mapping returns the mapping of a served kind, for sources of any kind; nil where all are of the core API.
+	// Mapping returns the mapping of a served kind, for sources of any kind; nil if all sources
+	// belong to the core API.
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
-	// Whole means that the content of sources is watched, not only their versions.
+	// Whole means that the content of sources is watched, and not only their versions.
 	Whole bool
-	// Memory is what content is counted in; a source for whose content there is none is not watched until there is.
+	// Memory is the account that content counts in. While it has no room for the content of a
+	// source, the source is not watched.
 	Memory *quota.Memory
 
 	listen Listen
 	read   ReadObject
-	// starts bounds the lists of whole objects and the reads at a time, each of which is decoded in memory.
+	// starts bounds the concurrent lists and reads of whole objects; each is decoded in
+	// memory.
 	starts *queueing.Semaphore
 
 	mu      sync.Mutex
 	ctx     context.Context
 	watched map[Ref]*watched
 	users   map[types.NamespacedName][]Ref
-	// single counts the watches of one source by its namespace; groups are the others.
+	// single counts the individual watches by namespace; groups are the shared ones.
 	single map[string]int
 	groups map[groupKey]*group
 }
@@ -90,13 +93,13 @@ type watched struct {
 	listener *listener
 }
 
-// keptObject is a source as it was read at a version.
+// keptObject is a source that was read at a version.
 type keptObject struct {
 	version string
 	object  *Object
 }
 
-// NewWatches returns watches that work from Start on, once Enqueue is set.
+// NewWatches returns watches that work once Start is called. Enqueue has to be set before.
 func NewWatches(listen Listen, read ReadObject) *Watches {
 	return &Watches{
 		listen: listen, read: read, starts: queueing.NewSemaphore(sourcesStarting, sourcesStarting), watched: map[Ref]*watched{},
@@ -116,10 +119,10 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader watches.
+// NeedLeaderElection implements manager.LeaderElectionRunnable. Only the leader watches.
 func (w *Watches) NeedLeaderElection() bool { return true }
 
-// Use sets the refs, without duplicates, that are watched for a user; none removes the user.
+// Use sets the refs, without duplicates, to watch for a user. An empty list removes the user.
 func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,6 +130,7 @@ func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 	if slices.Equal(before, refs) && w.Mapping == nil {
 		return
 	}
+
 	for _, ref := range refs {
 		o := w.watched[ref]
 		if o == nil {
@@ -138,19 +142,22 @@ func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 		}
 		o.users[user] = struct{}{}
 	}
+
 	for _, ref := range before {
 		if !slices.Contains(refs, ref) {
 			w.release(ref, user)
 		}
 	}
+
 	if len(refs) == 0 {
 		delete(w.users, user)
 		return
 	}
+
 	w.users[user] = slices.Clone(refs)
 }
 
-// KindChanged is called with a kind that is served in another way than before.
+// KindChanged reports that a kind is served differently than before.
 func (w *Watches) KindChanged(gk schema.GroupKind) {
 	w.mu.Lock()
 	var users []types.NamespacedName
@@ -165,12 +172,13 @@ func (w *Watches) KindChanged(gk schema.GroupKind) {
 	}
 }
 
-// sync starts or stops the watch of an object as its kind is served, and reports whether that changed anything; w.mu is
-// held.
+// sync starts or stops the watch of an object according to discovery, and reports whether this
+// changed anything. w.mu is held.
 func (w *Watches) sync(ref Ref, o *watched) bool {
 	if w.ctx == nil {
 		return false
 	}
+
 	resource, err := ref.resource(), error(nil)
 	if w.Mapping != nil {
 		var mapping *meta.RESTMapping
@@ -178,24 +186,28 @@ func (w *Watches) sync(ref Ref, o *watched) bool {
 			resource = mapping.Resource
 		}
 	}
+
 	switch {
 	case err == nil && o.stop != nil && o.resource == resource, err != nil && o.stop != nil && !meta.IsNoMatchError(err):
-		return false // the watch continues, also while discovery fails
+		return false // the watch continues even if discovery fails
 	case o.stop != nil:
 		o.stop()
 		o.stop, o.listener = nil, nil
 	}
+
 	before := o.state
 	if err != nil {
 		o.state = State{Unserved: meta.IsNoMatchError(err), Err: err}
 		return !same(before, o.state)
 	}
+
 	o.resource, o.listener, o.state = resource, &listener{w: w, o: o, ref: ref, began: time.Now(), started: func() {}}, State{}
 	if w.single[ref.Namespace] < limits.SourceWatches {
 		o.stop = w.alone(ref, resource, o.listener)
 	} else {
 		o.stop = w.join(ref, resource, o.listener)
 	}
+
 	return !same(before, o.state)
 }
 
@@ -219,7 +231,7 @@ func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener)
 	if sel.Whole {
 		release, err := w.starts.Acquire(ctx, sel.Namespace, 1)
 		if err != nil {
-			return // it is not used any more
+			return // it is no longer in use
 		}
 		defer release()
 		defer panics.After(sourcesStart, "starting a watch", release).Stop()
@@ -228,7 +240,7 @@ func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener)
 	w.listen(ctx, sel, l)
 }
 
-// release takes a user off; w.mu is held.
+// release removes a user. w.mu is held.
 func (w *Watches) release(ref Ref, user types.NamespacedName) {
 	o := w.watched[ref]
 	delete(o.users, user)
@@ -253,7 +265,7 @@ func (w *Watches) State(ref Ref) State {
 	return State{}
 }
 
-// keep remembers what a source in use holds.
+// keep stores the content of a source in use.
 func (w *Watches) keep(ref Ref, kept *keptObject) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,6 +281,7 @@ func (w *Watches) set(l *listener, change func(*State)) {
 		w.mu.Unlock()
 		return // of a watch that was replaced
 	}
+
 	before := o.state
 	change(&o.state)
 	w.account(l.ref, o)
@@ -278,6 +291,7 @@ func (w *Watches) set(l *listener, change func(*State)) {
 			users = append(users, user)
 		}
 	}
+
 	w.mu.Unlock()
 	for _, user := range users {
 		if user != accountUser {
@@ -286,7 +300,8 @@ func (w *Watches) set(l *listener, change func(*State)) {
 	}
 }
 
-// account counts the content of a source. One for which there is no memory is not watched any more; w.mu is held.
+// account counts the content of a source, and stops watching the source if there is no memory for
+// it. w.mu is held.
 func (w *Watches) account(ref Ref, o *watched) {
 	n := sourceWeight * int64(len(o.state.Content))
 	err := w.Memory.Hold(ref.memory(), n)
@@ -299,10 +314,11 @@ func (w *Watches) account(ref Ref, o *watched) {
 	o.state = State{Err: err, refused: n}
 }
 
-// sourceWeight is how much memory a byte of content takes: it is kept, and once more in what the watch reads into.
+// sourceWeight is how much memory a byte of content takes: the content itself, and the buffer that
+// the watch reads into.
 const sourceWeight = 2
 
-// same reports whether two states mean the same to users.
+// same reports whether users can treat two states alike.
 func same(a, b State) bool {
 	return text(a.Err) == text(b.Err) && a.Known == b.Known && a.Version == b.Version && a.Unserved == b.Unserved
 }
@@ -319,7 +335,7 @@ type listener struct {
 	o     *watched
 	ref   Ref
 	began time.Time
-	// started is called once the object is listed, or cannot be.
+	// started is called once the object is listed or has failed to be.
 	started func()
 }
 
@@ -356,22 +372,25 @@ func (f *listener) Failed(err error) {
 	f.w.set(f, func(s *State) { s.Err = err })
 }
 
-// contentOf returns a whole object as JSON, which takes less memory than decoded.
+// contentOf returns a whole object as JSON, which takes less memory than the decoded object.
 func (w *Watches) contentOf(obj metav1.Object) string {
 	whole, ok := obj.(*unstructured.Unstructured)
 	if !ok || !w.Whole {
 		return ""
 	}
+
 	fields := maps.Clone(whole.Object)
 	if metadata, ok := fields["metadata"].(map[string]any); ok {
 		metadata = maps.Clone(metadata)
 		delete(metadata, "managedFields")
 		fields["metadata"] = metadata
 	}
+
 	content, err := json.Marshal(fields)
 	if err != nil {
 		return "" // decoded JSON can always be encoded
 	}
+
 	return string(content)
 }
 

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 )
 
-// stage hands the listeners of watches to the test.
+// stage passes the listeners of watches to the test.
 type stage struct {
 	mu        sync.Mutex
 	listeners map[string]livestate.Listener
@@ -70,7 +70,7 @@ func TestWatches(t *testing.T) {
 	a, b := types.NamespacedName{Namespace: "team", Name: "a"}, types.NamespacedName{Namespace: "team", Name: "b"}
 	secret, other := Ref{Kind: KindSecret, Namespace: "team", Name: "s"}, Ref{Kind: KindConfigMap, Namespace: "team", Name: "c"}
 
-	w.Use(a, []Ref{secret}) // before the watches begin
+	w.Use(a, []Ref{secret}) // before the watches start
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { _ = w.Start(ctx) }()
@@ -124,8 +124,8 @@ func TestWatches(t *testing.T) {
 	}
 }
 
-// TestKinds watches a source of a kind that comes, changes its resource, is unknown for a
-// while, and is removed.
+// TestKinds watches a source whose kind appears, changes its resource, is unknown for a while, and
+// is removed.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	gk := schema.GroupKind{Group: "example.com", Kind: "Gauge"}

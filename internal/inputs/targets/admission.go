@@ -9,9 +9,10 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
-const targetsAtATime = 2 // large answers of all targets that are read and decoded at a time, of up to 50 MiB each then; one of a namespace
+const targetsAtATime = 2 // large answers of all targets that are read and decoded at a time, one per namespace; each can be up to 50 MiB
 
-// admission is that of one body among the large answers, which it needs once it turns out to be one. A body may be closed while it is read.
+// admission admits one body to the large answers, once it turns out to be large. A body can be
+// closed while it is read.
 type admission struct {
 	of        *queueing.Semaphore
 	namespace string
@@ -19,29 +20,32 @@ type admission struct {
 	cancel    context.CancelCauseFunc
 
 	mu      sync.Mutex
-	release func() // nil while it is not admitted
+	release func() // nil if not admitted
 	timer   *time.Timer
 	closed  bool
 }
 
-// begin waits to be admitted, which must not last.
-func (a *admission) begin() error {
+// start waits for its admission, which must not take long.
+func (a *admission) start() error {
 	a.mu.Lock()
 	has := a.release != nil || a.closed
 	a.mu.Unlock()
 	if has || a.of == nil {
 		return nil
 	}
+
 	release, err := a.of.Acquire(a.ctx, a.namespace, 1)
 	if err != nil {
 		return err
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.closed {
 		release()
 		return nil
 	}
+
 	a.release = release
 	a.timer = panics.After(targetDecodeTime, "ending the admission of an answer", func() {
 		a.cancel(errSlow)
@@ -50,14 +54,14 @@ func (a *admission) begin() error {
 	return nil
 }
 
-// finish ends the admission: the answer is decoded.
+// finish ends the admission because the answer is decoded.
 func (a *admission) finish() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.endAfter(0)
 }
 
-// close ends the admission after the time in which the answer is decoded.
+// close ends the admission after the time that decoding the answer takes.
 func (a *admission) close(decoding time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Of large answers few are read at a time, and one of each namespace; small ones never wait.
+// Only a few large answers are read at a time, one per namespace. Small ones never wait.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,39 +10,41 @@ import (
 )
 
 const (
-	targetFreeLine   = 64 << 10         // of a line of a watch that is not counted as memory: as large as many objects
-	targetDecodeTime = 10 * time.Second // of one large answer: the others wait
-	targetDecodeRate = 16 << 20         // bytes of JSON that are decoded in a second, at least
+	targetFreeLine   = 64 << 10         // bytes of a watch's line that do not count as memory; many objects fit
+	targetDecodeTime = 10 * time.Second // of one large answer, while the others wait
+	targetDecodeRate = 16 << 20         // minimum of bytes of JSON that are decoded per second
 )
 
-// answer bounds a body of JSON before it is decoded: its bytes, and its values, which take many times their text.
+// answer bounds a body of JSON before it is decoded. It bounds the bytes as well as the values,
+// which take many times the memory of their text.
 type answer struct {
 	io.ReadCloser
-	// what names the answer, or the line, in messages.
+	// what names the answer or the line in messages.
 	what string
-	// lines means that the limits are those of each line: an event of a watch.
+	// lines means that the limits apply to each line, which is an event of a watch.
 	lines bool
 	// bytes and values are the limits.
 	bytes, values int
-	// asked means that a smaller page may be asked for.
+	// asked means that the caller can request a smaller page.
 	asked bool
-	// hold counts the memory of a line beyond held bytes, which a decoder keeps until the end of the watch; it may be nil.
-	mu       sync.Mutex // it may be closed while it is read
+	// hold counts the memory of a line beyond held bytes, because a decoder keeps its buffer until
+	// the end of the watch. It can be nil.
+	mu       sync.Mutex // it can be closed while it is read
 	hold     func(bytes int64)
 	held     int
 	exceeded func(error) error
 
-	// admission is that of a large answer.
+	// admission is the admission of a large answer.
 	admission *admission
 
 	seen    scan
 	failure error
 }
 
-// errSlow is why a large answer is not read to its end.
+// errSlow is why the rest of a large answer is not read.
 var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", targetDecodeTime)
 
-// scan is how far a text of JSON was read.
+// scan is the progress through a text of JSON.
 type scan struct {
 	bytes, values   int
 	quoted, escaped bool
@@ -54,14 +56,16 @@ func (a *answer) Read(p []byte) (int, error) {
 		return 0, a.failure
 	}
 	if a.lines && a.seen.bytes <= targetFreeLine {
-		a.admission.finish() // the lines so far were decoded
+		a.admission.finish() // the lines so far are decoded
 	}
+
 	n, err := a.ReadCloser.Read(p)
 	if a.seen.bytes+n > targetFreeLine {
-		if err := a.admission.begin(); err != nil {
+		if err := a.admission.start(); err != nil {
 			return 0, err
 		}
 	}
+
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range p[:n] {
@@ -71,10 +75,11 @@ func (a *answer) Read(p []byte) (int, error) {
 			return 0, a.failure
 		}
 		if a.hold != nil && a.seen.bytes > a.held {
-			a.hold(int64(a.held)) // it doubles its buffer
+			a.hold(int64(a.held)) // the decoder doubles its buffer
 			a.held *= 2
 		}
 	}
+
 	return n, err
 }
 
@@ -98,7 +103,7 @@ func (a *answer) tooLarge() error {
 	if a.seen.values > a.values {
 		limit, of = a.values, "values"
 	}
-	return a.exceeded(fmt.Errorf("%s has more than %d %s, which is more than any of an API server has: check where cluster.server of the kubeconfig leads to (%w)",
+	return a.exceeded(fmt.Errorf("%s has more than %d %s, which is more than an API server ever sends: check where cluster.server of the kubeconfig leads to (%w)",
 		a.what, limit, of, reflector.ErrTooLarge))
 }
 

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Bytes and values are counted before anything is decoded, those of a watch by line.
+// Bytes and values are counted before anything is decoded. For a watch they are counted per line.
 func TestAnswer(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -54,13 +54,14 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
+
 	page := &answer{ReadCloser: io.NopCloser(strings.NewReader("[[[")), bytes: 100, values: 1, asked: true, admission: &admission{}}
 	if _, err := io.ReadAll(page); !errors.Is(err, reflector.ErrTooLarge) {
 		t.Errorf("a page that may be asked for in parts: %v", err)
 	}
 }
 
-// FuzzAnswer: what JSON has is never counted as less than it decodes to.
+// FuzzAnswer checks that scan never counts fewer values than JSON decodes to.
 //
 // Code: answer.go
 func FuzzAnswer(f *testing.F) {
@@ -81,7 +82,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// nodes counts the elements of lists and maps, and these.
+// nodes counts the elements of lists and maps, and the lists and maps themselves.
 func nodes(value any) int {
 	n := 1
 	switch value := value.(type) {
@@ -90,7 +91,7 @@ func nodes(value any) int {
 			n += nodes(inner)
 		}
 		if len(value) > 0 {
-			n-- // the first has no comma
+			n-- // the first element has no comma
 		}
 	case map[string]any:
 		for _, inner := range value {
@@ -101,10 +102,11 @@ func nodes(value any) int {
 		}
 	default:
 	}
+
 	return n
 }
 
-// watching opens sessions as the manager does, which watch ConfigMaps.
+// watching opens a session as the manager does, and watches ConfigMaps.
 func watching(ctx context.Context, config *rest.Config, held func(int64)) error {
 	live, err := livestate.New(livestate.Options{
 		Names:   apinames.Default,
@@ -120,7 +122,8 @@ func watching(ctx context.Context, config *rest.Config, held func(int64)) error 
 	return nil
 }
 
-// What a target answers beyond the limits ends its session, with a reason, in bounded memory, and ever longer pauses.
+// A target's answer beyond the limits ends its session with a reason. Memory stays bounded, and the
+// pauses grow.
 func TestHostileTargets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		attack hostile.Attack
@@ -129,8 +132,8 @@ func TestHostileTargets(t *testing.T) {
 		"an event without end": {hostile.WatchBomb(1 << 30), "an object of the target has more than 4194304 bytes"},
 		"pages of 60 MiB":      {hostile.Pages(1, 10, 60<<20), "an object of the target has more than 4194304 bytes"},
 		"empty lists":          {hostile.Nodes(2 << 20), "an object of the target has more than 200000 values"},
-		"names without end":    {hostile.WatchNames(4000, 100), "needs more memory than the targets of the namespace shop may have"},
-		"large pages":          {hostile.Pages(400, 4000, 100), "needs more memory than the targets of the namespace shop may have"},
+		"names without end":    {hostile.WatchNames(4000, 100), "needs more memory than the targets of the namespace shop can have"},
+		"large pages":          {hostile.Pages(400, 4000, 100), "needs more memory than the targets of the namespace shop can have"},
 		"groups without end":   {hostile.Discovery(200_000), "an answer of the target has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +162,7 @@ func TestHostileTargets(t *testing.T) {
 	}
 }
 
-// A list ends after so many pages.
+// A list ends after the maximum number of pages.
 func TestPagesAreCounted(t *testing.T) {
 	t.Parallel()
 	stopped, suspected := 0, 0
@@ -170,6 +173,7 @@ func TestPagesAreCounted(t *testing.T) {
 		require.NoError(t, err)
 		return g.page(r, r.URL.Query())
 	}
+
 	for range 3 {
 		require.NoError(t, page("limit=500"))
 		for i := range limits.TargetPages - 1 {
@@ -178,6 +182,7 @@ func TestPagesAreCounted(t *testing.T) {
 			}
 		}
 	}
+
 	if err := page("limit=500&continue=a"); err == nil || stopped != 1 || suspected != 1 || !errors.Is(g.over(), err) || !g.closed.Load() {
 		t.Errorf("a page too many: %v, stopped %d times, suspected %d times", err, stopped, suspected)
 	}
@@ -186,7 +191,7 @@ func TestPagesAreCounted(t *testing.T) {
 	}
 }
 
-// Pages that are too large are asked for in smaller ones.
+// If a page is too large, smaller ones are requested.
 func TestSmallerPages(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -200,6 +205,7 @@ func TestSmallerPages(t *testing.T) {
 		_, _ = io.WriteString(w, `{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"remark": "`+strings.Repeat("a", size)+`"}, "items": []}`)
 		return true
 	}
+
 	config, _, err := Connect(t.Context(), hostile.New(t, attack).Kubeconfig())
 	require.NoError(t, err)
 	client, err := rest.UnversionedRESTClientFor(metadata.ConfigFor(config))
@@ -208,6 +214,7 @@ func TestSmallerPages(t *testing.T) {
 		Client: client, Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, MetadataOnly: true,
 		NewList: func() kruntime.Object { return &metav1.PartialObjectMetadataList{} },
 	}
+
 	if _, err := source.ListWithContext(t.Context(), metav1.ListOptions{Limit: 500}); err != nil || strings.Join(asked, " ") != "500 50 5" {
 		t.Errorf("asked for %v: %v", asked, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
-// RefOf returns the Ref of a targetRef whose Secret is in a namespace; empty for nil.
+// RefOf returns the Ref of a targetRef whose Secret is in namespace. It is empty for nil.
 func RefOf(namespace string, ref *corev1alpha1.TargetReference) Ref {
 	if ref == nil {
 		return Ref{}
@@ -21,30 +21,34 @@ func RefOf(namespace string, ref *corev1alpha1.TargetReference) Ref {
 }
 
 // Connect returns a configuration for requests to the server of a kubeconfig, and the UID of the
-// namespace kube-system there. It is for users on their own machines, where loopback addresses are
-// allowed; else the rules are those of Targets. Errors quote nothing of the kubeconfig but the
-// address of the server.
+// namespace kube-system there. It is for users on their own machines and permits loopback
+// addresses; otherwise it has the same rules as Targets. Errors quote only the server's address
+// from the kubeconfig.
 func Connect(ctx context.Context, kubeconfig []byte) (*rest.Config, types.UID, error) {
 	config, err := Parse(kubeconfig)
 	if err != nil {
 		return nil, "", err
 	}
+
 	transport, authorized, err := authorize(config, outbound.Policy{Local: true}, false)
 	if err != nil {
 		return nil, "", err
 	}
+
 	id, err := probe(ctx, authorized, config.Host, config.BearerToken)
 	if err != nil {
 		transport.CloseIdleConnections()
 		return nil, "", err
 	}
+
 	return &rest.Config{Host: config.Host, Transport: &explained{newGate(authorized, func() {}), config}, QPS: -1}, id, nil
 }
 
-// IsAway reports whether a request failed because the target was not reached.
+// IsAway reports whether a request failed because it did not reach the target.
 func IsAway(err error) bool { return errors.As(err, new(*awayError)) }
 
-// authorize returns the transport of a kubeconfig, and what adds the credentials to it.
+// authorize returns the transport for a kubeconfig, and a RoundTripper that adds the credentials to
+// it.
 func authorize(config *rest.Config, policy outbound.Policy, namespaced bool) (*http.Transport, http.RoundTripper, error) {
 	transport, err := newTransport(config, policy, namespaced)
 	if err != nil {
@@ -57,7 +61,7 @@ func authorize(config *rest.Config, policy outbound.Policy, namespaced bool) (*h
 	return transport, authorized, nil
 }
 
-// explained names the target in the errors of requests that got no answer.
+// explained names the target in the errors of unanswered requests.
 type explained struct {
 	next   http.RoundTripper
 	config *rest.Config

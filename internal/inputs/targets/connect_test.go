@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestConnect is about the connection of a user, and what its errors say.
+// TestConnect checks the connections of users, and their errors.
 func TestConnect(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "there")
@@ -18,6 +18,7 @@ func TestConnect(t *testing.T) {
 	if config.BearerToken != "" || len(config.KeyData) > 0 {
 		t.Error("the configuration has credentials, which its transport has")
 	}
+
 	get := func() error {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, config.Host+"/version", http.NoBody)
 		if err != nil {
@@ -29,9 +30,11 @@ func TestConnect(t *testing.T) {
 		}
 		return err
 	}
+
 	if err := get(); err != nil {
 		t.Error(err)
 	}
+
 	s.Close()
 	if err := get(); !IsAway(err) || strings.Contains(err.Error(), secretToken) {
 		t.Errorf("a server that has ended: %v", err)

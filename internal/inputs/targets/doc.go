@@ -4,15 +4,15 @@
 //	                                                ▲                   │
 //	        a pause that grows, or a changed Secret ┴── suspected ◄─────┘
 //
-// All users of one key of one Secret share a connection, which ends some time after the
-// last of them. What a session consists of is the caller's; each has one kubeconfig and
-// one cluster: another of either is a new session.
+// All users of the same key of the same Secret share a connection, which ends some time after the
+// last of them. The caller decides what a session consists of. Each session has one kubeconfig and
+// one cluster; if either changes, a new session starts.
 //
-// A connected target is not polled. A request without an answer, or with one that its
-// credentials are not accepted, starts a probe of the target; while it is away there is
-// no session, and requests of the last one fail at once. Nothing here blocks a caller.
+// A connected target is not polled. If a request gets no answer, or its credentials are rejected,
+// the target is probed. While the target is away there is no session, and requests of the last
+// session fail at once. No function here blocks its caller.
 //
-// The kubeconfig is a user's, and not trusted: it may name a server and credentials, and
-// nothing that runs, reads or impersonates. Errors quote neither it nor what the server
-// answers.
+// The kubeconfig belongs to a user and is not trusted. It can name a server and credentials, but
+// nothing that runs a program, reads files or impersonates. Errors quote neither the kubeconfig nor
+// the server's answers.
 package targets

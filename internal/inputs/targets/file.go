@@ -24,10 +24,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const kubeconfigPoll = 5 * time.Second // between looks at the kubeconfig file of an agent: volumes of Secrets change within a minute
+const kubeconfigPoll = 5 * time.Second // interval of reading an agent's kubeconfig file; volumes of Secrets change within a minute
 
-// File is a kubeconfig in a file, which is the administrator's own: it may name further
-// files, of certificates, a key and a token. All of them are followed.
+// File is a kubeconfig in a file. It belongs to the administrator, so it can name further files
+// with certificates, a key and a token. All of them are followed.
 type File struct {
 	Path string
 	// Every is the interval at which the files are read; kubeconfigPoll if it is 0.
@@ -40,8 +40,8 @@ const fileKey = "value"
 // Ref names the target.
 func (f *File) Ref() Ref { return Ref{Name: f.Path, Key: fileKey} }
 
-// Get is sources.Get for the file, with the files that it names in it, except for that of a
-// token: client-go follows it.
+// Get is sources.Get for the file. It embeds the files that the kubeconfig names, except the
+// token's file, which client-go follows itself.
 func (f *File) Get(context.Context, sources.Ref) (*sources.Object, error) {
 	data, err := f.read()
 	if err != nil || data == nil {
@@ -100,14 +100,17 @@ func (f *File) read() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
+
 	all, err := decode(data)
 	if err != nil {
 		return data, nil // Parse reports the problem
 	}
+
 	cluster, user, err := current(all)
 	if err != nil {
 		return data, nil
 	}
+
 	for _, named := range []struct {
 		field string
 		path  *string
@@ -128,9 +131,11 @@ func (f *File) read() ([]byte, error) {
 		}
 		*named.path = ""
 	}
+
 	if user.TokenFile != "" {
 		user.TokenFile = f.resolve(user.TokenFile)
 	}
+
 	return json.Marshal(clientcmdv1.Config{
 		CurrentContext: "a",
 		Contexts:       []clientcmdv1.NamedContext{{Name: "a", Context: clientcmdv1.Context{Cluster: "a", AuthInfo: "a"}}},
@@ -139,7 +144,7 @@ func (f *File) read() ([]byte, error) {
 	})
 }
 
-// resolve returns the path of a file that the kubeconfig names, as kubectl does.
+// resolve returns the path of a file that the kubeconfig names, in the same way as kubectl.
 func (f *File) resolve(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -147,10 +152,11 @@ func (f *File) resolve(path string) string {
 	return filepath.Join(filepath.Dir(f.Path), path)
 }
 
-// Parse reads what Get returns.
+// Parse parses the result of Get.
 func (f *File) Parse(data []byte) (*rest.Config, error) { return parse(data, true) }
 
-// readBounded reads a file. One byte more than the limit is read, so that it is noticed.
+// readBounded reads a file. It reads one byte more than the limit, so that the caller notices a
+// larger file.
 func readBounded(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

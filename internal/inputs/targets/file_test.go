@@ -19,15 +19,15 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// write replaces a file as a whole.
+// write replaces a file atomically.
 func write(t *testing.T, path, content string) {
 	t.Helper()
 	require.NoError(t, os.WriteFile(path+".new", []byte(content), 0o600))
 	require.NoError(t, os.Rename(path+".new", path))
 }
 
-// TestFile: a kubeconfig in a file may name files, all of which are followed: another
-// content is another session, one that is missing is said.
+// TestFile checks that all files named by a kubeconfig are followed: changed content starts a new
+// session, and a missing file is reported.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	s, dir := newServer(t, "one"), t.TempDir()

@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	targetQPS   = 100 // requests to one target in a second, watches apart; API servers limit for themselves, too
-	targetBurst = 200 // requests to one target at once
+	targetQPS   = 100 // requests to one target per second, except watches; API servers also have their own limits
+	targetBurst = 200 // burst of requests to one target
 )
 
-// ErrAway is the error of requests to a target that is not connected.
+// ErrAway is the error of requests to a disconnected target.
 var ErrAway = errors.New("the target is not connected")
 
-// openAPI is where schemas are, below the path of the server.
+// openAPI is the path of schemas below the path of the server.
 const openAPI = "/openapi/v3/"
 
-// gate is the transport of one session, which ends where the target answers with more than its limits. It is safe for
-// concurrent use.
+// gate is the transport of one session. It ends the session if an answer of the target exceeds a
+// limit. It is safe for concurrent use.
 type gate struct {
 	// next adds the credentials.
 	next   http.RoundTripper
 	limit  *rate.Limiter
 	closed atomic.Bool
-	// suspect is called when a request suggests that the target is away. It must not block.
+	// suspect is called if a request suggests that the target is away. It must not block.
 	suspect func()
 
-	// large admits the large answers of all targets; nil lets everything be read at once.
+	// large admits the large answers of all targets; nil admits all of them at once.
 	large *queueing.Semaphore
-	// holds is what the session has of the memory of all targets.
+	// holds is the session's share of the memory of all targets.
 	holds holding
 
 	mu sync.Mutex
-	// excess is the limit that the target exceeded; nil for none.
+	// excess is the limit that the target exceeded, or nil.
 	excess error
-	// stop ends what works with the session; nil before it is opened.
+	// stop ends the work in the session; nil before the session is opened.
 	stop context.CancelFunc
-	// pages counts those of each list that is being read, by path.
+	// pages counts the pages of each list that is being read, by path.
 	pages map[string]int
 }
 
@@ -65,14 +65,17 @@ func (g *gate) exceeded(err error) error {
 	if first {
 		g.excess = err
 	}
+
 	g.mu.Unlock()
 	if !first {
 		return err
 	}
+
 	g.closed.Store(true)
 	if stop != nil {
 		stop()
 	}
+
 	g.suspect()
 	return err
 }
@@ -80,17 +83,17 @@ func (g *gate) exceeded(err error) error {
 // hold counts bytes of the target's answers that are kept, or released if they are negative.
 func (g *gate) hold(bytes int64) {
 	if !g.holds.change(bytes) {
-		_ = g.exceeded(fmt.Errorf("what it says needs more memory than %s may have beside the targets of others: %s", whose(g.holds.key.Namespace), moreMemory))
+		_ = g.exceeded(fmt.Errorf("its content needs more memory than %s can have along with other namespaces' targets: %s", whose(g.holds.key.Namespace), moreMemory))
 	}
 }
 
-// moreMemory is the remedy where targets have too little memory.
+// moreMemory is the remedy if targets have too little memory.
 const moreMemory = "keep less in the target, use fewer targets, or give the manager more memory, and GOMEMLIMIT with it"
 
 // whose names the targets of a namespace in messages.
 func whose(namespace string) string { return fmt.Sprintf("the targets of the namespace %s", namespace) }
 
-// opened sets what ends the session.
+// opened sets the function that ends the session.
 func (g *gate) opened(stop context.CancelFunc) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -106,12 +109,13 @@ func (g *gate) over() error {
 	return g.excess
 }
 
-// RoundTrip sends a request while the gate is open.
+// RoundTrip sends a request if the gate is open.
 func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 	if g.closed.Load() {
 		closeBody(r)
 		return nil, ErrAway
 	}
+
 	query := r.URL.Query()
 	watches := query.Get("watch") == "true" || query.Get("watch") == "1"
 	if !watches {
@@ -124,10 +128,12 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+
 	resp, err := g.send(r, watches, query.Get("limit"))
 	if err != nil && r.Context().Err() == nil || err == nil && resp.StatusCode == http.StatusUnauthorized {
 		g.suspect()
 	}
+
 	return resp, err
 }
 
@@ -136,21 +142,24 @@ func (g *gate) page(r *http.Request, query url.Values) error {
 	if r.Method != http.MethodGet || query.Get("limit") == "" {
 		return nil
 	}
+
 	g.mu.Lock()
 	if query.Get("continue") == "" {
 		delete(g.pages, r.URL.Path)
 	} else {
 		g.pages[r.URL.Path]++
 	}
+
 	pages := g.pages[r.URL.Path]
 	g.mu.Unlock()
 	if pages < limits.TargetPages {
 		return nil
 	}
-	return g.exceeded(fmt.Errorf("a list of the target has more than %d pages: delete what is not needed there", limits.TargetPages))
+
+	return g.exceeded(fmt.Errorf("a list of the target has more than %d pages: delete unneeded objects there", limits.TargetPages))
 }
 
-// send bounds a request in time and its answer in size. A watch ends with its context.
+// send bounds the time of a request and the size of its answer. A watch ends with its context.
 func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	resp, err := g.next.RoundTrip(r.WithContext(ctx))
@@ -158,11 +167,13 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 		cancel(nil)
 		return nil, err
 	}
+
 	if resp.StatusCode >= 300 && resp.StatusCode < 400 && resp.StatusCode != http.StatusNotModified {
 		_ = resp.Body.Close()
 		cancel(nil)
 		return nil, fmt.Errorf("the server redirects, which API servers do not (status %d)", resp.StatusCode)
 	}
+
 	bounded := &answer{ReadCloser: resp.Body, exceeded: g.exceeded, what: "an answer of the target", bytes: limits.TargetResponseBytes, values: limits.TargetResponseValues}
 	switch {
 	case watches, r.Method != http.MethodGet, page == "1":
@@ -170,6 +181,7 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 	case strings.Contains(r.URL.Path, openAPI):
 		bounded.what, bounded.bytes, bounded.values = "a document of schemas of the target", limits.TargetDocumentBytes, limits.TargetDocumentValues
 	}
+
 	bounded.admission = &admission{of: g.large, namespace: g.holds.key.Namespace, ctx: ctx, cancel: cancel}
 	if watches {
 		bounded.held, bounded.hold = targetFreeLine, g.hold
@@ -178,6 +190,7 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 		resp.Body = &untilClosed{bounded, cancel}
 		return resp, nil
 	}
+
 	resp.Body = outbound.NewBody(ctx, cancel, bounded, outbound.Bounds{
 		Bytes: limits.TargetDocumentBytes, TooLong: reflector.ErrTooLarge,
 		Stall: limits.TargetRequestTimeout, Stalled: fmt.Errorf("the answer stalls: fewer than %d bytes in %s", limits.StallBytes, limits.TargetRequestTimeout),
@@ -187,11 +200,11 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 
 func closeBody(r *http.Request) {
 	if r.Body != nil {
-		_ = r.Body.Close() // a RoundTripper closes it also when it fails
+		_ = r.Body.Close() // a RoundTripper must close it even if it fails
 	}
 }
 
-// untilClosed ends the context of a request with its body.
+// untilClosed ends the context of a request when its body is closed.
 type untilClosed struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc

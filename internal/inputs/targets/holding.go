@@ -6,7 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 )
 
-// holding is the memory of one session, in the account of all targets. It is safe for concurrent use.
+// holding is the memory of one session in the account of all targets. It is safe for concurrent
+// use.
 type holding struct {
 	memory *quota.Memory
 	key    quota.Key
@@ -16,7 +17,8 @@ type holding struct {
 	ended bool
 }
 
-// change takes bytes, or gives some back if they are negative. It reports false if the namespace may not have them.
+// change takes bytes, or returns some if bytes is negative. It returns false if the namespace has
+// used up its share.
 func (h *holding) change(bytes int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -30,7 +32,7 @@ func (h *holding) change(bytes int64) bool {
 	return true
 }
 
-// end gives everything back.
+// end returns everything.
 func (h *holding) end() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 )
 
-// A session has as much memory as its namespace may have, and gives everything back.
+// A session can take as much memory as its namespace has, and returns all of it.
 func TestHolding(t *testing.T) {
 	t.Parallel()
 	account := quota.Of(1200)
@@ -24,6 +24,7 @@ func TestHolding(t *testing.T) {
 	if !one.change(500) || !one.change(-100) || one.change(500) || one.bytes != 400 || !same.change(100) || same.change(200) {
 		t.Errorf("holds %d and %d", one.bytes, same.bytes)
 	}
+
 	one.end()
 	one.end()
 	if !one.change(10_000) || one.bytes != 0 {
@@ -37,8 +38,8 @@ func TestHolding(t *testing.T) {
 	}
 }
 
-// Of the targets of a namespace only so many are connected as have room beside those of others; the rest says so, and is
-// connected when there is room.
+// The targets of a namespace are connected only as long as there is room next to other namespaces'
+// targets. The rest report this, and connect once there is room.
 func TestManyTargets(t *testing.T) {
 	t.Parallel()
 	const room = 8
@@ -51,6 +52,7 @@ func TestManyTargets(t *testing.T) {
 		},
 		Memory: quota.Of(room * targetMemory),
 	})
+
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	go func() { _ = all.Start(ctx) }()
@@ -60,6 +62,7 @@ func TestManyTargets(t *testing.T) {
 		all.Use(ref.String(), ref, func() { woken <- struct{}{} })
 		return ref
 	}
+
 	refused := func(ref Ref) bool {
 		_, _, state := all.Find(ref)
 		if state.Reason == corev1alpha1.ReasonTargetLimitExceeded && !strings.Contains(state.Message, "the targets of the namespace "+ref.Namespace) {
@@ -67,6 +70,7 @@ func TestManyTargets(t *testing.T) {
 		}
 		return state.Reason == corev1alpha1.ReasonTargetLimitExceeded
 	}
+
 	var connected, waiting []Ref
 	for i := range room {
 		if ref := use("many", i); refused(ref) {
@@ -75,10 +79,12 @@ func TestManyTargets(t *testing.T) {
 			connected = append(connected, ref)
 		}
 	}
+
 	other := use("other", 0)
 	if len(connected) != room/2 || refused(other) {
 		t.Fatalf("%d of %d targets of one namespace are connected", len(connected), room)
 	}
+
 	for _, ref := range []Ref{other, connected[0]} {
 		all.Release(ref.String())
 		all.mu.Lock()
@@ -86,6 +92,7 @@ func TestManyTargets(t *testing.T) {
 		all.mu.Unlock()
 		all.retire(one)
 	}
+
 	for refused(waiting[0]) {
 		select {
 		case <-woken:
@@ -93,6 +100,7 @@ func TestManyTargets(t *testing.T) {
 			t.Fatal("a target waits although there is room")
 		}
 	}
+
 	if !refused(waiting[1]) {
 		t.Error("two are connected in place of one")
 	}

@@ -18,11 +18,11 @@ import (
 type RefusedError struct {
 	// Field of the kubeconfig; empty if it is about all of it.
 	Field string
-	// Problem continues the field; Remedy is a sentence.
+	// Problem follows the field's name in the message. Remedy is a sentence.
 	Problem, Remedy string
 }
 
-// Error names field, problem and remedy.
+// Error names the field, the problem and the remedy.
 func (e *RefusedError) Error() string {
 	text := "the kubeconfig " + e.Problem
 	if e.Field != "" {
@@ -33,16 +33,17 @@ func (e *RefusedError) Error() string {
 
 func refuse(field, problem, remedy string) error { return &RefusedError{field, problem, remedy} }
 
-// Parse reads the current context of a kubeconfig. The result has server, certificates
-// and token. The error is a *RefusedError and quotes nothing of it.
+// Parse reads the current context of a kubeconfig. The result has the server, certificates and
+// token. The error is a *RefusedError, and quotes no part of the kubeconfig.
 func Parse(data []byte) (*rest.Config, error) { return parse(data, false) }
 
-// parse is Parse; tokenFile permits the name of a file with the token.
+// parse is Parse. tokenFile permits a file with the token.
 func parse(data []byte, tokenFile bool) (*rest.Config, error) {
 	all, err := decode(data)
 	if err != nil {
 		return nil, err
 	}
+
 	cluster, user, err := current(all)
 	if err != nil {
 		return nil, err
@@ -50,6 +51,7 @@ func parse(data []byte, tokenFile bool) (*rest.Config, error) {
 	if err := checkCluster(cluster); err != nil {
 		return nil, err
 	}
+
 	config := &rest.Config{
 		Host: cluster.Server, BearerToken: user.Token,
 		TLSClientConfig: rest.TLSClientConfig{
@@ -64,6 +66,7 @@ func parse(data []byte, tokenFile bool) (*rest.Config, error) {
 	if err := checkUser(user, config.BearerTokenFile != ""); err != nil {
 		return nil, err
 	}
+
 	return config, checkCertificates(config)
 }
 
@@ -71,27 +74,31 @@ func decode(data []byte) (*clientcmdv1.Config, error) {
 	if len(data) > limits.KubeconfigBytes {
 		return nil, refuse("", fmt.Sprintf("has %d bytes; the limit is %d", len(data), limits.KubeconfigBytes), "leave only one context in it")
 	}
+
 	var value any
 	documents := 0
 	wrong := document.Each("", data, func(d *document.Document) {
 		documents++
 		value = d.Value
 	})
+
 	switch {
 	case len(wrong) > 0 && wrong[0].Line > 0:
 		return nil, refuse("", fmt.Sprintf("is not valid YAML in line %d", wrong[0].Line), "store what kubectl config view --raw --minify --flatten prints")
 	case len(wrong) > 0, documents != 1:
 		return nil, refuse("", "is not one YAML document", "store what kubectl config view --raw --minify --flatten prints")
 	}
+
 	text, err := json.Marshal(value)
 	all := &clientcmdv1.Config{}
 	if err != nil || json.Unmarshal(text, all) != nil {
 		return nil, refuse("", "has fields of other types than a kubeconfig", "store what kubectl config view --raw --minify --flatten prints")
 	}
+
 	return all, nil
 }
 
-// current returns what the current context names.
+// current returns the cluster and the user of the current context.
 func current(all *clientcmdv1.Config) (*clientcmdv1.Cluster, *clientcmdv1.AuthInfo, error) {
 	const remedy = "name one that it has"
 	var context *clientcmdv1.Context
@@ -101,9 +108,11 @@ func current(all *clientcmdv1.Config) (*clientcmdv1.Cluster, *clientcmdv1.AuthIn
 			break
 		}
 	}
+
 	if context == nil {
-		return nil, nil, refuse("current-context", "names no context of it", remedy)
+		return nil, nil, refuse("current-context", "is not one of its contexts", remedy)
 	}
+
 	var cluster *clientcmdv1.Cluster
 	for i := range all.Clusters {
 		if all.Clusters[i].Name == context.Cluster {
@@ -111,15 +120,18 @@ func current(all *clientcmdv1.Config) (*clientcmdv1.Cluster, *clientcmdv1.AuthIn
 			break
 		}
 	}
+
 	if cluster == nil {
-		return nil, nil, refuse("context.cluster", "names no cluster of it", remedy)
+		return nil, nil, refuse("context.cluster", "is not one of its clusters", remedy)
 	}
+
 	for i := range all.AuthInfos {
 		if all.AuthInfos[i].Name == context.AuthInfo {
 			return cluster, &all.AuthInfos[i].AuthInfo, nil
 		}
 	}
-	return nil, nil, refuse("context.user", "names no user of it", remedy)
+
+	return nil, nil, refuse("context.user", "is not one of its users", remedy)
 }
 
 // refusal is a field that must be empty.
@@ -148,22 +160,24 @@ const (
 func checkCluster(c *clientcmdv1.Cluster) error {
 	err := first([]refusal{
 		{"cluster.certificate-authority", c.CertificateAuthority != "", ofManager, embed},
-		{"cluster.insecure-skip-tls-verify", c.InsecureSkipTLSVerify, "would send credentials to whatever answers", "give certificate-authority-data"},
-		{"cluster.proxy-url", c.ProxyURL != "", "is not supported", "remove it: the proxy of the manager's environment holds"},
+		{"cluster.insecure-skip-tls-verify", c.InsecureSkipTLSVerify, "would send credentials to any server that answers", "give certificate-authority-data"},
+		{"cluster.proxy-url", c.ProxyURL != "", "is not supported", "remove it: the proxy of the manager's environment applies"},
 	})
 	if err != nil {
 		return err
 	}
+
 	const remedy = "give the https:// URL of the API server"
 	server, err := url.Parse(c.Server)
 	switch {
 	case err != nil, server.Host == "", server.Opaque != "":
-		return refuse("cluster.server", "is no URL", remedy)
+		return refuse("cluster.server", "is not a URL", remedy)
 	case server.Scheme != "https":
 		return refuse("cluster.server", "is not https", remedy)
 	case server.User != nil, server.RawQuery != "", server.Fragment != "":
 		return refuse("cluster.server", "has more than host, port and path", remedy)
 	}
+
 	return nil
 }
 
@@ -175,11 +189,12 @@ func checkUser(u *clientcmdv1.AuthInfo, authorized bool) error {
 		{"user.client-certificate", u.ClientCertificate != "", ofManager, embed},
 		{"user.client-key", u.ClientKey != "", ofManager, embed},
 		{"user.as", u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0, "would impersonate others", ownAccount},
-		{"user.username", u.Username != "" || u.Password != "", "is not supported by Kubernetes any more", ownAccount},
+		{"user.username", u.Username != "" || u.Password != "", "is no longer supported by Kubernetes", ownAccount},
 	})
 	if err == nil && !authorized && u.Token == "" && len(u.ClientCertificateData) == 0 {
 		return refuse("user", "has no credentials", ownAccount)
 	}
+
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever a Secret holds, it is read or refused, within the rules.
+// FuzzParse checks that any content of a Secret is either read according to the rules or refused.
 //
 // Code: kubeconfig.go
 func FuzzParse(f *testing.F) {

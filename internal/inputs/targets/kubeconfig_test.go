@@ -14,7 +14,7 @@ import (
 // secretToken represents credentials, which no message may have.
 const secretToken = "geheim-geheim"
 
-// kubeconfig returns one with further fields of its cluster and its user.
+// kubeconfig returns a kubeconfig with additional fields of its cluster and its user.
 func kubeconfig(server, cluster, user string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -36,8 +36,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestParseRefuses: what a namespaced user could have the manager run, read or become is
-// refused, with field and remedy and without the content.
+// TestParseRefuses checks that a user cannot make the manager run, read or become anything. The
+// refusal has a field and a remedy, and does not quote the content.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	good := "https://api.example.com"
@@ -54,18 +54,18 @@ func TestParseRefuses(t *testing.T) {
 		{"impersonated extra", kubeconfig(good, "", withToken+", as-user-extra: {a: [b]}"), "user.as would impersonate"},
 		{"insecure", kubeconfig(good, ", insecure-skip-tls-verify: true", withToken), "cluster.insecure-skip-tls-verify would send"},
 		{"proxy", kubeconfig(good, ", proxy-url: http://proxy", withToken), "cluster.proxy-url is not supported"},
-		{"password", kubeconfig(good, "", "username: a, password: "+secretToken), "user.username is not supported"},
+		{"password", kubeconfig(good, "", "username: a, password: "+secretToken), "user.username is no longer supported"},
 		{"anonymous", kubeconfig(good, "", ""), "user has no credentials"},
 		{"plain HTTP", kubeconfig("http://api.example.com", "", withToken), "cluster.server is not https"},
-		{"another scheme", kubeconfig("file:///etc/passwd", "", withToken), "cluster.server is no URL"},
+		{"another scheme", kubeconfig("file:///etc/passwd", "", withToken), "cluster.server is not a URL"},
 		{"userinfo", kubeconfig("https://a:"+secretToken+"@api.example.com", "", withToken), "cluster.server has more than"},
 		{"query", kubeconfig("https://api.example.com?a=b", "", withToken), "cluster.server has more than"},
-		{"no server", kubeconfig("", "", withToken), "cluster.server is no URL"},
+		{"no server", kubeconfig("", "", withToken), "cluster.server is not a URL"},
 		{"bad authority", kubeconfig(good, ", certificate-authority-data: "+ca, withToken), "certificate-authority-data has no certificate"},
 		{"bad certificate", kubeconfig(good, "", "client-certificate-data: "+ca+", client-key-data: "+ca), "do not make a pair"},
-		{"no context", "current-context: other\n" + strings.Replace(kubeconfig(good, "", withToken), "current-context: main\n", "", 1), "current-context names no context"},
-		{"no cluster", strings.Replace(kubeconfig(good, "", withToken), "cluster: c,", "cluster: d,", 1), "context.cluster names no cluster"},
-		{"no user", strings.Replace(kubeconfig(good, "", withToken), "user: u,", "user: d,", 1), "context.user names no user"},
+		{"no context", "current-context: other\n" + strings.Replace(kubeconfig(good, "", withToken), "current-context: main\n", "", 1), "current-context is not one of"},
+		{"no cluster", strings.Replace(kubeconfig(good, "", withToken), "cluster: c,", "cluster: d,", 1), "context.cluster is not one of"},
+		{"no user", strings.Replace(kubeconfig(good, "", withToken), "user: u,", "user: d,", 1), "context.user is not one of"},
 		{"no YAML", "a: [" + secretToken, "is not"},
 		{"two documents", "a: 1\n---\nb: 2\n", "is not one YAML document"},
 		{"nothing", "", "is not one YAML document"},

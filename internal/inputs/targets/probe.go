@@ -21,29 +21,32 @@ import (
 
 const targetErrorBytes = 512 // of the cause in a message
 
-// awayError is why a target is not connected, as a condition reports it.
+// awayError is why a target is not connected, in the form of a condition.
 type awayError struct{ reason, message string }
 
 // Error returns the message.
 func (e *awayError) Error() string { return e.message }
 
-// probe returns the UID of the namespace kube-system, by which a cluster is recognized.
+// probe returns the UID of the namespace kube-system, which identifies a cluster.
 func probe(ctx context.Context, transport http.RoundTripper, server, token string) (types.UID, error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.TargetProbeTimeout)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server, "/")+"/api/v1/namespaces/kube-system", http.NoBody)
 	if err != nil {
-		return "", refuse("cluster.server", "is no URL", "give the https:// URL of the API server")
+		return "", refuse("cluster.server", "is not a URL", "give the https:// URL of the API server")
 	}
+
 	r.Header.Set("Accept", "application/json")
 	resp, err := transport.RoundTrip(r)
 	if err != nil {
 		return "", unreachable(r.URL, err, token)
 	}
+
 	defer resp.Body.Close()
 	if err := answered(resp.StatusCode); err != nil {
 		return "", err
 	}
+
 	var namespace struct {
 		Kind     string `json:"kind"`
 		Metadata struct {
@@ -51,6 +54,7 @@ func probe(ctx context.Context, transport http.RoundTripper, server, token strin
 			UID  types.UID `json:"uid"`
 		} `json:"metadata"`
 	}
+
 	text, err := io.ReadAll(io.LimitReader(resp.Body, limits.KubeconfigBytes))
 	if err != nil {
 		return "", unreachable(r.URL, err, token)
@@ -59,6 +63,7 @@ func probe(ctx context.Context, transport http.RoundTripper, server, token strin
 		namespace.Metadata.UID == "" || len(namespace.Metadata.UID) > limits.ClusterUIDBytes {
 		return "", answered(0)
 	}
+
 	return namespace.Metadata.UID, nil
 }
 
@@ -67,21 +72,25 @@ func unreachable(server *url.URL, err error, token string) error {
 	if errors.As(err, &address) {
 		return &RefusedError{Field: "cluster.server", Problem: "is not connected to", Remedy: address.Error()}
 	}
+
 	var secrets []string
 	if token != "" {
 		secrets = append(secrets, token)
 	}
+
 	cause := outbound.Redact(err.Error(), secrets...)
 	var status apierrors.APIStatus
 	switch {
-	case errors.As(err, &status): // its message has what the server says
+	case errors.As(err, &status): // its message quotes the server
 		cause = fmt.Sprintf("it answers with the status %d", status.Status().Code)
 	case errors.Is(err, context.DeadlineExceeded):
 		cause = fmt.Sprintf("no answer within %s", limits.TargetProbeTimeout)
 	}
+
 	if len(cause) > targetErrorBytes {
 		cause = strings.ToValidUTF8(cause[:targetErrorBytes], "") + "…"
 	}
+
 	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host}), cause)}
 }
 
@@ -96,20 +105,22 @@ func answered(status int) error {
 	case status == http.StatusForbidden:
 		return &awayError{
 			corev1alpha1.ReasonTargetUnauthorized,
-			"the user of the kubeconfig may not get the namespace kube-system, by which the target is recognized: " +
+			"the user of the kubeconfig may not get the namespace kube-system, which identifies the target: " +
 				`bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`,
 		}
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("the target answers with the status %d", status)}
 	}
-	return &awayError{corev1alpha1.ReasonTargetUnreachable, "what answers is not the API server of a Kubernetes cluster: check cluster.server of the kubeconfig"}
+
+	return &awayError{corev1alpha1.ReasonTargetUnreachable, "the server that answers is not the API server of a Kubernetes cluster: check cluster.server of the kubeconfig"}
 }
 
-// Unreachable returns the error of a request to the server of a kubeconfig. It quotes nothing that the server answered.
+// Unreachable returns the error of a request to the server of a kubeconfig. It does not quote the
+// server's answer.
 func Unreachable(config *rest.Config, err error) error {
 	server, parseErr := url.Parse(config.Host)
 	if parseErr != nil {
-		return refuse("cluster.server", "is no URL", "give the https:// URL of the API server")
+		return refuse("cluster.server", "is not a URL", "give the https:// URL of the API server")
 	}
 	return unreachable(server, err, config.BearerToken)
 }

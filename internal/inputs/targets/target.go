@@ -17,40 +17,40 @@ import (
 )
 
 const (
-	targetBackoffMin = time.Second     // after the first attempt to reach a target failed
+	targetBackoffMin = time.Second     // after the first failed attempt to reach a target
 	targetBackoffMax = 5 * time.Minute // between attempts to reach a target; a changed Secret is tried at once
 )
 
-// target is one kubeconfig in use. Its goroutine alone changes it, but for the users.
+// target is one kubeconfig in use. Only its goroutine changes it, except for the users.
 type target[S any] struct {
 	all *Targets[S]
 	ref Ref
-	// changed is filled when the Secret changed, or the target is suspected to be away.
+	// changed is filled if the Secret has changed, or the target might be away.
 	changed chan struct{}
 
-	// These are guarded by Targets.mu.
+	// Targets.mu guards these.
 	users   map[string]func()
 	idle    *time.Timer
 	stop    context.CancelFunc
 	state   State
 	session *session[S]
-	// admitted means that it has its part of the memory of all targets.
+	// admitted means that the target has its share of the memory of all targets.
 	admitted bool
 
-	// version and data are those of the kubeconfig that was read last, and config and
-	// invalid what came of it.
+	// version and data belong to the kubeconfig that was read last. config and invalid are the
+	// results of parsing it.
 	version  string
 	data     []byte
 	config   *rest.Config
 	invalid  error
 	failures int
-	// excesses counts the sessions in a row that ended since the target exceeded a limit.
+	// excesses counts consecutive sessions that ended because the target exceeded a limit.
 	excesses int
-	// held means that nothing but another Secret shortens the pause.
+	// held means that only another Secret shortens the pause.
 	held bool
 }
 
-// session is a connection by one kubeconfig to one cluster.
+// session is a connection with one kubeconfig to one cluster.
 type session[S any] struct {
 	value   S
 	cluster types.UID
@@ -59,7 +59,7 @@ type session[S any] struct {
 	began   time.Time
 }
 
-// link is the way to the server of a kubeconfig.
+// link is a way to the server of a kubeconfig.
 type link struct {
 	transport  *http.Transport
 	authorized http.RoundTripper
@@ -70,8 +70,8 @@ func newTarget[S any](all *Targets[S], ref Ref) *target[S] {
 	return &target[S]{all: all, ref: ref, changed: make(chan struct{}, 1), users: map[string]func(){}, state: connecting}
 }
 
-// begin starts the goroutine. Targets.mu is held.
-func (t *target[S]) begin(ctx context.Context) {
+// start starts the goroutine. Targets.mu is held.
+func (t *target[S]) start(ctx context.Context) {
 	ctx, t.stop = context.WithCancel(ctx)
 	panics.Go(ctx, "keeping "+t.ref.String()+" connected", func() { t.run(ctx) })
 }
@@ -90,7 +90,7 @@ func (t *target[S]) run(ctx context.Context) {
 	}
 }
 
-// guarded is attempt, of which a panic is a failure like others.
+// guarded calls attempt, and treats a panic like other failures.
 func (t *target[S]) guarded(ctx context.Context) (pause time.Duration) {
 	err := panics.Guard(ctx, "connecting the target", func() error { pause = t.attempt(ctx); return nil })
 	if err != nil {
@@ -99,8 +99,8 @@ func (t *target[S]) guarded(ctx context.Context) (pause time.Duration) {
 	return pause
 }
 
-// await waits for a change, or for a pause that is not zero. A target that is suspected
-// again and again is probed once in targetBackoffMin.
+// await waits for a change, or for a pause if it is not zero. It delays repeated suspicions, so
+// that the target is probed at most once per targetBackoffMin.
 func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 	var due <-chan time.Time
 	if pause > 0 {
@@ -108,6 +108,7 @@ func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 		defer timer.Stop()
 		due = timer.C
 	}
+
 	began := time.Now()
 	for held := true; held; held = t.held && !t.secretChanged() {
 		select {
@@ -118,6 +119,7 @@ func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 		case <-t.changed:
 		}
 	}
+
 	if rest := targetBackoffMin - time.Since(began); rest > 0 && !t.secretChanged() {
 		select {
 		case <-ctx.Done():
@@ -126,7 +128,7 @@ func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// secretChanged reports whether the Secret is another one than was read last.
+// secretChanged reports whether the Secret differs from the one that was read last.
 func (t *target[S]) secretChanged() bool {
 	return t.version != t.all.watches.State(t.secret()).Version
 }
@@ -135,13 +137,14 @@ func (t *target[S]) secret() sources.Ref {
 	return sources.Ref{Kind: sources.KindSecret, Namespace: t.ref.Namespace, Name: t.ref.Name}
 }
 
-// attempt brings the session in line with the Secret and the server, and returns after
-// what time to repeat that without a change; zero for never.
+// attempt brings the session in line with the Secret and the server. It returns the pause before
+// the next attempt if nothing changes; zero means never.
 func (t *target[S]) attempt(ctx context.Context) time.Duration {
 	source := t.all.watches.State(t.secret())
 	if !source.Known && source.Err == nil {
-		return 0 // the list of the watch wakes it up
+		return 0 // the watch's list wakes it up
 	}
+
 	err := source.Err
 	if source.Known {
 		err = t.load(ctx, source.Version)
@@ -152,6 +155,7 @@ func (t *target[S]) attempt(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
 	}
+
 	return t.report(err)
 }
 
@@ -161,6 +165,7 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 	if version != "" && version == t.version {
 		return t.invalid
 	}
+
 	object, err := t.all.options.Get(ctx, t.secret())
 	var refused *RefusedError
 	if errors.As(err, &refused) {
@@ -168,6 +173,7 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 		t.version, t.data, t.config, t.invalid = version, nil, nil, err
 		return err
 	}
+
 	if err != nil {
 		return &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be read", t.ref)}
 	}
@@ -175,25 +181,30 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 		t.version = ""
 		return &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s does not exist: create it", t.ref)}
 	}
+
 	if object.Refused != "" {
 		t.end()
 		t.version, t.data, t.config = version, nil, nil
 		t.invalid = &RefusedError{Problem: "is not read: " + object.Refused, Remedy: "name one that has a kubeconfig"}
 		return t.invalid
 	}
+
 	data, has := object.Data[t.ref.Key]
 	if !has {
 		t.version, t.invalid = version, &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s has no key %q: add it", t.ref, t.ref.Key)}
 		return t.invalid
 	}
+
 	if t.config == nil || !bytes.Equal(data, t.data) {
 		t.end()
 		t.data, t.failures, t.excesses = data, 0, 0
 		t.config, t.invalid = t.all.options.Parse(data)
 	}
+
 	if t.version = version; t.config != nil {
 		t.invalid = nil
 	}
+
 	return t.invalid
 }
 
@@ -206,26 +217,31 @@ func (t *target[S]) connect(ctx context.Context) error {
 	if excess := way.gate.over(); excess != nil {
 		return t.excessive(way, excess)
 	}
+
 	cluster, err := probe(ctx, way.authorized, t.config.Host, t.config.BearerToken)
 	if err != nil {
 		return t.away(way, err)
 	}
+
 	home, err := t.all.options.Home(ctx)
 	if err != nil {
-		return t.away(way, &awayError{corev1alpha1.ReasonTargetConnecting, "the manager's own cluster does not say which one it is: it has to get the namespace kube-system there"})
+		return t.away(way, &awayError{corev1alpha1.ReasonTargetConnecting, "the manager's own cluster cannot be identified: the manager has to get the namespace kube-system there"})
 	}
 	if cluster == home {
 		return t.away(way, &RefusedError{Problem: "leads to the manager's own cluster", Remedy: t.all.options.Own})
 	}
+
 	if t.session != nil && t.session.cluster != cluster {
 		t.end()
 		if way, err = t.link(); err != nil {
 			return err
 		}
 	}
+
 	if t.session != nil {
 		return nil
 	}
+
 	return t.open(ctx, way, cluster)
 }
 
@@ -245,7 +261,8 @@ func (t *target[S]) link() (*link, error) {
 	return way, nil
 }
 
-// excessive ends the session of a target that exceeds a limit. One that lasted was well until then.
+// excessive ends the session of a target that exceeds a limit. A long session resets the count,
+// because the target was fine until then.
 func (t *target[S]) excessive(way *link, excess error) error {
 	if t.session != nil && time.Since(t.session.began) > targetBackoffMax {
 		t.excesses = 0
@@ -254,7 +271,7 @@ func (t *target[S]) excessive(way *link, excess error) error {
 	return t.away(way, &excessError{excess, t.excesses})
 }
 
-// excessError is why the session of a target was ended, that often in a row.
+// excessError is why the session of a target was ended, with the number of consecutive times.
 type excessError struct {
 	cause error
 	times int
@@ -263,7 +280,8 @@ type excessError struct {
 // Error names the limit.
 func (e *excessError) Error() string { return e.cause.Error() }
 
-// away ends the session, whose watches would show a former state, and drops a link without one.
+// away ends the session, because its watches would show an outdated state, and drops a link without
+// a session.
 func (t *target[S]) away(way *link, err error) error {
 	t.end()
 	way.gate.closed.Store(true)
@@ -283,6 +301,7 @@ func (t *target[S]) open(ctx context.Context, way *link, cluster types.UID) erro
 		}
 		return t.away(way, Unreachable(t.config, err))
 	}
+
 	t.all.mu.Lock()
 	t.session = &session[S]{value: value, cluster: cluster, link: way, stop: stop, began: time.Now()}
 	t.all.mu.Unlock()
@@ -296,6 +315,7 @@ func (t *target[S]) end() {
 	if t.session = nil; before != nil {
 		t.state = connecting
 	}
+
 	t.all.mu.Unlock()
 	if before != nil {
 		before.link.gate.closed.Store(true)
@@ -315,16 +335,19 @@ func (t *target[S]) report(err error) time.Duration {
 	} else {
 		state, pause = t.failed(err)
 	}
+
 	t.all.mu.Lock()
 	if t.session != nil {
 		state.Cluster = t.session.cluster
 	}
+
 	changed := state != t.state
 	t.state = state
 	t.all.mu.Unlock()
 	if changed {
 		t.all.Notify(t.ref)
 	}
+
 	return pause
 }
 
@@ -347,12 +370,13 @@ func (t *target[S]) failed(err error) (State, time.Duration) {
 	case !errors.As(err, &away):
 		away = &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be watched", t.ref)}
 	}
+
 	pause := backoff(t.failures)
 	t.failures++
 	return State{Reason: away.reason, Message: fmt.Sprintf("%s. It is tried again after %s.", away.message, pause)}, pause
 }
 
-// backoff returns the pause after so many failures before the last one.
+// backoff returns the pause for a number of failures before the last one.
 func backoff(before int) time.Duration {
 	return min(targetBackoffMin<<min(before, 16), targetBackoffMax)
 }

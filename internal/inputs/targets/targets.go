@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	targetMemory = 1 << 20          // of a target without objects: connections, and what it serves
-	targetGrace  = 30 * time.Second // of a connection without users: a package that is installed again needs no second list
+	targetMemory = 1 << 20          // of a target without objects: its connections and discovery
+	targetGrace  = 30 * time.Second // how long a connection stays without users, so that reinstalling a package does not list everything again
 )
 
-// Ref names a kubeconfig: a key of a Secret, or without a namespace a file.
+// Ref names a kubeconfig: a key of a Secret or, if it has no namespace, a file.
 type Ref struct{ Namespace, Name, Key string }
 
 // String returns the name for messages.
@@ -42,36 +42,35 @@ func (r Ref) compare(o Ref) int {
 	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name), cmp.Compare(r.Key, o.Key))
 }
 
-// kind returns what the kubeconfig is in, for messages.
+// kind returns the kind of the kubeconfig's container, for messages.
 func (r Ref) kind() string {
 	kind, _, _ := strings.Cut(r.String(), " ")
 	return kind
 }
 
-// user names the target among the users of watches.
+// user names the target as a user of watches.
 func (r Ref) user() types.NamespacedName {
 	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name + "/" + r.Key}
 }
 
-// memory is the key of the memory of a target without objects.
+// memory is the key of the memory that a target without objects takes.
 func (r Ref) memory() quota.Key { return quota.Key{Namespace: r.Namespace, Name: r.user().Name} }
 
-// State is how a target stands.
+// State is the state of a target.
 type State struct {
-	// Ready means that it is connected.
+	// Ready means that the target is connected.
 	Ready bool
-	// Reason and Message are those of the condition TargetConnected.
+	// Reason and Message belong to the condition TargetConnected.
 	Reason, Message string
-	// Cluster is the UID of the namespace kube-system of the target; empty while there is
-	// no session.
+	// Cluster is the UID of the target's namespace kube-system; empty without a session.
 	Cluster types.UID
 }
 
-// Connecting reports whether no attempt to connect has ended yet: the state is known in a
-// moment.
+// Connecting reports whether the first attempt to connect is still running. The state will be known
+// in a moment.
 func (s State) Connecting() bool { return s == connecting }
 
-// Stalls reports whether a user has to act before the target is connected.
+// Stalls reports whether the target cannot be connected before a user acts.
 func (s State) Stalls() bool {
 	switch s.Reason {
 	case corev1alpha1.ReasonKubeconfigMissing, corev1alpha1.ReasonKubeconfigRefused, corev1alpha1.ReasonTargetUnauthorized,
@@ -81,7 +80,7 @@ func (s State) Stalls() bool {
 	return false
 }
 
-// Options are what Targets work with.
+// Options are the dependencies of Targets.
 type Options[S any] struct {
 	// Get reads Secrets, Listen watches them, and Read reads their metadata.
 	Get    sources.Get
@@ -89,11 +88,12 @@ type Options[S any] struct {
 	Read   sources.ReadObject
 	// Home returns the UID of the namespace kube-system of the manager's own cluster.
 	Home func(context.Context) (types.UID, error)
-	// Open makes a session, which ends with its context. config has a transport that has
-	// the credentials, and the limits of the target. held is told how many bytes are kept of
-	// what the target says, and how many of these no more, as negative numbers.
+	// Open makes a session, which ends with its context. The transport in config adds the
+	// credentials and enforces the limits of the target. The session calls held with the number of
+	// bytes of the target's answers that it keeps, and with a negative number when it releases
+	// them.
 	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID, held func(bytes int64)) (S, error)
-	// Memory is the account that all targets have together; nil is without a limit.
+	// Memory is the account shared by all targets; nil means unlimited.
 	Memory *quota.Memory
 	// Policy states which addresses targets may have. Namespace is the manager's, which has the kubeconfigs of cluster-scoped
 	// packages.
@@ -101,7 +101,7 @@ type Options[S any] struct {
 	Namespace string
 	// Parse reads a kubeconfig; Parse of this package if it is nil.
 	Parse func([]byte) (*rest.Config, error)
-	// Own is the remedy where a kubeconfig leads to the manager's own cluster.
+	// Own is the remedy if a kubeconfig leads to the manager's own cluster.
 	Own string
 }
 
@@ -117,7 +117,7 @@ type Targets[S any] struct {
 	users   map[string]Ref
 }
 
-// New returns Targets that connect from Start on.
+// New returns Targets that connect once Start is called.
 func New[S any](options Options[S]) *Targets[S] {
 	options.Own = cmp.Or(options.Own, "leave targetRef out")
 	if options.Parse == nil {
@@ -137,21 +137,22 @@ func (t *Targets[S]) Start(ctx context.Context) error {
 	t.ctx = ctx
 	for _, one := range t.targets {
 		if one.admitted {
-			one.begin(ctx)
+			one.start(ctx)
 		}
 	}
 	t.mu.Unlock()
 	return t.watches.Start(ctx)
 }
 
-// Use keeps a target connected for a user, in place of the one before. wake is called when
-// the state or the session of the target changed; it must not block.
+// Use keeps a target connected for a user, and replaces the user's previous target. wake is called
+// when the state or the session of the target has changed. It must not block.
 func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if before, used := t.users[user]; used && before != ref {
 		t.release(user, before)
 	}
+
 	t.users[user] = ref
 	one := t.targets[ref]
 	if one == nil {
@@ -159,10 +160,12 @@ func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 		t.targets[ref] = one
 		t.connect(one)
 	}
+
 	if one.idle != nil {
 		one.idle.Stop()
 		one.idle = nil
 	}
+
 	one.users[user] = wake
 }
 
@@ -170,18 +173,18 @@ func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 func (t *Targets[S]) connect(one *target[S]) {
 	if one.admitted = t.options.Memory.Hold(one.ref.memory(), targetMemory) == nil; !one.admitted {
 		one.state = State{Reason: corev1alpha1.ReasonTargetLimitExceeded, Message: fmt.Sprintf(
-			"There are as many targets as have room in the memory of the manager: %s may have no more beside those of others: %s. It is connected when there is room.",
+			"The manager has no memory for another target: %s have used up their share: %s. It is connected when there is room.",
 			whose(one.ref.Namespace), moreMemory)}
 		return
 	}
 	one.state = connecting
 	t.watches.Use(one.ref.user(), []sources.Ref{{Kind: sources.KindSecret, Namespace: one.ref.Namespace, Name: one.ref.Name}})
 	if t.ctx != nil {
-		one.begin(t.ctx)
+		one.start(t.ctx)
 	}
 }
 
-// admit connects targets for which there is room now.
+// admit connects the targets that there is room for now.
 func (t *Targets[S]) admit() {
 	t.mu.Lock()
 	var admitted []Ref
@@ -192,6 +195,7 @@ func (t *Targets[S]) admit() {
 			}
 		}
 	}
+
 	t.mu.Unlock()
 	for _, ref := range admitted {
 		t.Notify(ref)
@@ -208,7 +212,7 @@ func (t *Targets[S]) Release(user string) {
 	}
 }
 
-// release takes a user off its target. t.mu is held.
+// release removes a user from its target. t.mu is held.
 func (t *Targets[S]) release(user string, ref Ref) {
 	one := t.targets[ref]
 	delete(one.users, user)
@@ -217,26 +221,29 @@ func (t *Targets[S]) release(user string, ref Ref) {
 	}
 }
 
-// retire ends a target that is not used.
+// retire ends an unused target.
 func (t *Targets[S]) retire(one *target[S]) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(one.users) > 0 || t.targets[one.ref] != one {
 		return
 	}
+
 	delete(t.targets, one.ref)
 	if !one.admitted {
 		return
 	}
+
 	t.options.Memory.Count(one.ref.memory(), 0)
 	t.watches.Use(one.ref.user(), nil)
 	if one.stop != nil {
 		one.stop()
 	}
+
 	panics.Go(context.Background(), "admitting targets", t.admit)
 }
 
-// Notify wakes the users of a target: what they read of its session changed.
+// Notify wakes the users of a target, because the data that they read from its session has changed.
 func (t *Targets[S]) Notify(ref Ref) {
 	t.mu.Lock()
 	var wake []func()

@@ -26,14 +26,14 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// server answers as the API server of a cluster.
+// server answers like the API server of a cluster.
 type server struct {
 	*httptest.Server
 	mu       sync.Mutex
 	uid      string
 	token    string
-	status   int           // of all answers; 0 for the right one
-	hang     chan struct{} // requests wait for it; nil for not at all
+	status   int           // of all answers; 0 means the right one
+	hang     chan struct{} // requests wait for it unless it is nil
 	requests int
 }
 
@@ -64,6 +64,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
+
 	switch {
 	case status == http.StatusFound:
 		http.Redirect(w, r, "http://169.254.169.254/latest", status)
@@ -81,7 +82,7 @@ func (s *server) kubeconfig() []byte {
 	return []byte(kubeconfig(s.URL, ", certificate-authority-data: "+base64.StdEncoding.EncodeToString(ca), withToken))
 }
 
-// connection is what the sessions of the tests are.
+// connection is the session type of the tests.
 type connection struct {
 	cluster types.UID
 	ctx     context.Context
@@ -102,7 +103,7 @@ func (c *connection) get(t *testing.T) (int, error) {
 	return resp.StatusCode, err
 }
 
-// fixture is a home with one Secret.
+// fixture is a home cluster with one Secret.
 type fixture struct {
 	*Targets[*connection]
 	ref   Ref
@@ -119,7 +120,7 @@ func newFixture(t *testing.T, data []byte, allowLocal bool) *fixture {
 	return newFixtureOf(t, data, allowLocal, func(context.Context, *rest.Config, func(int64)) error { return nil })
 }
 
-// newFixtureWith is newFixture with sessions that do something.
+// newFixtureWith is newFixture with sessions that call open.
 func newFixtureWith(t *testing.T, data []byte, open func(context.Context, *rest.Config, func(int64)) error) *fixture {
 	t.Helper()
 	return newFixtureOf(t, data, true, open)
@@ -154,6 +155,7 @@ func newFixtureOf(t *testing.T, data []byte, allowLocal bool, open func(context.
 		},
 		Policy: outbound.Policy{Local: allowLocal}, Memory: quota.Of(16 << 20),
 	})
+
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)
 	go func() { _ = f.Start(ctx) }()
@@ -167,7 +169,7 @@ func (f *fixture) object() metav1.Object {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: fmt.Sprint(f.version)}}
 }
 
-// write changes the Secret; without data it is deleted.
+// write changes the Secret, or deletes it if data is empty.
 func (f *fixture) write(data []byte) {
 	f.mu.Lock()
 	f.version++
@@ -175,12 +177,14 @@ func (f *fixture) write(data []byte) {
 	if data == nil {
 		f.data = nil
 	}
+
 	l := f.listener
 	f.mu.Unlock()
 	if data == nil {
 		l.Deleted(f.object())
 		return
 	}
+
 	l.Changed(f.object())
 }
 
@@ -203,7 +207,7 @@ func (f *fixture) await(t *testing.T, reason string) (*connection, string) {
 	}
 }
 
-// A panic over what a user wrote is a failure of this target, which is tried again, and of no other.
+// A panic caused by a user's input is a failure of that target alone. The target is tried again.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t, "there")
@@ -215,14 +219,16 @@ func TestPanics(t *testing.T) {
 		}
 		return nil
 	})
+
 	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "failed by a defect of this engine") {
 		t.Errorf("it says %q", message)
 	}
+
 	f.await(t, corev1alpha1.ReasonTargetConnected)
 }
 
-// TestTarget is the life of a target: connected, away, back, with another Secret, in
-// another cluster, without a Secret, and not used any more.
+// TestTarget follows a target through its life: connected, away, back, with another Secret, in
+// another cluster, without a Secret, and unused.
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "one")
@@ -333,7 +339,7 @@ func TestTargetsThatCannotBe(t *testing.T) {
 		{"the manager's own cluster", home.kubeconfig(), true, corev1alpha1.ReasonKubeconfigRefused, "leads to the manager's own cluster: leave targetRef out"},
 		{"no Kubernetes", broken.kubeconfig(), true, corev1alpha1.ReasonTargetUnreachable, "not the API server of a Kubernetes cluster"},
 		{"nothing listens", []byte(kubeconfig("https://127.0.0.1:1", "", withToken)), true, corev1alpha1.ReasonTargetUnreachable, "connection refused. It is tried again after 1s."},
-		{"no rights", forbidden.kubeconfig(), true, corev1alpha1.ReasonTargetUnauthorized, "may not get the namespace kube-system, by which the target is recognized: bind a ClusterRole to it there with the rule {apiGroups"},
+		{"no rights", forbidden.kubeconfig(), true, corev1alpha1.ReasonTargetUnauthorized, "may not get the namespace kube-system, which identifies the target: bind a ClusterRole to it there with the rule {apiGroups"},
 		{"an unknown authority", untrusted, true, corev1alpha1.ReasonTargetUnreachable, "certificate signed by unknown authority"},
 		{"on loopback", other.kubeconfig(), false, corev1alpha1.ReasonKubeconfigRefused, "--allow-local-targets"},
 		{"no key", nil, true, corev1alpha1.ReasonKubeconfigRefused, "is not one YAML document"},
@@ -349,7 +355,8 @@ func TestTargetsThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestPauses: the pauses between attempts grow to a limit, at which messages stay the same.
+// TestPauses checks that the pauses between attempts grow to a limit, and that messages stay the
+// same at the limit.
 func TestPauses(t *testing.T) {
 	t.Parallel()
 	one := newTarget(&Targets[int]{}, Ref{})
