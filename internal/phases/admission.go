@@ -2,11 +2,11 @@ package phases
 
 import "lockstep.run/lockstep/internal/objects"
 
-// deletedPolicy reports whether a policy or webhook that was deleted is not recreated. Its
-// absence is confirmed first, which also ends the backoff of writes that it denied.
+// deletedPolicy reports whether a deleted policy or webhook must not be recreated. It confirms the
+// absence first, which also ends the backoff of writes that the policy denied.
 //
-// One that the active revision lacks, or has with other content, is not recreated: it
-// would deny writes that have to precede its own deletion or update.
+// A policy that the active revision lacks, or has with other content, is not recreated: it would
+// deny writes that have to precede its own deletion or update.
 func (p *planner) deletedPolicy(r *Revision, c *DecisionInput, v *Decision) bool {
 	if !c.Key.Admission() || c.Live.Object != nil || v.Action != Create && v.Drift == "" {
 		return false

@@ -27,9 +27,9 @@ func TestConformance(t *testing.T) {
 	}}.Run(t)
 }
 
-// contested: packages bring the same objects, one package after the other.
+// contested has packages that bring the same objects, one after the other.
 func contested(t *testing.T, in struct {
-	// Owners are packages by the objects that they have.
+	// Owners maps objects to their packages.
 	Owners   map[string]string
 	Packages []struct {
 		Name    string
@@ -46,9 +46,11 @@ func contested(t *testing.T, in struct {
 		}
 		return table.Claim(owner, keys)
 	}
+
 	for object, name := range in.Owners {
 		require.NoError(t, claim(name, object))
 	}
+
 	installed, refused := []string{}, []string{}
 	for _, p := range in.Packages {
 		if claim(p.Name, p.Objects...) == nil {
@@ -57,12 +59,14 @@ func contested(t *testing.T, in struct {
 			refused = append(refused, p.Name)
 		}
 	}
+
 	want.Set("installed", installed)
 	want.Set("refused", refused)
 	want.Fails("error", len(refused) > 0, refused)
 }
 
-// planned plays a scenario of testdata/README.md, and returns its plan, with the names of the objects that it writes.
+// planned plays a scenario of testdata/README.md. It returns the plan, and the names of the objects
+// that it writes.
 func planned(t *testing.T, text string) (p *player, plan phases.Plan, written map[phases.Action][]string) {
 	t.Helper()
 	p = newPlayer()
@@ -71,18 +75,22 @@ func planned(t *testing.T, text string) (p *player, plan phases.Plan, written ma
 			t.Fatalf("%s: %v", text, err)
 		}
 	}
+
 	plan, written = phases.Next(p.snapshot()), map[phases.Action][]string{}
 	all := plan.Steps
 	if plan.Entry != nil {
 		all = append(all, plan.Entry.Steps...)
 	}
+
 	for _, s := range all {
 		written[s.Action] = append(written[s.Action], s.Key.Name)
 	}
+
 	return p, plan, written
 }
 
-// established: a revision whose objects exist already, or not. What nothing controls is taken.
+// established has a revision whose objects might exist already. It adopts objects without a
+// controller.
 func established(t *testing.T, in struct {
 	Control  *bool
 	Desired  []string
@@ -92,10 +100,12 @@ func established(t *testing.T, in struct {
 	if in.Control != nil && !*in.Control {
 		want.Otherwise(conformance.NoInactiveRevision)
 	}
+
 	text := "revision app-1 claimed opened=1\n  all:"
 	for _, name := range in.Desired {
 		text += " Config/" + name + "=1,IfNoController"
 	}
+
 	for _, o := range in.Existing {
 		by := " by=" + o.Controller
 		switch o.Controller {
@@ -106,6 +116,7 @@ func established(t *testing.T, in struct {
 		}
 		text += "\nlive Config/" + o.Name + by
 	}
+
 	_, plan, written := planned(t, text)
 	blocking := plan.Reports[0].Blocking
 	want.Set("created", written[phases.Create])
@@ -113,7 +124,7 @@ func established(t *testing.T, in struct {
 	want.Fails("error", len(blocking) > 0, blocking)
 }
 
-// released: a revision is deleted, and its objects stay.
+// released deletes a revision whose objects stay.
 func released(t *testing.T, in struct {
 	Objects []struct {
 		Name   string
@@ -140,12 +151,13 @@ func released(t *testing.T, in struct {
 		}
 		live += "\nlive Config/" + o.Name + by
 	}
+
 	_, _, written := planned(t, text+live)
 	want.Is("updates", len(written[phases.Release]), written)
 	want.Fails("error", len(written[phases.Delete]) > 0, written)
 }
 
-// healthy: the revision is a phase, its runtime the next one.
+// healthy treats the revision as one phase, and its runtime as the next.
 func healthy(t *testing.T, in struct {
 	HasRuntime        bool
 	Revision, Runtime *string
@@ -164,10 +176,12 @@ func healthy(t *testing.T, in struct {
 			live += "\nlive Deployment/" + name + " value=1 sick"
 		}
 	}
+
 	phase("revision", in.Revision)
 	if in.HasRuntime {
 		phase("runtime", in.Runtime)
 	}
+
 	_, plan, _ := planned(t, fmt.Sprintf("revision app-1 claimed succeeded opened=%d", opened)+text+live)
 	got := revisions.Available(revisions.AvailabilityInput{Current: &plan.Reports[0], CurrentName: "app-1", Opened: opened, Succeeded: true})
 	blames := ""
@@ -176,6 +190,7 @@ func healthy(t *testing.T, in struct {
 			blames = ph.Name
 		}
 	}
+
 	want.Is("healthy", map[bool]string{true: "True", false: "False"}[got.Status], got.Message)
 	want.Is("blames", blames, got.Message)
 }

@@ -15,33 +15,34 @@ type Action int
 
 // The actions, from doing nothing to refusing.
 const (
-	// None: the object is as wanted.
+	// None: the object is as desired.
 	None Action = iota
-	// Create: the object is absent. A guarded apply.
+	// Create: the object is absent. It takes a guarded apply.
 	Create
-	// Verify: the object is owned, and this process does not know the last write. A dry
-	// run reports whether it needs a write.
+	// Verify: the object is owned, and this process does not know the last write. A dry run reports
+	// whether it needs a write.
 	Verify
-	// Change: the object is owned and has other content. A dry run, then an apply.
+	// Change: the object is owned and has other content. It takes a dry run, then an apply.
 	Change
-	// Adopt: the object has no or another owner and may be adopted. A dry run, then an apply.
+	// Adopt: the object has no owner or another one, and can be adopted. It takes a dry run, then
+	// an apply.
 	Adopt
-	// Correct: the object drifted. An apply.
+	// Correct: the object drifted. It takes an apply.
 	Correct
-	// Relabel: only well-known labels differ. An apply behind all other work.
+	// Relabel: only well-known labels differ. It takes an apply after all other work.
 	Relabel
-	// Recreate: the object is owned, and a field that cannot be changed differs. DELETE
-	// with uid and resourceVersion; it is created when it is gone.
+	// Recreate: the object is owned, and an immutable field differs. It takes a DELETE with uid and
+	// resourceVersion; the object is created once it no longer exists.
 	Recreate
-	// Delete: DELETE with uid and resourceVersion.
+	// Delete: it takes a DELETE with uid and resourceVersion.
 	Delete
-	// Release: remove owner reference and labels of the engine, and leave the object.
+	// Release: remove the engine's owner reference and labels, and leave the object.
 	Release
-	// Retain: make the owner reference one of the revision's set that controls nothing.
+	// Retain: turn the owner reference into one to the revision's set that controls nothing.
 	Retain
-	// Confirm: a GET decides whether the object is gone.
+	// Confirm: a GET decides whether the object still exists.
 	Confirm
-	// Wait: something has to happen first; the message names it.
+	// Wait: something has to happen first, which the message names.
 	Wait
 	// Refuse: the object has another controller.
 	Refuse
@@ -54,64 +55,64 @@ var actionNames = [...]string{
 // String returns the action's name.
 func (a Action) String() string { return actionNames[a] }
 
-// Decision is an action and the reason for it, for Wait and Refuse in words for
-// the user.
+// Decision is an action and the reason for it. For Wait and Refuse the reason is in words for the
+// user.
 type Decision struct {
 	Action  Action
 	Message string
-	// Reason is that of Failure.
+	// Reason is the Reason of a Failure.
 	Reason string
-	// Retry is when a Wait is over by itself; zero where an event ends it.
+	// Retry is when a Wait ends by itself; zero if an event ends it.
 	Retry time.Time
-	// Drift describes a change by others that is left so; the action is
-	// None then.
+	// Drift describes a change by others that is left alone; the action is None then.
 	Drift string
-	// Completed means that the object is a Job that is gone after it succeeded; the
-	// action is None then.
+	// Completed means that the object is a Job that no longer exists after its success; the action
+	// is None then.
 	Completed bool
-	// Foreign means that the adopted object was not written by the engine.
+	// Foreign means that the engine did not write the adopted object.
 	Foreign bool
 }
 
-// DecisionInput is one object that Decide judges.
+// DecisionInput is the input of Decide, for one object.
 type DecisionInput struct {
-	// Desired is nil where the object is to be removed.
+	// Desired is nil if the object should be removed.
 	Desired *objects.Desired
-	// Labels is the digest of the labels that the object shall carry.
+	// Labels is the digest of the labels that the object should carry.
 	Labels objects.Digest
-	// Relabel means that a difference in the labels alone may be written now.
+	// Relabel means that a difference only in labels can be written now.
 	Relabel bool
-	// Key of the object.
+	// Key is the key of the object.
 	Key     objects.Key
 	Live    LiveState
 	Applied Applied
 	Owner   objects.Owner
-	// Controllers are those of State.
+	// Controllers are the Controllers of State.
 	Controllers Controllers
 	// Set is the UID of the revision that writes the object.
 	Set types.UID
-	// WrittenBefore is that of the object's phase.
+	// WrittenBefore is the WrittenBefore of the object's phase.
 	WrittenBefore bool
-	// Outdated means that the live object, not written in this process, shows the
-	// content of an older revision.
+	// Outdated means that the live object, which this process has not written, shows the content of
+	// an older revision.
 	Outdated bool
-	// Ran means that the object is a Job that succeeded with this content, Recorded
-	// that this is durable.
+	// Ran means that the object is a Job that succeeded with this content. Recorded means that this
+	// is durable.
 	Ran, Recorded bool
-	// Report means that changes by others are named and left so.
+	// Report means that changes by others are reported and left alone.
 	Report bool
-	// Keep means that an object to be removed is released instead of deleted, and
-	// Reserved that its deletion is not waited for.
+	// Keep means that an object to be removed is released instead of deleted. Reserved means that
+	// its deletion is not waited for.
 	Keep, Reserved bool
-	// Retain means that an object to be removed is retained instead of deleted, Retained
-	// that a revision retains it, by the record and by its owner references.
+	// Retain means that an object to be removed is retained instead of deleted. Retained means that
+	// a revision retains it, by the record and by its owner references.
 	Retain, Retained bool
-	// Spared is why an object is not deleted, if that is to be said: one to be removed is released, and another one is not recreated.
+	// Spared is why an object is not deleted, if the user should know: an object to be removed is
+	// released, and any other is not recreated.
 	Spared string
-	// Class is that of the phase of an object to be removed, if it is an ObjectSetPhase.
+	// Class is the class of the phase, if the object to be removed is an ObjectSetPhase.
 	Class string
-	// Confirm means that an object to be removed that the watch does not show is looked
-	// for before it counts as gone.
+	// Confirm means that an object to be removed has to be looked for, even if the watch does not
+	// show it.
 	Confirm bool
 	Now     time.Time
 }
@@ -128,6 +129,7 @@ func Decide(c DecisionInput) Decision {
 	if !c.Live.Synced {
 		return Decision{Action: Wait, Message: notSynced(c), Reason: c.Live.Reason}
 	}
+
 	v := decideLive(c)
 	switch {
 	case v.Action == Verify && c.Report && c.immutable():
@@ -139,9 +141,11 @@ func Decide(c DecisionInput) Decision {
 		}
 		return Decision{Action: Recreate}
 	}
+
 	if v.writes() && c.Applied.failed(c.Desired, c.Live.Object, c.Now) {
 		return pause(v, c.Applied.Failure)
 	}
+
 	return v
 }
 
@@ -149,9 +153,9 @@ func decideLive(c DecisionInput) Decision {
 	live := c.Live.Object
 	switch {
 	case c.Ran && (live == nil || live.Terminating):
-		// It does not run again, however it was deleted.
+		// A recorded success does not run again, however the Job was deleted.
 		if !c.Recorded {
-			return Decision{Action: Wait, Message: "has succeeded and is gone; that is being recorded"}
+			return Decision{Action: Wait, Message: "has succeeded and no longer exists; that is being recorded"}
 		}
 		return Decision{Completed: true}
 	case live == nil && c.reportsAbsence():
@@ -163,14 +167,17 @@ func decideLive(c DecisionInput) Decision {
 	case live.Terminating:
 		return awaitDeletion(c, live)
 	}
+
 	if v, mine := decideOwner(c, live); !mine {
 		return v
 	}
+
 	return decideContent(c, live)
 }
 
-// controller returns what controls a live object. Every user who may write the object may
-// write OwnersAnnotation: on an object that the engine has never written, it controls nothing.
+// controller returns the owner that controls a live object. Every user with write access to the
+// object can write OwnersAnnotation. The annotation is therefore ignored on an object that the
+// engine has never written.
 func (c *DecisionInput) controller(live *objects.Observed) *objects.Reference {
 	controller := live.Controller()
 	written := live.Wrote || c.WrittenBefore || c.Applied.UID != "" && c.Applied.UID == live.UID
@@ -180,31 +187,31 @@ func (c *DecisionInput) controller(live *objects.Observed) *objects.Reference {
 	return controller
 }
 
-// owns reports whether a controller is the owner, one of its revisions, or the owner from before
-// a restore.
+// owns reports whether a controller is the owner, one of its revisions, or the owner before a
+// restore.
 func (c *DecisionInput) owns(controller *objects.Reference) bool {
 	owner := c.Desired.Owner(c.Owner)
 	return controller != nil && (owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || owner.SameName(controller))
 }
 
-// recreates reports whether the API server refused to change an immutable field, and the
-// object may be recreated. The annotation may be on the live object, too: a rollback may
-// be to a template without it. An object that is to be kept is never deleted.
+// recreates reports whether the API server refused to change an immutable field, and the object can
+// be recreated. The annotation on the live object counts as well, because a rollback might go to a
+// template without it. An object with Keep is never deleted.
 func (c *DecisionInput) recreates() bool {
 	live := c.Live.Object
 	return c.immutable() && (c.Desired.Recreate || live.Recreate) && !c.Desired.Keep && !live.Keep
 }
 
-// immutable reports whether the API server refused to change this very object for a
-// field that cannot be changed.
+// immutable reports whether the API server refused to change an immutable field of this very
+// object.
 func (c *DecisionInput) immutable() bool {
 	f, live := c.Applied.Failure, c.Live.Object
 	return live != nil && f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
 }
 
-// reportsAbsence reports whether an absent object was deleted by others, and
-// is left so. What the engine deletes to recreate it is not: it may have been
-// stopped in between.
+// reportsAbsence reports whether others deleted an object, and its absence is left alone. An object
+// that the engine deletes to recreate it does not count, because the engine might have been stopped
+// in between.
 func (c *DecisionInput) reportsAbsence() bool {
 	if !c.Report {
 		return false
@@ -213,11 +220,11 @@ func (c *DecisionInput) reportsAbsence() bool {
 	return before || c.Applied.again(c.Desired)
 }
 
-// writes reports whether the decision is a write, or a dry run before one.
+// writes reports whether the decision is a write, or a dry run before a write.
 func (v Decision) writes() bool { return v.Action > None && v.Action < Delete }
 
-// pause is the decision in place of a write that failed, until it is tried again. Labels
-// alone gate nothing, also when they are refused.
+// pause replaces a write that failed until it is tried again. Labels alone do not gate anything,
+// even if they are refused.
 func pause(v Decision, f *Failure) Decision {
 	switch {
 	case v.Action == Relabel:
@@ -228,15 +235,15 @@ func pause(v Decision, f *Failure) Decision {
 	return Decision{Action: Wait, Message: f.Message, Reason: f.Reason, Retry: f.Until}
 }
 
-// Pauses before an object is read again that the watch does not show, because
-// it does not carry the label of the watch.
+// Pauses before rereading an object that the watch does not show because it lacks the label of the
+// watch.
 const (
 	leavingPause = 2 * time.Second
 	foreignPause = 30 * time.Second
 )
 
-// unwatched completes a decision that only a change of the object can end. The
-// watch shows that, except where it never showed the object.
+// unwatched completes a decision that only a change of the object can end. The watch shows that
+// change, unless it never showed the object.
 func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 	if c.Live.Object.Watched || c.Applied.ReadAt.IsZero() {
 		return v
@@ -247,12 +254,13 @@ func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 	return v
 }
 
-// collectorPatience is how long the garbage collector may take to end the dependents of a custom resource.
-// If it knows the resource under a version that is no longer served, it never releases it.
+// collectorPatience is how long the garbage collector can take to delete the dependents of a custom
+// resource. If it knows the resource under a version that is no longer served, it never releases
+// it.
 const collectorPatience = 2 * time.Minute
 
-// awaitDeletion judges an object that is being deleted: it is awaited. One that the collector
-// does not release is deleted without it, and its dependents end afterwards.
+// awaitDeletion waits for an object that is being deleted. If the collector does not release it,
+// the engine deletes it without the collector, and its dependents end afterwards.
 func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	v := unwatched(c, Decision{Action: Wait, Message: c.terminating(live)}, leavingPause)
 	if v.Action != Wait || live.CollectedSince == 0 || !c.owns(c.controller(live)) {
@@ -268,16 +276,16 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 	return v
 }
 
-// decideOwner reports whether the live object is owned, or else what follows from
-// the collision rules.
+// decideOwner reports whether the owner controls the live object; otherwise it applies the
+// collision rules.
 func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 	controller := c.controller(live)
 	switch {
 	case c.Retained:
 		return Decision{Action: Adopt}, false
 	case controller == nil && (c.Applied.UID != "" && c.Applied.UID == live.UID || c.WrittenBefore && live.Wrote):
-		// Our reference was removed, maybe while no manager ran. It is put back
-		// only where the owner is not being deleted.
+		// Our reference was removed, maybe while no manager ran. It is put back only if the owner
+		// is not being deleted.
 		if c.Report {
 			return Decision{Drift: "lost the controller reference of this package"}, false
 		}
@@ -297,21 +305,22 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 		c.Owner.MayAdopt(live):
 		return Decision{Action: Adopt, Foreign: true}, false
 	}
+
 	return unwatched(c, Decision{Action: Refuse, Message: c.refusal(controller)}, foreignPause), false
 }
 
-// bySet reports whether the set of the object's revision controls it, as an earlier engine
-// left it: the reference becomes the owner's with the next write.
+// bySet reports whether the set of the object's revision controls it, as an earlier engine left it.
+// The next write changes the reference to the owner.
 func (c *DecisionInput) bySet(controller *objects.Reference) bool {
 	return controller != nil && !controller.Remote && controller.UID == c.Set && c.Set != ""
 }
 
-// handsOver reports whether a controller is to hand its objects over to the owner.
+// handsOver reports whether a controller should hand its objects over to the owner.
 func (c *DecisionInput) handsOver(controller *objects.Reference) bool {
 	return controller != nil && (c.Controllers.Predecessors.Has(controller.UID) || c.Controllers.Delegated.Has(controller.UID))
 }
 
-// refusal names the controller of an object that cannot be adopted, and a remedy.
+// refusal names the controller of an object that cannot be adopted, with a remedy.
 func (c *DecisionInput) refusal(controller *objects.Reference) string {
 	switch {
 	case !c.Desired.NeverAdopted:
@@ -326,10 +335,10 @@ func (c *DecisionInput) refusal(controller *objects.Reference) string {
 	return "is controlled by " + ownerName(controller, c.Owner) + ": render another name, or delete it there"
 }
 
-// Collision names the controller of an object that an owner cannot adopt, and a remedy, which
-// is never to delete it: it may hold data.
+// Collision names the controller of an object that an owner cannot adopt, with a remedy. The remedy
+// is never to delete the object, because it might hold data.
 func Collision(controller *objects.Reference, owner objects.Owner) string {
-	if controller == nil && owner.Remote() { // where no object names who may adopt it: see Owner.MayAdopt
+	if controller == nil && owner.Remote() { // in another cluster an object cannot name its adopter: see Owner.MayAdopt
 		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, or annotate it " +
 			owner.Names.CollisionProtectionAnnotation + " in the package, or rename it"
 	}
@@ -341,8 +350,8 @@ func Collision(controller *objects.Reference, owner objects.Owner) string {
 		"spec.collisionProtection: None takes it over, as does the annotation " + owner.Names.CollisionProtectionAnnotation
 }
 
-// ownerName names the controller of an object that an owner wants. Where that is in another
-// cluster, it has a namespace, and may be of another management cluster.
+// ownerName names the controller of an object that an owner wants. A controller in another cluster
+// has a namespace, and can belong to another management cluster.
 func ownerName(ref *objects.Reference, owner objects.Owner) string {
 	if !ref.Remote {
 		return ref.Kind + " " + ref.Name
@@ -354,7 +363,7 @@ func ownerName(ref *objects.Reference, owner objects.Owner) string {
 	return name + " of another cluster"
 }
 
-// taker names who took an object over.
+// taker names the owner that took an object over.
 func (c *DecisionInput) taker(controller *objects.Reference) string {
 	if controller == nil {
 		return "someone"
@@ -362,7 +371,7 @@ func (c *DecisionInput) taker(controller *objects.Reference) string {
 	return ownerName(controller, c.Owner)
 }
 
-// otherManager names who changed the object last, where that is known.
+// otherManager names the manager that changed the object last, if known.
 func otherManager(c DecisionInput) string {
 	if f := c.Applied.Contention; f != nil && f.OtherManager != "" {
 		return "field manager " + f.OtherManager
@@ -370,7 +379,7 @@ func otherManager(c DecisionInput) string {
 	return "another writer"
 }
 
-// contested names the fields that another manager changed, where they are known.
+// contested names the fields that another manager changed, if known.
 func contested(c DecisionInput) string {
 	if f := c.Applied.Contention; f != nil && len(f.Fields) > 0 {
 		return counted(f.Fields)
@@ -389,13 +398,15 @@ func by(live *objects.Observed) string {
 func decideContent(c DecisionInput, live *objects.Observed) Decision {
 	r := c.Applied
 	if r.UID != live.UID {
-		r.Content = objects.Digest{} // another object of that name
+		r.Content = objects.Digest{} // another object with the same name
 	}
+
 	compared, same := live.ProjectedBy == r.Template, live.Projection == r.Baseline
 	if live.ProjectedBy.IsZero() && !r.Converted.IsZero() {
 		same = live.Projection == r.Converted
-		compared = same // else it is read in the version of the template
+		compared = same // otherwise it is read in the version of the template
 	}
+
 	switch {
 	case r.Content.IsZero() && c.Outdated:
 		return Decision{Action: Change}
@@ -415,12 +426,12 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 	case r.Labels != c.Labels && c.Relabel:
 		return Decision{Action: Relabel}
 	}
+
 	return Decision{Action: None}
 }
 
-// correction throttles contention: the first corrections are
-// immediate, then the pause doubles from one second to five minutes, and the
-// message names the other manager.
+// correction throttles contention. The first corrections are immediate; then the pause doubles from
+// one second to five minutes, and the message names the other manager.
 func correction(c DecisionInput, a Action, message string) Decision {
 	const longest = 5 * time.Minute
 	contention := c.Applied.Contention
@@ -444,8 +455,8 @@ func (c *DecisionInput) terminating(live *objects.Observed) string {
 	if class == "" {
 		return message
 	}
-	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer. Its conditions say what that waits for; to leave the objects where they are, annotate it with %s=true, "+
-		"and where there is no such agent any more, remove the finalizer", message, class, c.Owner.Names.AbandonTargetAnnotation)
+	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer. Its conditions show the reason for the wait; to leave the objects where they are, annotate it with %s=true, "+
+		"and if there is no such agent any more, remove the finalizer", message, class, c.Owner.Names.AbandonTargetAnnotation)
 }
 
 func notSynced(c DecisionInput) string {

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// With the drift policy Report, changes of others are named and left; those of the
-// package itself are made.
+// With the drift policy Report, changes by others are reported and left alone; the package's own
+// changes are made.
 func TestDecideReportsDrift(t *testing.T) {
 	t.Parallel()
 	absent := func(c *phases.DecisionInput) { c.Live.Object = nil }
@@ -129,18 +129,21 @@ func TestDescribe(t *testing.T) {
 		}
 		return all
 	}
+
 	refused := func(all []phases.Blocker) []phases.Blocker {
 		for i := range all {
 			all[i].Kind = phases.BlockRefused
 		}
 		return all
 	}
+
 	agents := func(all []phases.Blocker) []phases.Blocker {
 		for i := range all {
 			all[i].Agent = true
 		}
 		return all
 	}
+
 	all := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"}
 	elsewhere := blocked("exists already", "z")
 	elsewhere[0].Phase = "two"
@@ -160,7 +163,8 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestControlledBehindAFailure: what a phase lacks takes nothing from what the revision controls in later phases.
+// TestControlledBehindAFailure checks that a failing phase does not hide the objects that the
+// revision controls in later phases.
 func TestControlledBehindAFailure(t *testing.T) {
 	t.Parallel()
 	p := newPlayer()
@@ -170,6 +174,7 @@ func TestControlledBehindAFailure(t *testing.T) {
 	} {
 		require.NoError(t, p.do(line))
 	}
+
 	report := phases.Next(p.snapshot()).Reports[0]
 	if len(report.Blocking) != 1 || report.Complete() {
 		t.Fatalf("the first phase does not fail: %+v", report)

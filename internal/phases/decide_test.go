@@ -31,7 +31,7 @@ func controlledBy(kind, name, uid string) []objects.Reference {
 	return apinames.Default.References([]metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}, nil)
 }
 
-// upToDate is an object of ours that is as desired.
+// upToDate is an object of ours in its desired state.
 func upToDate() phases.DecisionInput {
 	return phases.DecisionInput{
 		Desired: &objects.Desired{
@@ -111,7 +111,7 @@ func TestDecide(t *testing.T) {
 		reason string
 		given  []func(*phases.DecisionInput)
 		want   phases.Action
-		// says is part of the message; retry is when it is tried again.
+		// The message contains the first text, and the decision is due again at retry.
 		says  string
 		retry time.Duration
 	}{
@@ -607,6 +607,7 @@ func TestCollisionNamesTheController(t *testing.T) {
 		ref := metav1.OwnerReference{Kind: "ObjectDeployment", Name: "x", UID: "x"}
 		return &objects.Reference{OwnerReference: ref, Remote: remote, Namespace: "evil", Cluster: cluster}
 	}
+
 	for name, tc := range map[string]struct {
 		controller *objects.Reference
 		owner      objects.Owner
@@ -625,9 +626,9 @@ func TestCollisionNamesTheController(t *testing.T) {
 	}
 }
 
-// TestAnnotationAlone: in another cluster, a user who may write an object may write the
-// annotation that names its owner. An object that the engine has never written is
-// foreign, whatever the annotation says.
+// TestAnnotationAlone covers a user in another cluster who can write an object, and therefore the
+// annotation that names its owner. An object that the engine has never written is foreign,
+// regardless of the annotation.
 func TestAnnotationAlone(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app", Cluster: "home"}

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// delegating returns a revision that began, with one phase of a class.
+// delegating returns a revision that has started, with one phase that has a class.
 func delegating(number int64, set types.UID, here ...*objects.Desired) *phases.Revision {
 	key := objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSetPhase", Namespace: "n", Name: string(set)}
 	r := &phases.Revision{Name: string(set), UID: set, Number: number, Phases: []phases.Phase{{
@@ -34,8 +34,8 @@ func heldBy(kind, name string, uid types.UID) *objects.Observed {
 	}}, nil)}
 }
 
-// TestDelegates: a paused revision changes its ObjectSetPhase and creates none, and the phase of an older one is not judged
-// while a newer one takes over.
+// TestDelegates checks that a paused revision changes its ObjectSetPhase and creates none, and that
+// the phase of an older revision is not judged while a newer one takes over.
 func TestDelegates(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "shop"}
@@ -44,6 +44,7 @@ func TestDelegates(t *testing.T) {
 		return map[objects.Key]phases.LiveState{key: {Synced: true, Object: heldBy("ObjectSet", r.Name, r.UID)}},
 			phases.AppliedObjects{key: {Content: digest(content), UID: "live"}}
 	}
+
 	t.Run("pause", func(t *testing.T) {
 		t.Parallel()
 		r := delegating(1, "set-1")
@@ -59,6 +60,7 @@ func TestDelegates(t *testing.T) {
 			t.Errorf("paused and absent: %+v", plan)
 		}
 	})
+
 	t.Run("handover", func(t *testing.T) {
 		t.Parallel()
 		older, newer := delegating(1, "set-1"), delegating(2, "set-2")
@@ -75,8 +77,9 @@ func TestDelegates(t *testing.T) {
 	})
 }
 
-// TestDelegatedObjects: what an agent writes here is never deleted by the engine; an object without a class is
-// adopted from one, and one that gets a class stays for its agent.
+// TestDelegatedObjects checks that the engine never deletes an object that an agent writes in this
+// cluster. An object that loses its class is adopted from the agent, and one that gets a class
+// stays for its agent.
 func TestDelegatedObjects(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "shop"}
@@ -86,13 +89,16 @@ func TestDelegatedObjects(t *testing.T) {
 		Key: d.Key, Owner: owner, Confirm: true, Live: phases.LiveState{Synced: true, Object: byAgent},
 		Controllers: phases.Controllers{Own: sets.New[types.UID]("set-1"), Delegated: sets.New[types.UID]("phase")},
 	}
+
 	if got := phases.Decide(in); got.Action != phases.None {
 		t.Errorf("removal: %v", got.Action)
 	}
+
 	in.Desired = d
 	if got := phases.Decide(in); got.Action != phases.Adopt || got.Foreign {
 		t.Errorf("without a class: %+v", got)
 	}
+
 	older := &phases.Revision{Name: "set-1", UID: "set-1", Number: 1, Phases: []phases.Phase{{Name: "remote", Objects: []*objects.Desired{d}}}}
 	older.SetClaimed()
 	older.SetOpened(1)
@@ -101,11 +107,13 @@ func TestDelegatedObjects(t *testing.T) {
 	s := &phases.State{Owner: owner, Revisions: []*phases.Revision{older, newer}, Applied: phases.AppliedObjects{}, Live: map[objects.Key]phases.LiveState{
 		d.Key: {Synced: true, Object: heldBy(owner.Kind, owner.Name, owner.UID)},
 	}}
+
 	for _, step := range phases.Next(s).Steps {
 		if step.Action == phases.Delete {
 			t.Errorf("deleted although an agent takes it over: %+v", step)
 		}
 	}
+
 	newer.SetSucceeded(false)
 	agent := newer.Phases[0].Objects[0].Key
 	s.Controllers = in.Controllers
@@ -114,6 +122,7 @@ func TestDelegatedObjects(t *testing.T) {
 	if plan := phases.Next(s); plan.Entry != nil && plan.Entry.Revision == older || plan.Reports[0].Phases[0].Taken != 1 {
 		t.Errorf("the older revision takes it back: %+v", plan)
 	}
+
 	newer.SetRemoving()
 	adopts := func() (adopts, deletes bool) {
 		plan := phases.Next(s)
@@ -122,14 +131,17 @@ func TestDelegatedObjects(t *testing.T) {
 		}
 		return plan.Entry != nil && plan.Entry.Steps[0].Action == phases.Adopt && plan.Entry.Steps[0].Key == d.Key, deletes
 	}
+
 	s.Controllers.Own = sets.New[types.UID]("set-1", "set-2")
 	if adopted, deleted := adopts(); !adopted || deleted {
 		t.Errorf("its revision is deleted: handed back %t, deleted %t", adopted, deleted)
 	}
+
 	s.Live[d.Key] = phases.LiveState{Synced: true, Object: heldBy(owner.Kind, owner.Name, owner.UID)}
 	if _, deleted := adopts(); !deleted {
 		t.Error("the ObjectSetPhase stays although it controls nothing that is wanted")
 	}
+
 	newer = delegating(2, "set-2")
 	newer.SetSucceeded(true)
 	s.Revisions[1] = newer
@@ -137,6 +149,7 @@ func TestDelegatedObjects(t *testing.T) {
 	for _, step := range phases.Next(s).Steps {
 		deleted = deleted || step.Action == phases.Delete && step.Key == d.Key
 	}
+
 	if !deleted {
 		t.Error("not deleted although no revision wants it")
 	}

@@ -1,6 +1,6 @@
 package phases
 
-// Scenarios begin with stages of any kind.
+// Scenarios start in any stage.
 
 func (r *Revision) SetClaimed()         { r.stage.claim = claimed }
 func (r *Revision) SetOpened(n int)     { r.stage.opened = n }

@@ -8,8 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// TestFind: few objects are looked through, many are found by an index, with the same
-// answers.
+// TestFind checks that scanning few objects and indexing many gives the same answers.
 func TestFind(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{0, 1, 16, 17, 100} {

@@ -11,35 +11,34 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Run is the record of a Job that has finished: with which content, and how it ended.
+// Run records the content and the outcome of a Job that has finished.
 type Run struct {
 	Content objects.Digest
 	Outcome objects.Outcome
-	// UID of the Job, and of its namespace; empty where they are not known.
+	// UID is the UID of the Job, and Namespace the UID of its namespace; empty if unknown.
 	UID, Namespace types.UID
 }
 
-// Succeeded reports whether d ran to success.
+// Succeeded reports whether d has run successfully.
 func (r Run) Succeeded(d *objects.Desired) bool {
 	return r.Outcome == objects.Succeeded && d != nil && r.Content == d.Content
 }
 
 // Jobs is the desired record of Jobs that have finished.
 type Jobs struct {
-	// Runs is the record as it is to be. Entries of Jobs that no revision contains
-	// any more are left out of it.
+	// Runs is the desired record. It leaves out Jobs that no revision contains any more.
 	Runs map[objects.Key]Run
-	// Due means that Runs has an outcome that is not recorded yet: the caller
-	// records it durably before it performs a step, and plans again.
+	// Due means that Runs has an outcome that is not recorded yet. The caller has to record it
+	// durably before it performs a step, and then plan again.
 	Due bool
-	// Recorded are the Jobs whose end is recorded, so that the observation may be dropped.
+	// Recorded are the Jobs whose end is recorded. Their observation can be dropped.
 	Recorded map[objects.Key]objects.Finished
-	// Overflow are the Jobs for whose end the record has no room.
+	// Overflow are the Jobs whose end did not fit into the record.
 	Overflow []objects.Key
 }
 
-// record plans the record of Jobs. Only successes decide anything: where there is no
-// room, failures are dropped first, then the latest entries.
+// record plans the record of Jobs. Only successes affect decisions. If there is no room, failures
+// are dropped first, then the latest entries.
 func (p *planner) record() {
 	jobs := Jobs{Runs: map[objects.Key]Run{}, Recorded: map[objects.Key]objects.Finished{}}
 	for key, run := range p.Jobs {
@@ -47,6 +46,7 @@ func (p *planner) record() {
 			jobs.Runs[key] = run
 		}
 	}
+
 	for _, key := range p.jobKeys() {
 		ended, seen := p.Finished[key]
 		if !seen {
@@ -64,10 +64,11 @@ func (p *planner) record() {
 			jobs.Overflow = append(jobs.Overflow, key)
 		}
 	}
+
 	p.plan.Jobs = jobs
 }
 
-// admit puts a run into the record where there is room for it.
+// admit adds a run to the record if there is room.
 func (j *Jobs) admit(key objects.Key, run Run) bool {
 	if _, known := j.Runs[key]; !known && len(j.Runs) >= limits.JobRecords {
 		failures := slices.SortedFunc(maps.Keys(j.Runs), objects.Key.Compare)
@@ -81,24 +82,23 @@ func (j *Jobs) admit(key objects.Key, run Run) bool {
 	return true
 }
 
-// remembers reports whether the record of a Job stays: a revision contains it, or may
-// do so because not all of its objects are known, or there is no revision at
-// present.
+// remembers reports whether the record of a Job stays, because a revision contains it, a revision
+// might contain it since not all of its objects are known, or there is no revision at present.
 func (p *planner) remembers(key objects.Key) bool {
 	return len(p.Revisions) == 0 || slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
 		return r.incomplete || r.Contains(key)
 	})
 }
 
-// lostNamespace reports whether the namespace that a Job ran in was recreated since: what
-// the Job did is lost.
+// lostNamespace reports whether the namespace of a Job was recreated after it ran, which undoes the
+// Job's work.
 func (p *planner) lostNamespace(key objects.Key, run Run) bool {
 	now := p.namespaceOf(key)
 	return now != "" && run.Namespace != "" && now != run.Namespace
 }
 
-// namespaceOf returns the UID of an object's namespace, empty where it is not known. A
-// watch may miss a namespace that lost its label.
+// namespaceOf returns the UID of an object's namespace, or an empty string if it is unknown. A
+// watch can miss a namespace that lost its label.
 func (p *planner) namespaceOf(key objects.Key) types.UID {
 	namespace := objects.Key{Kind: "Namespace", Name: key.Namespace}
 	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(namespace) }) {
@@ -115,6 +115,7 @@ func (p *planner) jobKeys() []objects.Key {
 	if p.Finished == nil {
 		return nil
 	}
+
 	found := map[objects.Key]struct{}{}
 	for _, r := range p.Revisions {
 		for i := range r.Phases {
@@ -125,13 +126,14 @@ func (p *planner) jobKeys() []objects.Key {
 			}
 		}
 	}
+
 	return slices.SortedFunc(maps.Keys(found), objects.Key.Compare)
 }
 
-// contentOf returns the content that a Job ran with: what this process wrote into
-// it, else that of the revision that it names, else that of the template whose
-// values it shows. It is zero where no revision has that content: then it decides
-// nothing.
+// contentOf returns the content that a Job ran with. It prefers the content that this process
+// wrote, then the content of the revision that the Job names, then the template whose values the
+// Job shows. It is zero if no revision has that content;
+// such a run decides nothing.
 func (p *planner) contentOf(key objects.Key, ended *objects.Finished) objects.Digest {
 	var written, named, shown objects.Digest
 	rec := p.Applied.of(key)
@@ -150,19 +152,20 @@ func (p *planner) contentOf(key objects.Key, ended *objects.Finished) objects.Di
 			shown = d.Content
 		}
 	}
+
 	return cmp.Or(written, named, shown)
 }
 
-// completed counts an object that is not there because it has run already. Its
-// probes count as true.
+// completed counts an object that does not exist because it has already run. Its probes count as
+// true.
 func (p *planner) completed(ph int, key objects.Key, report *Report) {
 	report.Completed = append(report.Completed, key)
 	report.Phases[ph].Written++
 	report.Phases[ph].Ready++
 }
 
-// DescribeCompleted names the Jobs that are gone after they succeeded; a long list
-// is counted. It is empty where there are none.
+// DescribeCompleted names Jobs that no longer exist after their success, and counts them if the
+// list is long. It returns an empty string for an empty list.
 func DescribeCompleted(keys []objects.Key) string {
 	if len(keys) == 0 {
 		return ""

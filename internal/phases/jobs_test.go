@@ -23,8 +23,7 @@ func jobKey(name string) objects.Key {
 	return objects.Key{Group: objects.Job.Group, Kind: objects.Job.Kind, Namespace: "n", Name: name}
 }
 
-// jobRevision is a revision that has succeeded, of one phase with the Jobs in it, by
-// their contents.
+// jobRevision is a revision that has succeeded. Its only phase has Jobs with the given contents.
 func jobRevision(number int64, contents map[string]string) *phases.Revision {
 	r := &phases.Revision{
 		Name: fmt.Sprintf("app-%d", number), UID: types.UID(fmt.Sprint("set-", number)), Number: number,
@@ -40,12 +39,13 @@ func jobRevision(number int64, contents map[string]string) *phases.Revision {
 	return r
 }
 
-// jobState is what the core sees where no Job is there. What there is fails its probes.
+// jobState is a state without live Jobs. Existing objects fail their probes.
 func jobState(revisions ...*phases.Revision) *phases.State {
 	s := &phases.State{
 		Owner: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID}, Revisions: revisions,
 		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Finished: map[objects.Key]objects.Finished{},
 	}
+
 	for _, r := range revisions {
 		r.Probed, r.Results = sets.Set[schema.GroupKind]{}, map[objects.Key]probes.Result{}
 		for i := range r.Phases {
@@ -56,10 +56,11 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 			}
 		}
 	}
+
 	return s
 }
 
-// seen adds the observation of a Job that has finished, nil for none.
+// seen adds the observation of a finished Job, unless ended is nil.
 func seen(s *phases.State, key objects.Key, ended *objects.Finished) {
 	if ended != nil {
 		s.Finished[key] = *ended
@@ -75,6 +76,7 @@ func TestJobsAreRecorded(t *testing.T) {
 	run := func(content string, o objects.Outcome) phases.Run {
 		return phases.Run{Content: digest(content), Outcome: o}
 	}
+
 	for name, tc := range map[string]struct {
 		reason    string
 		revisions []*phases.Revision
@@ -163,7 +165,7 @@ func TestJobsAreRecorded(t *testing.T) {
 	}
 }
 
-// A record that is full keeps what decides something.
+// A full record keeps the entries that affect decisions.
 func TestJobRecordIsBounded(t *testing.T) {
 	t.Parallel()
 	contents, recorded := map[string]string{"zz": "one"}, map[objects.Key]phases.Run{}
@@ -172,6 +174,7 @@ func TestJobRecordIsBounded(t *testing.T) {
 		contents[name] = "one"
 		recorded[jobKey(name)] = phases.Run{Content: digest("one"), Outcome: objects.Succeeded}
 	}
+
 	s := jobState(jobRevision(1, contents))
 	s.Jobs = recorded
 	seen(s, jobKey("zz"), &objects.Finished{UID: "z", Outcome: objects.Succeeded, Revision: 1})
@@ -182,6 +185,7 @@ func TestJobRecordIsBounded(t *testing.T) {
 	if plan.Entry == nil || len(plan.Entry.Steps) != 1 || plan.Entry.Steps[0].Key.Name != "zz" {
 		t.Errorf("a Job that is not recorded is made again: %+v", plan.Entry)
 	}
+
 	recorded[jobKey("job-007")] = phases.Run{Content: digest("one"), Outcome: objects.Failed}
 	plan = phases.Next(s)
 	_, kept := plan.Jobs.Runs[jobKey("job-007")]
@@ -202,7 +206,7 @@ func TestCompletedJobs(t *testing.T) {
 		ended    *objects.Finished
 		live     *objects.Observed
 		report   bool
-		// creates, complete and says are what follows.
+		// These are the expected results.
 		creates, complete bool
 		says              string
 	}{
@@ -217,7 +221,7 @@ func TestCompletedJobs(t *testing.T) {
 			recorded: map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Failed}},
 		},
 		"seen and not recorded yet": {
-			reason: "a crash must not lose what the probes rely on", ended: ended, says: "has succeeded and is gone; that is being recorded",
+			reason: "a crash must not lose what the probes rely on", ended: ended, says: "has succeeded and no longer exists; that is being recorded",
 		},
 		"on its way out": {
 			reason: "it was there long enough", recorded: succeeded("one"), complete: true,
@@ -270,22 +274,23 @@ func TestCompletedJobOpensTheNextPhase(t *testing.T) {
 	if plan := phases.Next(s); plan.Gate != nil {
 		t.Error("the Job has not run, and the next phase is opened")
 	}
+
 	s.Jobs = map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Succeeded}}
 	if plan := phases.Next(s); plan.Gate == nil || plan.Gate.Phase != 1 || plan.Entry != nil {
 		t.Errorf("the Job has run, and the next phase stays closed: %+v", plan)
 	}
 }
 
-// TestJobsOfAFormerNamespace: a Job that succeeded runs again when its namespace was
-// recreated, whether that is part of the package or not.
+// TestJobsOfAFormerNamespace checks that a Job that succeeded runs again if its namespace was
+// recreated, whether or not the package contains the namespace.
 func TestJobsOfAFormerNamespace(t *testing.T) {
 	t.Parallel()
 	job, namespace := jobKey("migrate"), objects.Key{Kind: "Namespace", Name: "n"}
 	recorded := phases.Run{Content: digest("one"), Outcome: objects.Succeeded, UID: "a", Namespace: "former"}
 	for name, tc := range map[string]struct {
 		reason string
-		// brings means that the namespace is part of the package; live is its UID, empty
-		// where the watch does not show it.
+		// brings means that the package contains the namespace. live is its UID, empty if the watch
+		// does not show it.
 		brings bool
 		live   types.UID
 		known  map[string]types.UID

@@ -34,8 +34,8 @@ func containsAll(text string, parts ...string) bool {
 	return true
 }
 
-// runs is a cluster with one Job, and an engine that performs what the core plans.
-// A crash loses all but the record and the cluster.
+// runs is a cluster with one Job, and an engine that performs the core's plans. A crash loses
+// everything but the record and the cluster.
 type runs struct {
 	number   int64
 	content  string
@@ -46,14 +46,14 @@ type runs struct {
 	recorded map[objects.Key]phases.Run
 	memory   phases.AppliedObjects
 	seen     *objects.Finished
-	// successes are contents that were recorded as succeeded, or seen so by the
-	// process that still runs, since the last run of another content was recorded.
+	// successes are contents that were recorded as succeeded, or that the running process saw
+	// succeed, since the last run of other content was recorded.
 	durable, known string
 }
 
-// TestJobsRunOnce draws Jobs that end, vanish and change, managers that crash, and
-// records that cannot be written. What a record says, and what the running process
-// has seen, is never run again; what changed is.
+// TestJobsRunOnce draws Jobs that end, vanish and change, managers that crash, and records that
+// cannot be written. A success on record, or one that the running process has seen, never runs
+// again; changed content does.
 func TestJobsRunOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -92,7 +92,7 @@ func TestJobsRunOnce(t *testing.T) {
 	})
 }
 
-// observe is what a watch shows of a Job that has ended.
+// observe simulates the watch of a Job that has ended.
 func (r *runs) observe() {
 	r.seen = &objects.Finished{UID: r.live.UID, Outcome: r.outcome, Revision: r.live.Revision, Shows: digest(r.ran)}
 	if r.known = ""; r.outcome == objects.Succeeded {
@@ -100,7 +100,7 @@ func (r *runs) observe() {
 	}
 }
 
-// engine makes passes until nothing is left to do.
+// engine makes passes until there is nothing left to do.
 func (r *runs) engine(t *rapid.T, refused bool) {
 	for range 20 {
 		s := jobState(jobRevision(r.number, map[string]string{"job": r.content}))
@@ -138,10 +138,11 @@ func (r *runs) engine(t *rapid.T, refused bool) {
 		r.checkSteps(t, steps)
 		r.perform(t, steps[0])
 	}
+
 	t.Fatal("the engine does not come to rest")
 }
 
-// checkSteps finds a Job that runs again.
+// checkSteps fails if a Job runs again.
 func (r *runs) checkSteps(t *rapid.T, steps []phases.Step) {
 	for _, step := range steps {
 		if step.Action == phases.Create && (r.durable == r.content || r.known == r.content) {
@@ -168,7 +169,7 @@ func (r *runs) perform(t *rapid.T, step phases.Step) {
 		}
 		r.memory.At(key).Content, r.memory.At(key).UID = digest("another"), r.live.UID
 	case phases.Change:
-		// Refused for an immutable field; a user makes room.
+		// An immutable field was refused, and a user deletes the Job.
 		r.live, r.outcome = nil, ""
 	default:
 		t.Fatalf("unexpected %s", step.Action)

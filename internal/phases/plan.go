@@ -8,30 +8,30 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Plan is what to do next and how things stand.
+// Plan has the next steps and the present state.
 type Plan struct {
-	// Steps may be performed at once and in any order.
+	// Steps can be performed concurrently and in any order.
 	Steps []Step
-	// Entry is a phase whose steps have to be checked as a whole before the
-	// first of them is performed; nil where none is due.
+	// Entry is a phase whose steps have to be checked as a whole before the first one is performed;
+	// nil if there is none.
 	Entry *Entry
-	// Gate are the phases to open next; the caller records them durably, calls
-	// Revision.Open and plans again. Nil where none is due.
+	// Gate are the phases to open next; nil if there are none. The caller records them durably,
+	// calls Revision.Open and plans again.
 	Gate *Gate
-	// Jobs is the record of Jobs to be made before any step.
+	// Jobs is the record of Jobs, which has to be written before any step.
 	Jobs Jobs
-	// Retain are objects that revisions are to retain once that is recorded.
+	// Retain are objects that revisions should retain once that is recorded.
 	Retain map[*Revision][]objects.Key
-	// Spared are objects that the steps release, although they would be deleted but for the
-	// reason; the caller records that before any step.
+	// Spared are objects that the steps release instead of deleting, with the reasons. The caller
+	// records them before any step.
 	Spared []Spared
 	// Reports are parallel to State.Revisions.
 	Reports []Report
-	// TornDown means that everything that was to be removed is gone.
+	// TornDown means that all objects to be removed no longer exist.
 	TornDown bool
 	// Left are strays that the teardown does not wait for.
 	Left []objects.Key
-	// Retry is when to ask again although nothing happened; zero for never.
+	// Retry is when to plan again even if nothing happens; zero means never.
 	Retry time.Time
 }
 
@@ -39,55 +39,53 @@ type Plan struct {
 type Step struct {
 	Action Action
 	Key    objects.Key
-	// Desired and Metadata are what to write; Desired is nil for removals.
+	// Desired and Metadata are the content to write; Desired is nil for removals.
 	Desired  *objects.Desired
 	Metadata objects.ManagedMetadata
 	Labels   objects.Digest
-	// Account makes the step, if it changes or tries to change more than our marks.
+	// Account performs the step, if it changes or tries to change more than our own metadata.
 	Account objects.Account
-	// Live is the record that the decision was made on; nil where absent.
+	// Live is the record that the decision is based on; nil if the object is absent.
 	Live *objects.Observed
 	// Background means that the step comes after all other work.
 	Background bool
-	// Report means that a Verify which finds other values records what the object
-	// should show, so that the difference is named and left.
+	// Report means that a Verify that finds other values records the desired ones, so that the
+	// difference is reported and left alone.
 	Report bool
-	// Foreign means that the adopted object was not written by the engine: fields that
-	// kubectl or Helm own become those of the engine.
+	// Foreign means that the engine did not write the adopted object: fields that kubectl or Helm
+	// own become the engine's.
 	Foreign bool
-	// Retainer is the revision that is to retain the object.
+	// Retainer is the revision that should retain the object.
 	Retainer *Revision
 }
 
-// Spared is an object that is released instead of deleted, and the reason in words for the user.
+// Spared is an object that is released instead of deleted, with the reason in words for the user.
 type Spared struct {
 	Key    objects.Key
 	Reason string
 }
 
-// Entry is the first write of a phase: what it creates is checked against the
-// served schemas and what it changes is dry-run, all before the first write.
+// Entry is the first write of a phase. Before it, all objects to create are checked against the
+// served schemas, and all changes are dry-run.
 type Entry struct {
 	Revision *Revision
 	Phase    int
 	Steps    []Step
 }
 
-// Gate is a phase that may be opened, with those before it of which nothing is to be
-// written.
+// Gate is a phase that can be opened, along with the phases before it that need no write.
 type Gate struct {
 	Revision *Revision
-	// Phase is the first phase to open and Last the last one. What lies before Last is
-	// complete as it is: its probes are true at the same moment as those of the phases
-	// before, so that one record will do.
+	// Phase is the first phase to open and Last the last one. The phases before Last are already
+	// complete: their probes are true at the same moment as the earlier phases', so that one record
+	// is enough.
 	Phase, Last int
 	// Preopened means that the phases are durably open, and only have to start.
 	Preopened bool
-	// Probed are the objects of the phases before Last that probes select with the
-	// resourceVersion that was evaluated, if they are of more than one kind, because each
-	// kind has a watch of its own, or if their watch may still show the state before the
-	// revision: the caller proves that they are current at one moment, and says so in
-	// Revision.Confirm.
+	// Probed are the objects of the phases before Last that probes select, with the evaluated
+	// resourceVersion. It is set if they are of more than one kind, because each kind has its own
+	// watch, or if their watch might still show the state before the revision. The caller proves
+	// that they are current at one moment, and reports this with Revision.Confirm.
 	Probed map[objects.Key]string
 }
 
@@ -100,11 +98,13 @@ func Next(s *State) Plan {
 		p.strays()
 		return p.plan
 	}
+
 	p.record()
 	p.assignWriters()
 	for i := range s.Revisions {
 		p.rollout(i)
 	}
+
 	p.cleanup()
 	return p.plan
 }
@@ -125,8 +125,8 @@ func (p *planner) active() *Revision {
 	return nil
 }
 
-// assignWriters gives each object its one writer: the newest revision that
-// opened the object's phase. Where that has a class, the agent writes it.
+// assignWriters gives each object its one writer: the newest revision that opened the object's
+// phase. If the phase has a class, the agent writes the object.
 func (p *planner) assignWriters() {
 	for _, r := range slices.Backward(p.Revisions) {
 		if r.Removing() {
@@ -142,13 +142,14 @@ func (p *planner) assignWriters() {
 	}
 }
 
-// Evaluated visits the objects whose probe results Next reads, in the order in which it
-// does: of each revision those that it writes, and of the active one all.
+// Evaluated visits the objects whose probe results Next reads, in the same order: the objects that
+// each revision writes, and all objects of the active one.
 func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
 	probed := slices.ContainsFunc(s.Revisions, func(r *Revision) bool { return len(r.Probed) > 0 })
 	if s.Teardown || !probed {
 		return
 	}
+
 	p := planner{State: s, writer: make(map[objects.Key]*Revision, len(s.Live))}
 	p.assignWriters()
 	active := p.active()
@@ -166,9 +167,9 @@ func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
 	}
 }
 
-// source returns the revision whose metadata the object shall carry: an object
-// that did not change keeps that of the revision that wrote it until the new
-// one has succeeded. Revisions that never reached the object are passed over.
+// source returns the revision whose metadata the object should carry. An unchanged object keeps the
+// metadata of the revision that wrote it until the new one has succeeded. Revisions that never
+// reached the object are skipped.
 func (p *planner) source(writer *Revision, d *objects.Desired) *Revision {
 	at := slices.Index(p.Revisions, writer)
 	for _, r := range slices.Backward(p.Revisions[:at]) {
@@ -184,6 +185,7 @@ func (p *planner) source(writer *Revision, d *objects.Desired) *Revision {
 		}
 		writer = r
 	}
+
 	return writer
 }
 
@@ -195,6 +197,7 @@ func (p *planner) rollout(i int) {
 	if p.superseded(r) {
 		return
 	}
+
 	writable := r.Claimed() && !r.paused && r.blocked == "" && !p.active().incomplete
 	ready := true
 	for ph := range r.Phases {
@@ -205,13 +208,14 @@ func (p *planner) rollout(i int) {
 			ready = false
 		}
 	}
+
 	if r == p.active() && ready && writable && r.Started() < len(r.Phases) {
 		p.plan.Gate = p.gate(r)
 	}
 }
 
-// last returns the phase to open: the next one, or where that is complete as it is,
-// the first one behind it that is not.
+// last returns the phase to open: the next one or, if that is already complete, the first
+// incomplete one behind it.
 func (p *planner) last(r *Revision) int {
 	ph := r.Started()
 	for ph < len(r.Phases)-1 && p.complete(r, ph) {
@@ -220,8 +224,7 @@ func (p *planner) last(r *Revision) int {
 	return ph
 }
 
-// complete reports whether a phase that has not begun needs no write, and all of its
-// probes are true.
+// complete reports whether a phase that has not started needs no write and has only true probes.
 func (p *planner) complete(r *Revision, ph int) bool {
 	for _, d := range r.Phases[ph].Objects {
 		c, _ := p.caseFor(r, ph, d)
@@ -236,8 +239,8 @@ func (p *planner) complete(r *Revision, ph int) bool {
 	return true
 }
 
-// caseFor returns the input of the decision about an object of r, and the revision whose
-// metadata it shall carry.
+// caseFor returns the input of the decision about an object of r, and the revision whose metadata
+// it should carry.
 func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
 	c := p.caseOf(d.Key)
@@ -254,7 +257,7 @@ func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInpu
 // phase plans one opened phase and reports whether it is ready.
 func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool {
 	entry := Entry{Revision: r, Phase: ph}
-	held := false // something in the phase forbids its entry
+	held := false // an object in the phase forbids its entry
 	for _, d := range r.Phases[ph].Objects {
 		if p.writer[d.Key] != r {
 			report.Phases[ph].Taken++ // a newer revision writes it
@@ -293,9 +296,11 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			p.route(step, &entry, recreate)
 		}
 	}
+
 	if !held && len(entry.Steps) > 0 && p.plan.Entry == nil {
 		p.plan.Entry = &entry
 	}
+
 	return report.ready(ph)
 }
 
@@ -307,24 +312,25 @@ func stepFor(r, src *Revision, c *DecisionInput, v Decision) Step {
 	return step
 }
 
-// takes reports whether a step of r is taken now: some only read, and some pass a pause on.
+// takes reports whether a step of r is taken now. Some steps only read, and some pass a pause on.
 func (r *Revision) takes(d *objects.Desired, v Decision, writable bool) bool {
 	reads := v.readsOnly() && !(r.ClaimLost() && r.Elsewhere.Has(d.Key))
 	return reads || v.writes() && (writable || r.relaysPause(d, v))
 }
 
-// outdated reports whether an object that this process has not written shows an
-// older content than d: an upgrade was on its way when the process before ended, or
-// it was to be removed and is wanted again. By its values alone a content that lost
-// a field looks the same as before.
+// outdated reports whether an object that this process has not written shows older content than d:
+// either the last process ended during an upgrade, or the object had to be removed and is wanted
+// again. Comparing values is not enough, because content that lost a field looks the same as
+// before.
 func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observed, record Applied) bool {
 	if live == nil || !record.Content.IsZero() && record.UID == live.UID {
 		return false
 	}
+
 	differs, former, kept := false, false, false
 	for _, o := range p.Revisions {
 		if o.History {
-			continue // its content is not known
+			continue // its content is unknown
 		}
 		other, ph := o.Find(d.Key)
 		older := o.Number < r.Number
@@ -337,12 +343,13 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		}
 		former, kept = former || older, kept || older && other != nil && o.Phases[ph].writtenBefore
 	}
-	left := former && !kept // by a revision that is archived, whose content is not known
+
+	left := former && !kept // by an archived revision, whose content is unknown
 	return differs || left || p.lost(r, d.Key, live.Revision)
 }
 
-// lost reports whether an object was written last by a revision that is not loaded any more,
-// and no later one has compared it with the same content since.
+// lost reports whether an object was written last by a revision that is no longer loaded, and no
+// later revision has compared it with the same content since.
 func (p *planner) lost(r *Revision, key objects.Key, last int64) bool {
 	return last > 0 && last < r.Number && !slices.ContainsFunc(p.Revisions, func(o *Revision) bool {
 		found, ph := o.Find(key)
@@ -351,23 +358,23 @@ func (p *planner) lost(r *Revision, key objects.Key, last int64) bool {
 	})
 }
 
-// readsOnly reports whether the decision is to find out how things stand, which goes on
-// while nothing is written.
+// readsOnly reports whether the decision only reads. Such steps continue while writes are
+// forbidden.
 func (v Decision) readsOnly() bool { return v.Action == Confirm || v.Action == Verify }
 
-// relaysPause reports whether a write of a paused revision has its agent pause as well.
+// relaysPause reports whether a write of a paused revision makes its agent pause as well.
 func (r *Revision) relaysPause(d *objects.Desired, v Decision) bool {
 	return d.Delegate != nil && r.paused && r.Claimed() && r.blocked == "" && (v.Action == Change || v.Action == Correct)
 }
 
-// holds reports whether an object that is waited for forbids that its phase is
-// entered; entering means that the phase was not entered before.
+// holds reports whether an object that has to be waited for prevents entering its phase. entering
+// means that the phase has not been entered yet.
 func (c *DecisionInput) holds(entering bool) bool {
 	return c.Live.Unserved || !c.Live.Synced || c.Applied.preflightFailed(c.Desired) || entering && c.Applied.failed(c.Desired, c.Live.Object, c.Now)
 }
 
-// supersededBeforeCreate reports whether the object is one that r would be the first to create,
-// though a newer revision is active by now.
+// supersededBeforeCreate reports whether r would be the first to create the object, although a
+// newer revision has become active.
 func (p *planner) supersededBeforeCreate(r *Revision, ph int, d *objects.Desired) bool {
 	if r == p.active() || r.Succeeded() || r.Phases[ph].writtenBefore {
 		return false
@@ -379,8 +386,8 @@ func (p *planner) supersededBeforeCreate(r *Revision, ph int, d *objects.Desired
 	})
 }
 
-// route puts a step where it belongs: the steps that enter a phase are checked as a whole
-// first; corrections of drift, labels and lookups are performed at once.
+// route puts a step in its place. Steps that enter a phase are checked as a whole first;
+// corrections of drift, labels and lookups are performed at once.
 func (p *planner) route(step Step, entry *Entry, recreate bool) {
 	switch step.Action {
 	case Create:
@@ -396,8 +403,8 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 	}
 }
 
-// drifted names an object that others changed and that is left so. The remaining object
-// is judged by its probes.
+// drifted reports an object that others changed and that is left alone. The rest of the object is
+// judged by its probes.
 func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects.Observed, what string, report *Report) {
 	drift := p.blocker(r, ph, d.Key, what, BlockProbe)
 	report.Drifted = append(report.Drifted, drift)

@@ -15,8 +15,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestGateOfOneMoment: no gate is planned on a state that is not of one moment
-// (invariant 1).
+// TestGateOfOneMoment checks that no gate is planned on a state that mixes moments (invariant 1).
 func TestGateOfOneMoment(t *testing.T) {
 	t.Parallel()
 	for _, changed := range []bool{false, true} {
@@ -32,8 +31,8 @@ func TestGateOfOneMoment(t *testing.T) {
 	}
 }
 
-// A removal that was forbidden is tried again later; meanwhile the object may be released,
-// which needs no right, and one that is gone is looked for at once.
+// A forbidden removal is tried again later. Meanwhile the object can be released, which needs no
+// right, and an object that no longer exists is looked for at once.
 func TestForbiddenRemoval(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -67,14 +66,15 @@ func TestForbiddenRemoval(t *testing.T) {
 	}
 }
 
-// A set is not released, deleted or superseded while it controls an object that stays:
-// the garbage collector would delete that object with the set.
+// A set is not released, deleted or superseded while it controls an object that stays: the garbage
+// collector would delete that object with the set.
 func TestSetIsHeldByWhatItControls(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}
 	live := func(kind, uid string) phases.LiveState {
 		return phases.LiveState{Synced: true, Object: &objects.Observed{UID: "live", Watched: true, Owners: controlledBy(kind, "app", uid)}}
 	}
+
 	for reason, tc := range map[string]struct {
 		live phases.LiveState
 		torn bool
@@ -108,7 +108,8 @@ func TestSetIsHeldByWhatItControls(t *testing.T) {
 	}
 }
 
-// A revision is apart from another one if they have no object in common, also none that an agent writes.
+// A revision is apart from another one if they have no object in common, including the objects that
+// an agent writes.
 func TestApart(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -125,6 +126,7 @@ func TestApart(t *testing.T) {
 			t.Errorf("%s: %v", tc.reason, got)
 		}
 	}
+
 	delegates := &phases.Revision{Phases: []phases.Phase{{Name: "far", Delegated: []*objects.Desired{{Key: objects.Key{Kind: "Config", Name: "a"}}}}}}
 	plain := &phases.Revision{Phases: []phases.Phase{{Name: "near", Objects: []*objects.Desired{{Key: objects.Key{Kind: "Config", Name: "a"}}}}}}
 	if delegates.Apart(plain) || plain.Apart(delegates) {
@@ -132,7 +134,8 @@ func TestApart(t *testing.T) {
 	}
 }
 
-// A revision that was overtaken holds nothing any more once the newest one has written all that it may have written.
+// An overtaken revision holds nothing any more once the newest one has written everything that it
+// might have written.
 func TestTakenOver(t *testing.T) {
 	t.Parallel()
 	const older, newer = "revision app-2 claimed opened=2\n  first: Config/a=2\n  second: Config/b=2\n  third: Config/c=2\n", "revision app-3 claimed "

@@ -10,19 +10,19 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// ReadinessGrace is of an object that passed its probes before its generation changed. Its
-// controller may not have observed or acted on that yet, so that a failing probe is not
-// conclusive. It is immutable.
+// ReadinessGrace is the grace of an object that passed its probes before its generation changed.
+// Its controller might not have observed or acted on the change yet, so a failing probe is
+// inconclusive. It is immutable.
 type ReadinessGrace struct {
 	Since time.Time
-	// UID of the object, and the generation at which it passed its probes; negative where
-	// that is not known.
+	// UID is the UID of the object. Generation is the one at which it passed its probes; negative
+	// if unknown.
 	UID        types.UID
 	Generation int64
 }
 
-// NextReadinessGrace returns the state after an object was evaluated; nil where it is not within a grace period.
-// before is the previous judgement, zero for none.
+// NextReadinessGrace returns the state after an object was evaluated, or nil if it is not within a
+// grace period. before is the previous judgement; zero if there is none.
 func NextReadinessGrace(known *ReadinessGrace, before, now Evaluated, at time.Time) *ReadinessGrace {
 	judged := !now.Result.Outdated && !now.Result.Unseen
 	if before.Result.Status == probes.True && (known == nil || known.Generation != before.Object.Generation) &&
@@ -41,7 +41,7 @@ func NextReadinessGrace(known *ReadinessGrace, before, now Evaluated, at time.Ti
 // over is when the object has to be ready.
 func (s *ReadinessGrace) over() time.Time { return s.Since.Add(limits.ReadinessGrace) }
 
-// Evaluated is how an object was evaluated by its probes.
+// Evaluated is the result of an object's probes.
 type Evaluated struct {
 	Object *objects.Observed
 	Result probes.Result
@@ -60,8 +60,8 @@ func (p *planner) withinGrace(result probes.Result) bool {
 	return true
 }
 
-// wasReady reports whether an object was ready before, by durable records: a revision
-// with it has succeeded, or has opened a later phase.
+// wasReady reports whether durable records show that an object was ready before: a revision that
+// contains it has succeeded, or has opened a later phase.
 func (p *planner) wasReady(r *Revision, key objects.Key) bool {
 	for _, o := range p.Revisions {
 		if d, ph := o.Find(key); d != nil && (o.Succeeded() || ph < o.Started()-1) {

@@ -12,22 +12,23 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// TestReadinessGrace judges one object every second; want is the look since which it is within its grace period, 0
-// for none.
+// TestReadinessGrace judges one object every second. want is the number of the observation that
+// started its grace period; 0 means none.
 func TestReadinessGrace(t *testing.T) {
 	t.Parallel()
 	type look struct {
 		generation int64
 		result     probes.Result
 		want       int
-		after      time.Duration // the look before, beside a second
+		after      time.Duration // time since the observation before, in addition to a second
 	}
+
 	ready, sick := probes.Result{Status: probes.True}, probes.Result{Status: probes.False, ConditionFalse: true}
 	outdated, unseen := probes.Result{Outdated: true}, probes.Result{Unseen: true}
 	for _, tc := range []struct {
 		name, reason string
 		looks        []look
-		// replaced is the look from which on there is another object of the name.
+		// replaced is the observation from which on another object has the name.
 		replaced int
 	}{
 		{

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// BlockKind is the kind of thing that an object waits for.
+// BlockKind is the kind of obstacle that an object waits for.
 type BlockKind int
 
 const (
@@ -30,12 +30,12 @@ const (
 	BlockCollision
 	// BlockAPI is a kind that is not served.
 	BlockAPI
-	// BlockWait is something that passes: a deletion, a starting watch.
+	// BlockWait is a temporary obstacle: a deletion, a starting watch.
 	BlockWait
-	// BlockRemoval is a removal that the account may not make.
+	// BlockRemoval is a removal that the account is not allowed to make.
 	BlockRemoval
-	// BlockUnseen is an object of which the watch has not shown yet the last write, or
-	// the fields that probes read.
+	// BlockUnseen is an object whose last write, or whose probed fields, the watch has not shown
+	// yet.
 	BlockUnseen
 )
 
@@ -45,41 +45,41 @@ type Blocker struct {
 	Phase   string
 	Message string
 	Kind    BlockKind
-	// Reason is that of Failure.
+	// Reason is the Reason of a Failure.
 	Reason string
 	// NeverReady means that the object has not been ready in any revision.
 	NeverReady bool
-	// InGrace means that the object is in its readiness grace: it was ready until its
-	// generation changed recently.
+	// InGrace means that the object is in its readiness grace: it was ready until its generation
+	// changed recently.
 	InGrace bool
-	// Agent means that the message is an agent's: it ends with what to do.
+	// Agent means that the message is an agent's, which ends with a remedy.
 	Agent bool
 }
 
-// Report is how one revision stands.
+// Report is the state of one revision.
 type Report struct {
 	Phases []PhaseReport
 	// Blocking are all objects in the way, in the order of the phases.
 	Blocking []Blocker
-	// Drifted are the objects that others changed and that are left so.
+	// Drifted are the objects that others changed and that are left alone.
 	Drifted []Blocker
-	// Unknown means that an object could not be judged yet: its watch is filling.
+	// Unknown means that an object cannot be judged yet because its watch is filling.
 	Unknown bool
 	// Controlled are the objects that the revision wrote, in the order of the
 	// phases.
 	Controlled []objects.Key
-	// Completed are Jobs of the revision that are gone after they succeeded.
+	// Completed are Jobs of the revision that no longer exist after their success.
 	Completed []objects.Key
 }
 
-// PhaseReport is how one phase stands.
+// PhaseReport is the state of one phase.
 type PhaseReport struct {
 	Name string
 	// Opened means that the phase has started.
 	Opened bool
-	// Pending objects wait for a write, Written ones show what the revision wants,
-	// Ready ones are written and pass all of their probes, Taken ones are a newer
-	// revision's to write, Gone ones were torn down.
+	// Pending objects wait for a write. Written objects show the desired content. Ready objects are
+	// written and pass all of their probes. Taken objects are a newer revision's to write. Gone
+	// objects were torn down.
 	Pending, Written, Ready, Taken, Gone, Total int
 }
 
@@ -103,24 +103,27 @@ func (r *Report) Complete() bool {
 	return true
 }
 
-// Describe names the phase of the first blocker and what its objects lack, in
-// the words of Package Operator, in one line. Objects with the same message are
-// grouped; those that do not fit are counted. What to do about a refusal follows.
+// Describe names the phase of the first blocker and the problems of its objects, in the words of
+// Package Operator, in one line. Objects with the same message are grouped; those that do not fit
+// are counted. The remedy of a refusal follows.
 func Describe(blocking []Blocker) string {
 	if len(blocking) == 0 {
 		return ""
 	}
+
 	var messages []objects.Message
 	for _, b := range blocking {
 		if b.Phase == blocking[0].Phase {
 			messages = append(messages, objects.Message{Object: b.Key.String(), Text: b.Message})
 		}
 	}
-	// The number of the objects that do not fit, and the remedy, are never cut away by a long text before them.
+
+	// A long text must not cut off the number of the remaining objects and the remedy behind it.
 	room := limits.ConditionRunes / 2
 	if blocking[0].Agent {
 		room = limits.ConditionRunes
 	}
+
 	room -= len(", and 10000 more")
 	text, more := fmt.Sprintf("Phase %q failed: ", blocking[0].Phase), 0
 	for i, group := range objects.GroupMessages(messages) {
@@ -134,19 +137,21 @@ func Describe(blocking []Blocker) string {
 			text += ", " + line
 		}
 	}
+
 	if more > 0 {
 		text = fmt.Sprintf("%s, and %d more", text, more)
 	}
+
 	if b := blocking[0]; b.Kind == BlockRefused || b.Kind == BlockAPI {
 		if remedy := refusals.Remedy(b.Key, b.Message); remedy != "" {
 			text += ". " + remedy
 		}
 	}
+
 	return text
 }
 
-// DescribeDrift names the objects that others changed; a long list is
-// counted.
+// DescribeDrift names the objects that others changed, and counts them if the list is long.
 func DescribeDrift(drifted []Blocker) string {
 	parts := make([]string, len(drifted))
 	for i, d := range drifted {
@@ -155,7 +160,8 @@ func DescribeDrift(drifted []Blocker) string {
 	return "Left as they are by driftPolicy Report: " + counted(parts) + "."
 }
 
-// DescribeSpared adds objects that are released instead of deleted to a message, a sentence each, unless it has them.
+// DescribeSpared adds a sentence to a message for each object that is released instead of deleted,
+// unless the message has it.
 func DescribeSpared(message string, spared []Spared) string {
 	for _, s := range spared {
 		sentence := fmt.Sprintf("%s was released instead of deleted: %s.", s.Key, s.Reason)
@@ -166,7 +172,8 @@ func DescribeSpared(message string, spared []Spared) string {
 	return objects.Truncate(message)
 }
 
-// DescribeNotes adds notes about objects to a message, a sentence each, unless it has them.
+// DescribeNotes adds a sentence to a message for each note about an object, unless the message has
+// it.
 func DescribeNotes(message string, notes map[objects.Key]string) string {
 	for _, key := range slices.SortedFunc(maps.Keys(notes), objects.Key.Compare) {
 		if sentence := fmt.Sprintf("%s: %s.", key, notes[key]); !strings.Contains(message, sentence) {
@@ -196,13 +203,14 @@ func (r *Report) ready(ph int) bool {
 	return r.Phases[ph].Opened && r.Phases[ph].Ready+r.Phases[ph].Taken == r.Phases[ph].Total
 }
 
-// written reports whether every object of a phase shows what the revision wants.
+// written reports whether every object of a phase shows the desired content.
 func (r *Report) written(ph int) bool {
 	return r.Phases[ph].Opened && r.Phases[ph].Written == r.Phases[ph].Total
 }
 
-// TakenOver reports whether a revision holds nothing that a newer one has not: each of its objects is one of the newer one's,
-// which has written those that the older one may have written. The report is that of the newer one.
+// TakenOver reports whether a revision holds nothing that a newer one lacks: each of its objects is
+// also one of the newer revision, which has written all objects that the older one might have
+// written. The report is the newer revision's.
 func (r *Revision) TakenOver(by *Revision, report *Report) bool {
 	if r.incomplete || by.incomplete || len(report.Phases) < len(by.Phases) {
 		return false
@@ -218,7 +226,7 @@ func (r *Revision) TakenOver(by *Revision, report *Report) bool {
 	return true
 }
 
-// Apart reports whether a revision certainly has no object of another one.
+// Apart reports whether a revision certainly shares no object with another one.
 func (r *Revision) Apart(from *Revision) bool {
 	if r.incomplete || from.incomplete {
 		return false
@@ -236,8 +244,8 @@ func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
-// wait reports an object that is not written now as blocking; held means that its phase
-// must not be entered.
+// wait reports an object that is not written now as blocking. held means that its phase must not be
+// entered.
 func (p *planner) wait(r *Revision, ph int, c *DecisionInput, v Decision, report *Report) (held bool) {
 	b := p.blocker(r, ph, c.Key, v.Message, blockKind(v.Action, c.Live))
 	b.Reason = v.Reason
@@ -256,12 +264,14 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 		report.Phases[ph].Ready++
 		return
 	}
+
 	result := r.result(key)
 	withinGrace := result.Status != probes.True && p.withinGrace(result)
-	if result.Status == probes.True || withinGrace && r.Succeeded() { // which opens nothing any more
+	if result.Status == probes.True || withinGrace && r.Succeeded() { // which no longer opens anything
 		report.Phases[ph].Ready++
 		return
 	}
+
 	kind := BlockProbe
 	switch {
 	case result.Unseen:
@@ -269,13 +279,14 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 	case result.ConditionFalse:
 		kind = BlockProbeFalse
 	}
+
 	b := p.blocker(r, ph, key, strings.Join(result.Messages, ", "), kind)
 	b.InGrace, b.Agent = withinGrace, r.Phases[ph].Delegates()
 	report.block(b)
 }
 
-// handedOver reports whether the agent of a newer revision takes the objects of a phase over,
-// so that those of r are not judged any more.
+// handedOver reports whether the agent of a newer revision takes over the objects of a phase, so
+// that r's are no longer judged.
 func (p *planner) handedOver(r *Revision, ph int) bool {
 	active := p.active()
 	if active == nil || active == r || !r.Phases[ph].Delegates() {
@@ -285,8 +296,8 @@ func (p *planner) handedOver(r *Revision, ph int) bool {
 	return at >= 0 && at < active.Started()
 }
 
-// gate returns what opens the next phases of r, or nil where the objects before them
-// changed while they were judged: their events bring the next plan.
+// gate returns the gate to the next phases of r. It returns nil if the objects before them changed
+// while they were judged, because their events bring the next plan.
 func (p *planner) gate(r *Revision) *Gate {
 	last := p.last(r)
 	probed, proven, held := p.probed(r, last)
@@ -300,10 +311,9 @@ func (p *planner) gate(r *Revision) *Gate {
 	return g
 }
 
-// probed returns the resource versions of the objects of the phases before one that
-// probes select. Held means that all of their probes were true at one moment of what
-// the watches show. Proven means that this is a moment since the revision was there, and
-// the same for all of them.
+// probed returns the resource versions of the objects that probes select in the phases before one.
+// held means that all of their probes were true at one moment of the watches. proven means that
+// this moment is not before the creation of the revision, and is the same for all of them.
 func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string, proven, held bool) {
 	probed, kinds := map[objects.Key]string{}, sets.Set[schema.GroupKind]{}
 	proven = true
@@ -316,7 +326,7 @@ func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string
 			kinds.Insert(gk)
 			live := p.Live[d.Key].Object
 			if (live == nil || live.Terminating) && p.plan.Jobs.Runs[d.Key].Succeeded(d) {
-				continue // it is gone after it succeeded
+				continue // it no longer exists after its success
 			}
 			if live == nil || r.result(d.Key).Status != probes.True {
 				return nil, false, false
@@ -325,10 +335,11 @@ func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string
 			proven = proven && (r.Reached.Has(gk) || ph < r.confirmed)
 		}
 	}
+
 	return probed, proven && len(kinds) < 2, len(probed) == 0 || !p.Changed
 }
 
-// starting reports whether the watch of a kind is on its way.
+// starting reports whether the watch of a kind is starting.
 func starting(s LiveState) bool { return !s.Synced && !s.Unserved && s.Err == "" }
 
 func blockKind(a Action, s LiveState) BlockKind {

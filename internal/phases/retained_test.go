@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// everything is retained.
+// everything retains every object.
 func everything(objects.Key) bool { return true }
 
 // nothingOf retains all objects but one.
@@ -24,8 +24,8 @@ func nothingOf(name string) func(objects.Key) bool {
 	return func(k objects.Key) bool { return k.Name != name }
 }
 
-// An object that a new version drops is retained once that is on record, stays as others
-// change it, and is deleted with the set that retains it, never with another one.
+// An object that a new version drops is retained once that is on record. It stays even if others
+// change it, and is deleted only with the set that retains it.
 func TestRetain(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "owner"}
@@ -37,6 +37,7 @@ func TestRetain(t *testing.T) {
 		}
 		return r
 	}
+
 	revision := func(uid types.UID, number int64, names ...string) *phases.Revision {
 		r := &phases.Revision{Number: number, Metadata: objects.ManagedMetadata{Owner: owner, Revision: number}}
 		r.Identify(string(uid), uid, "1")
@@ -45,14 +46,17 @@ func TestRetain(t *testing.T) {
 		}
 		return r
 	}
+
 	succeeded := func(r *phases.Revision) *phases.Revision {
 		r.Restore(phases.Recorded{Claimed: true, Succeeded: true, Started: len(r.Phases)})
 		return r
 	}
+
 	removing := func(r *phases.Revision) *phases.Revision {
 		r.Restore(phases.Recorded{Claimed: true, Started: len(r.Phases), Removing: true})
 		return r
 	}
+
 	history := func(r *phases.Revision, removing bool, names ...string) *phases.Revision {
 		r.History, r.Retains = true, sets.New[objects.Key]()
 		for _, name := range names {
@@ -61,6 +65,7 @@ func TestRetain(t *testing.T) {
 		r.Restore(phases.Recorded{Removing: removing})
 		return r
 	}
+
 	recorded := func(r *phases.Revision, names ...string) *phases.Revision {
 		r.Retains = sets.New[objects.Key]()
 		for _, name := range names {
@@ -68,11 +73,13 @@ func TestRetain(t *testing.T) {
 		}
 		return r
 	}
+
 	controlled, retained := []objects.Reference{ref("owner", true)}, []objects.Reference{ref("old", false)}
 	many := make([]string, 200)
 	for i := range many {
 		many[i] = fmt.Sprintf("an-object-with-a-long-name-%03d", i)
 	}
+
 	for name, tc := range map[string]struct {
 		revisions []*phases.Revision
 		live      map[string][]objects.Reference
@@ -133,10 +140,12 @@ func TestRetain(t *testing.T) {
 			t.Errorf("%s: %q, %d to record, torn down: %t; want %q, %d, %t", name, got, count, plan.TornDown, tc.want, tc.record, tc.torn)
 		}
 	}
+
 	big := phases.State{Owner: owner, Retain: everything, Revisions: []*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, Applied: phases.AppliedObjects{}, Live: map[objects.Key]phases.LiveState{}}
 	for _, name := range many {
 		big.Live[key(name)] = phases.LiveState{Synced: true, Object: &objects.Observed{UID: types.UID(name), Owners: controlled, Wrote: true, Watched: true}}
 	}
+
 	plan := phases.Next(&big)
 	for _, keys := range plan.Retain {
 		if len(keys) < 100 || len(keys) > 150 {
@@ -147,6 +156,7 @@ func TestRetain(t *testing.T) {
 			big.Live[k].Object.Owners = retained
 		}
 	}
+
 	plan = phases.Next(&big)
 	if text := phases.Describe(plan.Reports[0].Blocking); plan.TornDown || !strings.Contains(text, "archivalPolicy: Delete") {
 		t.Errorf("torn down: %t, it says %q", plan.TornDown, text)

@@ -29,15 +29,15 @@ import (
 
 var update = flag.Bool("update", false, "write the current plans into the scenarios")
 
-// TestScenarios plays the files in testdata: each block of commands changes what
-// the core sees, "plan" prints what it decides. testdata/README.md lists the
-// commands.
+// TestScenarios plays the files in testdata. Each block of commands changes the core's input, and
+// "plan" prints the decision. testdata/README.md lists the commands.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no scenarios: %v", err)
 	}
+
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +58,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// TestSavedStates plays each state of the scenarios as it is saved: the plan is the same.
+// TestSavedStates checks that each state of the scenarios gives the same plan after it was saved
+// and read.
 func TestSavedStates(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -82,16 +83,17 @@ func TestSavedStates(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
+
 	if saved < 100 {
 		t.Errorf("%d states were saved", saved)
 	}
 }
 
-// versions are resource versions in a plan.
+// versions matches resource versions in a plan.
 var versions = regexp.MustCompile(`@\d+`)
 
-// play runs the commands of a scenario and returns it with what they print; planned, unless
-// nil, is called with each state and what its plan prints.
+// play runs the commands of a scenario and returns the scenario with their output. If planned is
+// not nil, it is called with each state and its printed plan.
 func play(text string, planned func(*phases.State, string)) (string, error) {
 	p := newPlayer()
 	var out strings.Builder
@@ -121,10 +123,11 @@ func play(text string, planned func(*phases.State, string)) (string, error) {
 			answer = true
 		}
 	}
+
 	return strings.TrimRight(out.String(), "\n") + "\n", nil
 }
 
-// player is what the core sees.
+// player holds the core's input.
 type player struct {
 	state    *phases.State
 	sights   map[objects.Key]*phases.LiveState
@@ -144,8 +147,8 @@ func newPlayer() *player {
 	return p
 }
 
-// snapshot completes the state by what the watches show. Kinds are probed of which an
-// object is ready or sick.
+// snapshot completes the state with the contents of the watches. Probes select a kind if any of its
+// objects is ready or sick.
 func (p *player) snapshot() *phases.State {
 	p.state.Live = map[objects.Key]phases.LiveState{}
 	probed := sets.Set[schema.GroupKind]{}
@@ -155,6 +158,7 @@ func (p *player) snapshot() *phases.State {
 			probed.Insert(key.GroupKind())
 		}
 	}
+
 	for _, r := range p.state.Revisions {
 		r.Probed, r.Results, r.Reached = probed, map[objects.Key]probes.Result{}, sets.Set[schema.GroupKind]{}
 		for gk := range probed {
@@ -168,14 +172,17 @@ func (p *player) snapshot() *phases.State {
 			}
 		}
 	}
+
 	for _, key := range p.state.Strays {
 		p.state.Live[key] = p.look(key)
 	}
+
 	p.state.Evaluated(func(r *phases.Revision, key objects.Key) {
 		if obs := p.state.Live[key].Object; obs != nil {
 			r.Results[key] = p.evaluate(key, obs)
 		}
 	})
+
 	return p.state
 }
 
@@ -221,6 +228,7 @@ func (p *player) do(line string) error {
 	if strings.HasPrefix(line, "  ") {
 		return p.addPhase(words[0], rest)
 	}
+
 	switch words[0] {
 	case "plan":
 		return nil
@@ -276,6 +284,7 @@ func (p *player) do(line string) error {
 	default:
 		return fmt.Errorf("no such command")
 	}
+
 	return nil
 }
 
@@ -293,6 +302,7 @@ func (p *player) addPhase(name string, items []string) error {
 			Collision: objects.CollisionProtection(flags), Keep: flags == "keep",
 		})
 	}
+
 	r := p.state.Revisions[len(p.state.Revisions)-1]
 	r.Phases = append(r.Phases, phase)
 	return nil
@@ -351,6 +361,7 @@ func (p *player) set(r *phases.Revision, words []string) error {
 			return fmt.Errorf("%q is no property of a revision", word)
 		}
 	}
+
 	return nil
 }
 
@@ -369,8 +380,8 @@ func mark(r *phases.Revision, name string, n int) {
 	}
 }
 
-// live puts an object into the cluster, by default one that this process wrote,
-// that the watch shows, and that no probe selects.
+// live puts an object into the cluster. By default this process wrote it, the watch shows it, and
+// no probe selects it.
 func (p *player) live(key objects.Key, words []string) error {
 	p.versions++
 	tmpl := digest(key.String(), "template")
@@ -379,6 +390,7 @@ func (p *player) live(key objects.Key, words []string) error {
 		Owners:     apinames.Default.References([]metav1.OwnerReference{}, nil),
 		Projection: digest("as written"), ProjectedBy: tmpl,
 	}
+
 	rec := &phases.Applied{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}
 	p.state.Applied[key], p.sights[key] = rec, &phases.LiveState{Object: obs}
 	obs.Owners = controlledBy("ObjectDeployment", "app", string(ownerUID))
@@ -422,11 +434,12 @@ func (p *player) live(key objects.Key, words []string) error {
 			return fmt.Errorf("%q is no property of an object", word)
 		}
 	}
+
 	return nil
 }
 
-// fail remembers that the last write of an object failed: content, then what
-// sort of failure.
+// fail records that the last write of an object failed. The words are the content and the kind of
+// failure.
 func (p *player) fail(key objects.Key, words []string) error {
 	f := &phases.Failure{Content: digest(words[0]), Message: "refused by a webhook", Until: p.state.Now.Add(time.Minute)}
 	for _, word := range words[1:] {
@@ -439,26 +452,30 @@ func (p *player) fail(key objects.Key, words []string) error {
 			return fmt.Errorf("%q is no sort of failure", word)
 		}
 	}
+
 	if sight := p.sights[key]; sight != nil {
 		f.UID = sight.Object.UID
 	}
+
 	p.state.Applied.At(key).Failure = f
 	return nil
 }
 
-// print writes a plan down.
+// print formats a plan.
 func (p *player) print(plan phases.Plan) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, "  > "+format+"\n", args...) }
 	for _, s := range plan.Steps {
 		line("%s", stepText(s))
 	}
+
 	if e := plan.Entry; e != nil {
 		line("enter phase %s of %s:", e.Revision.Phases[e.Phase].Name, e.Revision.Name)
 		for _, s := range e.Steps {
 			line("  %s", stepText(s))
 		}
 	}
+
 	if g := plan.Gate; g != nil {
 		verb := "open"
 		if g.Preopened {
@@ -466,17 +483,20 @@ func (p *player) print(plan phases.Plan) string {
 		}
 		line("%s %s of %s%s", verb, phasesText(g), g.Revision.Name, proofText(g))
 	}
+
 	if plan.TornDown {
 		line("nothing is left to remove")
 	}
 	if !plan.Retry.IsZero() {
 		line("ask again after %s", plan.Retry.Sub(p.state.Now))
 	}
+
 	for i, r := range p.state.Revisions {
 		for _, text := range reportText(&plan.Reports[i], r.Name) {
 			line("%s", text)
 		}
 	}
+
 	return b.String()
 }
 
@@ -531,6 +551,7 @@ func reportText(r *phases.Report, name string) []string {
 			lines = append(lines, fmt.Sprintf("%s %s: %s", name, ph.Name, strings.Join(counts, ", ")))
 		}
 	}
+
 	for _, b := range r.Blocking {
 		was := ""
 		switch {
@@ -541,11 +562,14 @@ func reportText(r *phases.Report, name string) []string {
 		}
 		lines = append(lines, fmt.Sprintf("%s %s waits for %s/%s: %s%s", name, b.Phase, b.Key.Kind, b.Key.Name, b.Message, was))
 	}
+
 	for _, d := range r.Drifted {
 		lines = append(lines, fmt.Sprintf("%s %s drifted: %s/%s %s", name, d.Phase, d.Key.Kind, d.Key.Name, d.Message))
 	}
+
 	if r.Unknown {
 		lines = append(lines, name+" is not known yet")
 	}
+
 	return lines
 }

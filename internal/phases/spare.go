@@ -15,13 +15,14 @@ var (
 	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
 	definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-	// essentialNamespaces are those that Kubernetes itself needs. The API server refuses to delete most of them.
+	// essentialNamespaces are namespaces that Kubernetes itself needs. The API server refuses to
+	// delete most of them.
 	essentialNamespaces = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 )
 
-// spared returns why an object is not deleted: its deletion would destroy what others, or a
-// revision that stays, have in it. What is to be removed is released instead. It is empty for
-// other objects.
+// spared returns why an object must not be deleted, because its deletion would destroy objects of
+// others, or of a revision that stays. Such an object is released instead. It returns an empty
+// string for other objects.
 func (p *planner) spared(d *objects.Desired) string {
 	live := p.Live[d.Key].Object
 	var within func(objects.Key) bool
@@ -40,9 +41,11 @@ func (p *planner) spared(d *objects.Desired) string {
 	default:
 		return ""
 	}
+
 	if p.Controllers.Replaced {
 		return "a later revision took objects over, and may have some that depend on it"
 	}
+
 	for _, r := range slices.Backward(p.Revisions) {
 		if p.Teardown || p.superseded(r) {
 			continue
@@ -51,10 +54,11 @@ func (p *planner) spared(d *objects.Desired) string {
 			return fmt.Sprintf("revision %d still has %s", r.Number, inside(n, what))
 		}
 	}
+
 	return ""
 }
 
-// inside returns how many objects are in a Namespace, or are instances of a definition.
+// inside describes the number of objects in a Namespace, or of instances of a definition.
 func inside(n int, what string) string {
 	noun, preposition, _ := strings.Cut(what, " ")
 	if n != 1 {
@@ -63,7 +67,8 @@ func inside(n int, what string) string {
 	return fmt.Sprintf("%d %s %s it", n, noun, preposition)
 }
 
-// instancesOf selects the instances of a definition. If its content is not known, these are all objects of its group.
+// instancesOf selects the instances of a definition. If its content is unknown, it selects all
+// objects of its group.
 func instancesOf(definition *objects.Desired) func(objects.Key) bool {
 	var content struct {
 		Spec struct {
@@ -77,11 +82,12 @@ func instancesOf(definition *objects.Desired) func(objects.Key) bool {
 		kind := schema.GroupKind{Group: content.Spec.Group, Kind: content.Spec.Names.Kind}
 		return func(key objects.Key) bool { return key.GroupKind() == kind }
 	}
+
 	_, group, _ := strings.Cut(definition.Key.Name, ".")
 	return func(key objects.Key) bool { return key.Group == group }
 }
 
-// count counts the objects of the revision that are selected, also those that agents write.
+// count counts the selected objects of the revision, including those that agents write.
 func (r *Revision) count(selected func(objects.Key) bool) int {
 	n := 0
 	for i := range r.Phases {

@@ -12,7 +12,7 @@ import (
 )
 
 // Namespaces and definitions that leave a package are released as long as the current revision has
-// objects in them, and so are Namespaces that the package did not create.
+// objects in them. So are Namespaces that the package did not create.
 func TestSpared(t *testing.T) {
 	t.Parallel()
 	namespace := func(name string) objects.Key { return objects.Key{Kind: "Namespace", Name: name} }
@@ -36,14 +36,17 @@ func TestSpared(t *testing.T) {
 		r.Restore(phases.Recorded{Claimed: true, Succeeded: true, Started: 1})
 		return r
 	}
+
 	delegated := func(r *phases.Revision, key objects.Key) *phases.Revision {
 		r.Phases[0].Delegated = append(r.Phases[0].Delegated, &objects.Desired{Key: key})
 		return r
 	}
+
 	removing := func(r *phases.Revision) *phases.Revision {
 		r.Restore(phases.Recorded{Claimed: true, Started: 1, Removing: true})
 		return r
 	}
+
 	for reason, tc := range map[string]struct {
 		key       objects.Key
 		revisions []*phases.Revision
@@ -103,7 +106,8 @@ func TestSpared(t *testing.T) {
 	}
 }
 
-// Namespaces and definitions that the current revision has objects in are not recreated for an immutable field.
+// Namespaces and definitions are not recreated for an immutable field if the current revision has
+// objects in them.
 func TestSparedFromRecreation(t *testing.T) {
 	t.Parallel()
 	const schema = `{"spec":{"group":"example.com","names":{"kind":"Boat"}}}`
@@ -161,7 +165,7 @@ func TestDescribeSpared(t *testing.T) {
 	}
 }
 
-// The adoption of a Namespace puts a mark on it, and later writes keep that. No other object is marked.
+// Adopting a Namespace marks it, and later writes keep the mark. No other object is marked.
 func TestAdoptedNamespaceIsMarked(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

@@ -6,16 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stage is how far a revision is. The picture in doc.go has its transitions, which are
-// the methods of Revision in this file; nothing else assigns it.
+// stage is the progress of a revision. The diagram in doc.go has its transitions, which are the
+// methods of Revision in this file. Only they assign it.
 type stage struct {
 	claim     claimKind
-	opened    int // phases that may be written
-	preopened int // the last ones of these, which have not started
+	opened    int // phases that can be written
+	preopened int // the last of these, which have not started
 	succeeded bool
 	removal   removalKind
 	since     string // a resource version at which the revision existed
-	confirmed int    // phases, the first ones, of which the watches were current since
+	confirmed int    // number of first phases whose watches were current after since
 }
 
 // obstacles forbid writes at any stage. Only the methods of Revision in this file assign them.
@@ -25,20 +25,20 @@ type obstacles struct {
 	incomplete bool
 }
 
-// Paused reports whether the revision writes nothing for now.
+// Paused reports whether the revision does not write for now.
 func (o *obstacles) Paused() bool { return o.paused }
 
-// Blocked returns why the revision must not be rolled out; empty if it may.
+// Blocked returns why the revision must not be rolled out; empty if it can be.
 func (o *obstacles) Blocked() string { return o.blocked }
 
-// Incomplete reports whether not all objects of the revision are known: what looks as if no
-// revision contained it may be one of them.
+// Incomplete reports whether some objects of the revision are unknown. An object that seems to
+// belong to no revision might be one of them.
 func (o *obstacles) Incomplete() bool { return o.incomplete }
 
-// Pause stops all writes of the revision, or lets them go on.
+// Pause stops all writes of the revision, or resumes them.
 func (r *Revision) Pause(paused bool) { r.paused = paused }
 
-// Block stops the rollout of the revision for a reason; without one it goes on.
+// Block stops the rollout of the revision for a reason. An empty reason resumes it.
 func (r *Revision) Block(why string) { r.blocked = why }
 
 // MarkIncomplete blocks the revision because not all of its objects are known.
@@ -52,29 +52,29 @@ func (r *Revision) Identify(name string, uid types.UID, resourceVersion string) 
 // Since returns a resource version at which the revision existed.
 func (s *stage) Since() string { return s.since }
 
-// Confirmed returns of how many phases, the first ones, the watches were confirmed to be
-// current since the revision existed.
+// Confirmed returns the number of first phases whose watches were confirmed to be current after the
+// revision was created.
 func (s *stage) Confirmed() int { return s.confirmed }
 
-// Confirm follows the confirmation of the objects of the first phases.
+// Confirm records that the objects of the first phases were confirmed.
 func (r *Revision) Confirm(phases int) { r.stage.confirmed = phases }
 
-// Enter follows the check of what a phase is to create or change.
+// Enter records that all writes of a phase were checked.
 func (r *Revision) Enter(phase int) { r.Phases[phase].entered = true }
 
-// RestorePhase takes over that a phase was entered, maybe before a restart; before means that
-// all of its objects were written before this process began.
+// RestorePhase records that a phase was entered, maybe before a restart. before means that all of
+// its objects were written before this process started.
 func (r *Revision) RestorePhase(phase int, before bool) {
 	p := &r.Phases[phase]
 	p.entered, p.writtenBefore = true, p.writtenBefore || before
 }
 
-// Entered reports whether what the phase is to create or change was checked in this process;
-// until then its entry is planned as a whole.
+// Entered reports whether this process has checked the phase's creations and changes. Until then
+// its entry is planned as a whole.
 func (p *Phase) Entered() bool { return p.entered }
 
-// WrittenBefore reports whether every object of the phase was written before this process
-// began, by the durable record.
+// WrittenBefore reports whether every object of the phase was written before this process started,
+// by the durable record.
 func (p *Phase) WrittenBefore() bool { return p.writtenBefore }
 
 type claimKind string
@@ -93,43 +93,42 @@ const (
 	releasing removalKind = "releasing"
 )
 
-// Claimed reports whether the revision's claim is durable; without it nothing of the
-// revision is written.
+// Claimed reports whether the revision's claim is durable. Without a claim the revision does not
+// write.
 func (s *stage) Claimed() bool { return s.claim == claimed }
 
-// ClaimLost reports whether another owner holds what the revision has a durable claim to.
+// ClaimLost reports whether another owner holds objects that the revision has a durable claim to.
 func (s *stage) ClaimLost() bool { return s.claim == claimLost }
 
-// Opened returns how many phases may be written; it is durable.
+// Opened returns how many phases can be written. It is durable.
 func (s *stage) Opened() int { return s.opened }
 
-// Started returns how many of the opened phases have started to be written. The others
-// opened with the claim, since no probe precedes them; each starts when the one before
-// it is written.
+// Started returns how many of the opened phases have started to be written. The others opened with
+// the claim, because no probe precedes them; each starts when the one before it is written.
 func (s *stage) Started() int { return s.opened - s.preopened }
 
-// Succeeded reports whether the revision was available once for its delay.
+// Succeeded reports whether the revision has once been available for its delay.
 func (s *stage) Succeeded() bool { return s.succeeded }
 
-// Removing reports whether the revision alone is torn down: deleted or archived.
+// Removing reports whether the revision itself is torn down because it was deleted or archived.
 func (s *stage) Removing() bool { return s.removal == removing || s.removal == releasing }
 
-// Releasing reports whether the objects of a removed revision are released instead of
-// deleted: it was deleted with its dependents orphaned.
+// Releasing reports whether the objects of a removed revision are released instead of deleted,
+// because it was deleted with its dependents orphaned.
 func (s *stage) Releasing() bool { return s.removal == releasing }
 
-// Recorded is what the set of a revision records of its stage.
+// Recorded is the part of the stage that the set records.
 type Recorded struct {
 	Claimed, Succeeded bool
-	// Started phases by the status; Preopened are the phases that are open once the
-	// revision is claimed.
+	// Started is how many phases have started by the status. Preopened is how many are open once
+	// the revision is claimed.
 	Started, Preopened int
-	// Removing means that the set is deleted or archived, Releasing that it is deleted
-	// with its dependents orphaned.
+	// Removing means that the set is deleted or archived. Releasing means that it is deleted with
+	// its dependents orphaned.
 	Removing, Releasing bool
 }
 
-// Restore takes over the record. Opened phases stay open and a lost claim stays lost.
+// Restore takes over the record. Opened phases stay open, and a lost claim stays lost.
 func (r *Revision) Restore(rec Recorded) {
 	s := &r.stage
 	if s.claim != claimLost {
@@ -138,11 +137,13 @@ func (r *Revision) Restore(rec Recorded) {
 			s.claim = claimed
 		}
 	}
+
 	started := max(r.Started(), rec.Started)
 	if r.Claimed() {
 		started = max(started, min(1, len(r.Phases)))
 		s.opened = max(s.opened, rec.Preopened)
 	}
+
 	s.opened = max(s.opened, started)
 	s.preopened = s.opened - started
 	s.succeeded, s.removal = rec.Succeeded, kept
@@ -154,8 +155,8 @@ func (r *Revision) Restore(rec Recorded) {
 	}
 }
 
-// CarryOver takes over the stage of the same revision as it was loaded before. Whether its
-// claim is lost has to be found out again, and its phases are entered again.
+// CarryOver takes over the stage of the same revision from an earlier load. Whether its claim is
+// lost has to be checked again, and its phases are entered again.
 func (r *Revision) CarryOver(before *Revision) {
 	r.stage = before.stage
 	if r.ClaimLost() {
@@ -166,7 +167,7 @@ func (r *Revision) CarryOver(before *Revision) {
 	}
 }
 
-// Claim follows the claim of all objects, and opens the first phase.
+// Claim records the claim of all objects, and opens the first phase.
 func (r *Revision) Claim() error {
 	if r.Claimed() || r.Removing() {
 		return r.refuse("be claimed")
@@ -176,8 +177,8 @@ func (r *Revision) Claim() error {
 	return nil
 }
 
-// LoseClaim follows the restoration of a claim that another owner holds. The phases stay
-// open: objects of them may have been written.
+// LoseClaim records that another owner holds a claim that was restored. The phases stay open,
+// because their objects might have been written.
 func (r *Revision) LoseClaim() { r.stage.claim = claimLost }
 
 // Open starts the phases up to the last one of a gate, and opens those that were not
@@ -200,7 +201,7 @@ func (r *Revision) Succeed() error {
 	return nil
 }
 
-// Record makes a transition durable with write, and takes it back where that fails.
+// Record makes a transition durable with write, and reverts it if write fails.
 func (r *Revision) Record(transition func() error, write func() error) error {
 	before := r.stage
 	if err := transition(); err != nil {

@@ -20,11 +20,12 @@ func stages() []stage {
 			}
 		}
 	}
+
 	return all
 }
 
-// TestTransitions: each transition, from each stage, leads where the picture in doc.go
-// says, or is refused and changes nothing.
+// TestTransitions checks that each transition from each stage matches the diagram in doc.go, or is
+// refused without a change.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	rolling := func(s stage) bool { return s.claim == claimed && s.removal == kept }
@@ -68,8 +69,8 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-// TestRestore: what a set records decides, apart from phases that are open by now and a
-// claim that is lost.
+// TestRestore checks that the record of a set decides, except for phases that are already open and
+// a claim that is lost.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	for _, from := range stages() {
@@ -99,7 +100,7 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRecord: what cannot be recorded has not happened.
+// TestRecord checks that a transition that cannot be recorded has no effect.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	for _, from := range stages() {

@@ -8,14 +8,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// cleanup removes what no revision needs any more: objects that only older
-// revisions have, once a newer one has succeeded, those of revisions that are
-// removed by themselves, and strays.
+// cleanup removes objects that no revision needs any more: objects that only older revisions have
+// once a newer one has succeeded, objects of revisions that are themselves removed, and strays.
 func (p *planner) cleanup() {
 	active := p.active()
 	if active != nil && active.incomplete {
-		return // what looks superseded may be one of the missing objects
+		return // an object that seems superseded might be one of the unknown ones
 	}
+
 	paused := active != nil && active.paused || active == nil && p.Paused
 	p.teardown(
 		func(r *Revision, key objects.Key) bool { return p.superseded(r) && !p.kept(key) },
@@ -29,12 +29,13 @@ func (p *planner) cleanup() {
 	}
 }
 
-// holds reports whether the set of a revision that is to own nothing may still control an
-// object that stays: the garbage collector would delete that with the set.
+// holds reports whether the set of a revision that should own nothing might still control an object
+// that stays. The garbage collector would delete that object along with the set.
 func (p *planner) holds(r *Revision) bool {
 	if !p.superseded(r) {
 		return false
 	}
+
 	for key, live := range p.Live {
 		if live.Unserved || live.Unstored || !r.Contains(key) || !p.kept(key) {
 			continue
@@ -49,16 +50,19 @@ func (p *planner) holds(r *Revision) bool {
 			return true
 		}
 	}
+
 	return false
 }
 
-// strays removes objects that the owner controls and no revision contains. Any client that may write an object can
-// name an owner in it, hold it by a finalizer, or put it where the account may not delete it: so only the teardown
-// waits for strays, and only for those that it can delete. Otherwise they come after all other work.
+// strays removes objects that the owner controls and no revision contains. Any client that can
+// write an object can name an owner in it, hold it by a finalizer, or put it where the account must
+// not delete it. Therefore only the teardown waits for strays, and only for those that it can
+// delete. Otherwise they come after all other work.
 func (p *planner) strays() {
 	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.incomplete && !p.superseded(r) }) {
 		return
 	}
+
 	for _, key := range p.Strays {
 		if p.wanted(key) || p.awaitsSuccess(key) {
 			continue
@@ -79,15 +83,15 @@ func (p *planner) strays() {
 	}
 }
 
-// awaitsSuccess reports whether a stray is of the owner's revisions from before a restore:
-// it may be in use until the active revision has succeeded.
+// awaitsSuccess reports whether a stray belongs to the owner's revisions from before a restore. It
+// might be in use until the active revision has succeeded.
 func (p *planner) awaitsSuccess(key objects.Key) bool {
 	active, live := p.active(), p.Live[key].Object
 	return !p.Teardown && live != nil && !p.Owner.Is(live.Controller()) && p.Owner.SameName(live.Controller()) && (active == nil || !active.Succeeded())
 }
 
-// superseded reports whether r is to own nothing: it is removed, a newer revision has
-// succeeded, or it came too late to open a phase and never will.
+// superseded reports whether r should own nothing: it is removed, a newer revision has succeeded,
+// or it came too late to open a phase and never will.
 func (p *planner) superseded(r *Revision) bool {
 	if r.History && !r.Removing() {
 		return false
@@ -109,18 +113,19 @@ func (p *planner) kept(key objects.Key) bool {
 	})
 }
 
-// retained reports whether a revision that stays retains an object, also before it is archived.
+// retained reports whether a revision that stays retains an object, even before it is archived.
 func (p *planner) retained(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing() && r.retains(key, p.Live[key].Object) })
 }
 
-// handsBack reports whether an ObjectSetPhase that is to be removed controls an object
-// that its writer is to adopt first: its agent would delete it.
+// handsBack reports whether an ObjectSetPhase to be removed controls an object that its writer has
+// to adopt first, because its agent would delete it.
 func (p *planner) handsBack(key objects.Key) bool {
 	live := p.Live[key].Object
 	if live == nil {
 		return false
 	}
+
 	adopts := func(d *objects.Desired) bool {
 		w, object := p.writer[d.Key], p.Live[d.Key].Object
 		if w == nil || !w.Contains(d.Key) || p.superseded(w) || !w.Claimed() || w.paused || w.blocked != "" || object == nil {
@@ -129,14 +134,14 @@ func (p *planner) handsBack(key objects.Key) bool {
 		ref := object.Controller()
 		return ref != nil && ref.UID == live.UID
 	}
+
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
 		d, ph := r.Find(key)
 		return d.Class() != "" && slices.ContainsFunc(r.Phases[ph].Delegated, adopts)
 	})
 }
 
-// removing reports whether a revision that is removed by itself contains key, and
-// no other one.
+// removing reports whether only revisions that are themselves removed contain key.
 func (p *planner) removing(key objects.Key) bool {
 	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing() && r.Wants(key) })
 }
@@ -146,20 +151,19 @@ func (p *planner) wanted(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Wants(key) })
 }
 
-// removal is an object that is to be removed and not gone yet.
+// removal is an object that should be removed and still exists.
 type removal struct {
 	key      objects.Key
 	live     LiveState
 	decision Decision
-	// revision and phase are where it is reported: in the newest revision that
-	// has it.
+	// revision and phase report it: the newest revision that has it, and its phase there.
 	revision, phase int
 	// background means that it comes after all other work.
 	background bool
 }
 
-// teardown removes the objects that selects picks, in reverse: an object only after
-// everything of later phases is gone, in each revision that has it. Held objects stay for now.
+// teardown removes the objects that selects picks, in reverse: an object is removed only after all
+// objects of later phases, in each revision that has it. Held objects stay for now.
 func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
 	left := p.leftovers(selects)
 	p.plan.TornDown = len(left) == 0
@@ -167,8 +171,8 @@ func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(
 	due := p.due(left)
 	remains := slices.ContainsFunc(due, func(l removal) bool { return l.live.Object != nil })
 	for _, l := range due {
-		// What has left the watch is confirmed together, once the others have left it, too: that takes
-		// a request per kind, not one per object.
+		// Objects that have left the watch are confirmed together once all of them have left it,
+		// which takes a request per kind instead of one per object.
 		if remains && l.live.Object == nil && l.decision.Action == Confirm {
 			p.plan.Reports[l.revision].Phases[l.phase].Gone++
 			continue
@@ -177,7 +181,7 @@ func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(
 	}
 }
 
-// leftovers returns the selected objects that are not gone.
+// leftovers returns the selected objects that still exist.
 func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal {
 	seen := map[objects.Key]bool{}
 	var left []removal
@@ -192,8 +196,9 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 					continue
 				}
 				seen[d.Key] = true
-				// Also what the revision never reached may be there: a set that is gone
-				// by now, of an earlier or a later revision, may have written it. One listing confirms all of a kind.
+				// Objects that the revision never reached can exist as well, because a set that no
+				// longer exists, of an earlier or a later revision, might have written them. One
+				// list confirms all objects of a kind.
 				dropped := !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
 				retain := dropped && p.Retain != nil && p.Retain(d.Key)
 				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, spared: p.spared(d), class: d.Class()})
@@ -209,11 +214,12 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 			}
 		}
 	}
+
 	return left
 }
 
-// due returns the removals that no other one has to come before. Where the
-// orders of revisions contradict each other, that of the newest ones counts.
+// due returns the removals that do not have to wait for another one. If the orders of revisions
+// contradict each other, the newest ones win.
 func (p *planner) due(left []removal) []removal {
 	for oldest := range p.Revisions {
 		if free := removable(p.Revisions[oldest:], left); len(free) > 0 {
@@ -223,8 +229,8 @@ func (p *planner) due(left []removal) []removal {
 	return nil
 }
 
-// removable returns the removals that are in the last phase of which something
-// is left, in each of the revisions that have them.
+// removable returns the removals that are in the last unfinished phase of every revision that has
+// them.
 func removable(revisions []*Revision, left []removal) []removal {
 	last := make([]int, len(revisions))
 	for i, r := range revisions {
@@ -234,6 +240,7 @@ func removable(revisions []*Revision, left []removal) []removal {
 			}
 		}
 	}
+
 	var free []removal
 	for _, l := range left {
 		hindered := false
@@ -245,16 +252,17 @@ func removable(revisions []*Revision, left []removal) []removal {
 			free = append(free, l)
 		}
 	}
+
 	return free
 }
 
-// keeps reports whether the object is to be kept: that is said by the template that
-// was written last, and by a revision that is deleted with its dependents
-// orphaned.
+// keeps reports whether to keep the object. The template that was written last can require this, as
+// well as a revision that is deleted with its dependents orphaned.
 func (p *planner) keeps(d *objects.Desired) bool {
 	if p.Orphan {
 		return true
 	}
+
 	keep, written := d.Keep || d.Left, false
 	for _, r := range slices.Backward(p.Revisions) {
 		old, ph := r.Find(d.Key)
@@ -268,21 +276,25 @@ func (p *planner) keeps(d *objects.Desired) bool {
 			keep, written = old.Keep || old.Left, true
 		}
 	}
+
 	return keep
 }
 
-// retain decides about an object that a revision is to retain: that is recorded before.
+// retain decides about an object that a revision should retain, which has to be recorded first.
 func (p *planner) retain(r *Revision, key objects.Key) Decision {
 	if r.Retains.Has(key) {
 		return Decision{Action: Retain}
 	}
+
 	size := retainedSize(r, key)
 	for recorded := range r.Retains {
 		size += retainedSize(r, recorded)
 	}
+
 	for _, other := range p.plan.Retain[r] {
 		size += retainedSize(r, other)
 	}
+
 	if size > limits.RetainedBytes {
 		return Decision{Action: Wait, Message: fmt.Sprintf("stays under control, since the names of all objects that the new version drops take more than the %d bytes that a revision records: "+
 			"set spec.archivalPolicy: Delete, or drop fewer at a time", limits.RetainedBytes)}
@@ -290,31 +302,32 @@ func (p *planner) retain(r *Revision, key objects.Key) Decision {
 	if p.plan.Retain == nil {
 		p.plan.Retain = map[*Revision][]objects.Key{}
 	}
+
 	p.plan.Retain[r] = append(p.plan.Retain[r], key)
 	return Decision{Action: Wait, Message: "is dropped by the new version and retained; that is being recorded"}
 }
 
-// retainedSize is what an object takes in the record, as JSON.
+// retainedSize is the size of an object in the record, as JSON.
 func retainedSize(r *Revision, key objects.Key) int {
 	const fields = 64
 	_, phase := r.Find(key)
 	return fields + len(key.Group) + len(key.Kind) + len(key.Namespace) + len(key.Name) + len(r.Phases[phase].Name)
 }
 
-// removalOptions are those of [DecisionInput].
+// removalOptions are the corresponding fields of [DecisionInput].
 type removalOptions struct {
 	confirm, keep, reserved, retain bool
 	spared, class                   string
 }
 
-// removal decides what the removal of one object needs.
+// removal decides how to remove one object.
 func (p *planner) removal(key objects.Key, o removalOptions) removal {
 	c := p.caseOf(key)
 	c.Confirm, c.Keep, c.Reserved, c.Retain, c.Spared, c.Class = o.confirm, o.keep, o.reserved, o.retain, o.spared, o.class
 	return removal{key: key, live: c.Live, decision: Decide(c)}
 }
 
-// take plans one removal by an account: that of the newest revision that has the object.
+// take plans one removal by an account: the account of the newest revision that has the object.
 func (p *planner) take(l removal, by objects.Account, report *Report) {
 	v := l.decision
 	p.retry(v.Retry)
@@ -329,6 +342,7 @@ func (p *planner) take(l removal, by objects.Account, report *Report) {
 		}
 		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: kind, Reason: v.Reason})
 	}
+
 	if v.Action != Wait {
 		step := Step{Action: v.Action, Key: l.key, Account: by, Live: l.live.Object, Background: l.background}
 		if v.Action == Retain {

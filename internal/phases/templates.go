@@ -2,17 +2,16 @@ package phases
 
 import "lockstep.run/lockstep/internal/objects"
 
-// Template is what a live object is compared with.
+// Template is the template that a live object is compared with.
 type Template struct {
 	Desired  *objects.Desired
 	Metadata objects.ManagedMetadata
 	Labels   objects.Digest
 }
 
-// Templates returns, for each object that the owner may write, the template
-// that the live object is expected to show: that of its writer, or of the newest
-// revision where none has reached it. The objects of a revision that has no
-// claim belong to others.
+// Templates returns, for each object that the owner can write, the template that the live object
+// should show: its writer's or, if no revision has reached it, the newest revision's. The objects
+// of a revision without a claim belong to others.
 func Templates(s *State) map[objects.Key]Template {
 	p := planner{State: s, writer: map[objects.Key]*Revision{}}
 	p.assignWriters()
@@ -34,5 +33,6 @@ func Templates(s *State) map[objects.Key]Template {
 			}
 		}
 	}
+
 	return templates
 }

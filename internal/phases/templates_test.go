@@ -22,17 +22,21 @@ func TestTemplates(t *testing.T) {
 	} {
 		require.NoError(t, p.do(line))
 	}
+
 	got := map[string]string{}
 	for key, tmpl := range phases.Templates(p.state) {
 		got[key.Name] = string(tmpl.Desired.Raw) + " release " + tmpl.Metadata.Labels["version"]
 	}
+
 	want := map[string]string{
 		"a": "1 release 1", // unchanged: as the one that wrote it had it
 		"b": "2 release 2", // its phase is open in the newer revision
 		"c": "1 release 1", // the newer revision has not reached it
 		"d": "1 release 1", // the newer revision does not have it
 		"e": "2 release 2", // it has not been written yet, and the revision has a claim
-		// z and the third revision's a may be another owner's: it has no claim.
+		// z and the third revision's a can belong to another owner, because that revision has no
+		// claim.
 	}
+
 	require.Equal(t, want, got, "what live objects are compared with")
 }

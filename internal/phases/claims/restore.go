@@ -10,26 +10,28 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Record is the durable part of the claim of a revision that may have written objects.
+// Record is the durable part of the claim of a revision that might have written objects.
 type Record struct {
 	Owner objects.Owner
 	// Keys returns the objects of the revision.
 	Keys func() []objects.Key
 	// From are the owners that hand objects over to this one.
 	From []types.UID
-	// Lost means that the claim is on record as lost. Unproven means that nothing but the claim is on record: no phase has
-	// begun, as of a set that a deposed leader created late, or of a status that the engine did not write.
+	// Lost means that the record states that the claim was lost. Unproven means that the claim is
+	// all that the record has: no phase has started. This happens if a deposed leader created the
+	// set late, or if the engine did not write the status.
 	Lost, Unproven bool
-	// Created and UID are those of the set.
+	// Created and UID belong to the set.
 	Created time.Time
 	UID     types.UID
 }
 
-// Controllers has the owners that control objects, the zero Owner if none of those that have it on record does.
+// Controllers has the owner that controls each object, or the zero Owner if that owner does
+// not have the object on record.
 type Controllers map[objects.Key]objects.Owner
 
-// Contested returns the keys of the claims of which the records do not say whether they hold: those on record as lost, and those
-// that share an object with another owner which they do not overrule.
+// Contested returns the keys of the claims that the records alone do not decide: claims on record
+// as lost, and claims that share an object with another owner without overruling it.
 func Contested(records []Record) []objects.Key {
 	first := map[bool]map[claim]int{false: {}, true: {}} // records by their objects, of namespaces and of the cluster
 	contested := make([]bool, len(records))
@@ -48,6 +50,7 @@ func Contested(records []Record) []objects.Key {
 			}
 		}
 	}
+
 	var keys []objects.Key
 	for i := range records {
 		r := &records[i]
@@ -55,21 +58,25 @@ func Contested(records []Record) []objects.Key {
 			keys = append(keys, r.Keys()...)
 		}
 	}
+
 	slices.SortFunc(keys, objects.Key.Compare)
 	return slices.Compact(keys)
 }
 
-// Restore restores the claims of an earlier process, and returns which of them hold. Of a claim that does not hold the owner keeps
-// the objects that it controls, or may control as far as that is known, unless another owner has claimed them.
+// Restore restores the claims of an earlier process, and returns which of them hold. The owner of a
+// claim that does not hold keeps the objects that it controls or, as far as is known, might
+// control, unless another owner has claimed them.
 //
-// A claim holds unless it is on record as lost, or another owner of the same scope controls one of its objects and has that on
-// record as well. Owners of the cluster precede namespaced ones, and the older set the younger one.
+// A claim holds unless it is on record as lost, or another owner of the same scope controls one of
+// its objects and has that on record as well. Cluster-scoped owners precede namespaced ones, and
+// older sets precede younger ones.
 func (t *Table) Restore(records []Record, controllers Controllers) []bool {
 	order := make([]int, len(records))
 	ranks := make([]int, len(records))
 	for i := range records {
 		order[i], ranks[i] = i, records[i].rank(controllers)
 	}
+
 	slices.SortFunc(order, func(a, b int) int {
 		x, y := &records[a], &records[b]
 		return cmp.Or(
@@ -77,6 +84,7 @@ func (t *Table) Restore(records []Record, controllers Controllers) []bool {
 			x.Created.Compare(y.Created), cmp.Compare(x.UID, y.UID),
 		)
 	})
+
 	held := make([]bool, len(records))
 	for _, i := range order {
 		r := &records[i]
@@ -84,16 +92,17 @@ func (t *Table) Restore(records []Record, controllers Controllers) []bool {
 			t.keepFree(r, controllers)
 		}
 	}
+
 	return held
 }
 
-// Reclaim restores one claim, also while others are made, and reports whether it holds.
+// Reclaim restores one claim and reports whether it holds. It is safe while other claims are made.
 func (t *Table) Reclaim(r *Record) bool {
 	return t.ClaimOver(r.Owner, r.Keys(), r.over(), r.From...) == nil
 }
 
-// rank orders records by how sure it is that their claims held: proven ones come first, and after those on record as lost the
-// ones whose objects another owner controls.
+// rank orders records by how certain it is that their claims held: proven claims first, then the
+// ones on record as lost, then claims whose objects another owner controls.
 func (r *Record) rank(controllers Controllers) int {
 	switch {
 	case r.Lost:
@@ -106,13 +115,15 @@ func (r *Record) rank(controllers Controllers) int {
 	return 0
 }
 
-// elsewhere reports whether an owner controls an object that neither hands it over nor is overruled.
+// elsewhere reports whether another owner controls an object, and neither hands it over nor is
+// overruled.
 func (r *Record) elsewhere(key objects.Key, controllers Controllers) bool {
 	by, contested := controllers[key]
 	return contested && by.UID != "" && by.UID != r.Owner.UID && !slices.Contains(r.From, by.UID) && (r.Lost || !Overrules(r.Owner, by))
 }
 
-// over returns the keys that the record takes from namespaced owners: all of them if it proves that its owner held them.
+// over returns the keys that the record takes from namespaced owners: all of them, if it proves
+// that its owner held them.
 func (r *Record) over() map[objects.Key]struct{} {
 	over := map[objects.Key]struct{}{}
 	if r.Owner.Namespace != "" || r.Unproven {
@@ -124,7 +135,8 @@ func (r *Record) over() map[objects.Key]struct{} {
 	return over
 }
 
-// keepFree claims those objects of a record that no owner holds, unless its owner is known not to control them.
+// keepFree claims the objects of a record that no owner holds, unless its owner is known not to
+// control them.
 func (t *Table) keepFree(r *Record, controllers Controllers) {
 	keys := r.Keys()
 	t.mu.Lock()

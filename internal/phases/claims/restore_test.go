@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
-// recorded is a record in tests: the owner, the age of its set and the names of its objects.
+// recorded is a record in a test: the owner, the age of its set and the names of its objects.
 type recorded struct {
 	owner          string
 	age            int
@@ -31,7 +31,8 @@ func (r recorded) record() claims.Record {
 	}
 }
 
-// TestRestore: the record decides who holds an object after a restart, and the object if several owners have it on record.
+// TestRestore checks that the record decides who holds an object after a restart, and that the
+// object decides if several owners have it on record.
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -134,7 +135,8 @@ func holdersOf(table *claims.Table, names ...string) string {
 	return text
 }
 
-// TestRestoreInAnyOrder: the order in which owners are read decides nothing, and each object has one holder that has it on record.
+// TestRestoreInAnyOrder checks that the order of the owners does not matter, and that each object
+// has one holder that has it on record.
 func TestRestoreInAnyOrder(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c"}

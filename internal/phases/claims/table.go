@@ -18,11 +18,12 @@ import (
 type Conflict struct {
 	Key    objects.Key
 	Holder objects.Owner
-	// Claimant is who asked.
+	// Claimant is the owner whose claim failed.
 	Claimant objects.Owner
-	// More is the number of further objects that are claimed by others.
+	// More is the number of further objects that others have claimed.
 	More int
-	// Adopt is the command that makes the holder the user's own, if it was installed as a dependency: until then it releases nothing.
+	// Adopt is the command that makes a holder that was installed as a dependency the user's own.
+	// The holder releases no object before that.
 	Adopt string
 }
 
@@ -35,6 +36,7 @@ func (c *Conflict) Reason() string {
 	if c.More > 0 {
 		more = fmt.Sprintf(" (and %d more objects are claimed by others)", c.More)
 	}
+
 	command := "kubectl package release " + word(strings.ToLower(c.Key.Kind)+"/"+c.Key.Name)
 	if c.Holder.Namespace != "" {
 		command += " -n " + c.Holder.Namespace
@@ -43,17 +45,20 @@ func (c *Conflict) Reason() string {
 		return fmt.Sprintf("belongs to %s%s, which is installed as a dependency: leave it out here, or delete this package and use that one; "+
 			"to decide on its version and values, make it your own (%s)", c.Holder, more, c.Adopt)
 	}
+
 	over := ""
 	if Overrules(c.Claimant, c.Holder) {
 		over = "; spec.collisionProtection: None here takes it over"
 	}
+
 	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (%s)%s", c.Holder, more, command, over)
 }
 
-// plain are texts that are one word of any shell.
+// plain matches texts that are a single word in any shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9/.:_-]+$`)
 
-// word quotes the name of an object for a shell: a role may have any name, which the author of a package chooses.
+// word quotes the name of an object for a shell. Package authors choose names, and a role can have
+// any name.
 func word(text string) string {
 	if plain.MatchString(text) {
 		return text
@@ -61,8 +66,8 @@ func word(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Overrules reports whether an owner with collisionProtection None precedes the holder of
-// an object: cluster-scoped owners precede namespaced ones.
+// Overrules reports whether an owner with collisionProtection None takes precedence over the holder
+// of an object: cluster-scoped owners do over namespaced ones.
 func Overrules(claimant, holder objects.Owner) bool {
 	return claimant.Kind != "" && claimant.Namespace == "" && holder.Namespace != ""
 }
@@ -73,20 +78,20 @@ type Table struct {
 	holders map[claim]*objects.Owner
 	held    map[types.UID][]claim
 	waiters map[types.UID]waiter
-	// waiting are the waiters of each claim.
+	// waiting has the waiters for each claim.
 	waiting map[claim]map[types.UID]struct{}
-	// overruled are owners from which claims were taken that they did not hand over.
+	// overruled are owners that lost claims without handing them over.
 	overruled map[types.UID]struct{}
 	wake      func(objects.Owner)
 }
 
-// waiter is an owner whose claim was refused, and what others hold of it.
+// waiter is an owner whose claim was refused, with the claims it waits for.
 type waiter struct {
 	objects.Owner
 	refused []claim
 }
 
-// claim stands for an object's key, in a quarter of its memory.
+// claim represents an object's key in a quarter of its memory.
 type claim [16]byte
 
 func claimOf(key objects.Key) claim {
@@ -98,8 +103,8 @@ func claimOf(key objects.Key) claim {
 	return claim(sum[:])
 }
 
-// NewTable returns an empty table. It calls wake outside of any lock: when claims are
-// released, for each owner that was refused one of them, and for an owner that is overruled.
+// NewTable returns an empty table. It calls wake outside of any lock: for each owner that was
+// refused a claim when that claim is released, and for an owner that is overruled.
 func NewTable(wake func(objects.Owner)) *Table {
 	return &Table{
 		holders: map[claim]*objects.Owner{}, held: map[types.UID][]claim{}, waiters: map[types.UID]waiter{},
@@ -107,14 +112,14 @@ func NewTable(wake func(objects.Owner)) *Table {
 	}
 }
 
-// Claim takes all keys for h, or none and returns a *Conflict that names the
-// first one in key order that another owner holds. Claims of the owners in from are
-// taken over, which is how spec.previous hands objects over.
+// Claim takes all keys for h or none. In the latter case it returns a *Conflict with the first key,
+// in key order, that another owner holds. It takes over claims of the owners in from, which is how
+// spec.previous hands objects over.
 func (t *Table) Claim(h objects.Owner, keys []objects.Key, from ...types.UID) error {
 	return t.ClaimOver(h, keys, nil, from...)
 }
 
-// ClaimOver is Claim, and takes the keys in over from owners that h overrules as well.
+// ClaimOver is Claim, but also takes over the keys in over from owners that h overrules.
 func (t *Table) ClaimOver(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from ...types.UID) error {
 	t.mu.Lock()
 	wanted, conflict := t.conflict(h, keys, over, from)
@@ -130,7 +135,7 @@ func (t *Table) ClaimOver(h objects.Owner, keys []objects.Key, over map[objects.
 	return nil
 }
 
-// Check returns the error that ClaimOver would return, and takes nothing.
+// Check returns the error that ClaimOver would return, without taking claims.
 func (t *Table) Check(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from ...types.UID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -140,7 +145,8 @@ func (t *Table) Check(h objects.Owner, keys []objects.Key, over map[objects.Key]
 	return nil
 }
 
-// conflict returns what keys are, and why h cannot have all of them: it waits for the others then, and else for nothing.
+// conflict returns the claims of keys, and why h cannot have all of them. In that case h waits for
+// the others; otherwise it waits for none.
 func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from []types.UID) ([]claim, *Conflict) {
 	var conflict *Conflict
 	var refused []claim
@@ -165,21 +171,24 @@ func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.K
 			conflict.More++
 		}
 	}
+
 	t.await(h, refused)
 	return wanted, conflict
 }
 
-// await enqueues an owner when these claims are released, and no others.
+// await enqueues an owner when these claims are released. It replaces earlier ones.
 func (t *Table) await(h objects.Owner, refused []claim) {
 	for _, c := range t.waiters[h.UID].refused {
 		if delete(t.waiting[c], h.UID); len(t.waiting[c]) == 0 {
 			delete(t.waiting, c)
 		}
 	}
+
 	if len(refused) == 0 {
 		delete(t.waiters, h.UID)
 		return
 	}
+
 	t.waiters[h.UID] = waiter{Owner: h, refused: refused}
 	for _, c := range refused {
 		if t.waiting[c] == nil {
@@ -202,6 +211,7 @@ func (t *Table) take(h objects.Owner, wanted []claim, from []types.UID) []object
 		}
 		t.holders[c] = &h
 	}
+
 	t.held[h.UID] = own
 	var overruled []objects.Owner
 	for uid, other := range former {
@@ -211,10 +221,11 @@ func (t *Table) take(h objects.Owner, wanted []claim, from []types.UID) []object
 			overruled = append(overruled, other)
 		}
 	}
+
 	return overruled
 }
 
-// Overruled reports, once, whether claims were taken from an owner that it did not hand over.
+// Overruled reports, once, whether an owner lost claims without handing them over.
 func (t *Table) Overruled(h objects.Owner) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -229,6 +240,7 @@ func (t *Table) Retain(h objects.Owner, keys map[objects.Key]struct{}) {
 	for k := range keys {
 		kept[claimOf(k)] = struct{}{}
 	}
+
 	t.mu.Lock()
 	waiters := map[types.UID]objects.Owner{}
 	t.keep(h.UID, func(c claim) bool {
@@ -241,13 +253,14 @@ func (t *Table) Retain(h objects.Owner, keys map[objects.Key]struct{}) {
 		}
 		return keep
 	})
+
 	t.mu.Unlock()
 	for _, w := range waiters {
 		t.wake(w)
 	}
 }
 
-// keep leaves an owner those of its claims that a function selects.
+// keep reduces an owner's claims to those that a function selects.
 func (t *Table) keep(uid types.UID, is func(claim) bool) {
 	held := slices.DeleteFunc(t.held[uid], func(c claim) bool { return !is(c) })
 	if len(held) == 0 {
@@ -260,7 +273,7 @@ func (t *Table) keep(uid types.UID, is func(claim) bool) {
 	t.held[uid] = held
 }
 
-// Release releases all claims of h, which does not wait for others any more either.
+// Release releases all claims of h, and ends its waiting for others.
 func (t *Table) Release(h objects.Owner) {
 	t.mu.Lock()
 	t.await(h, nil)

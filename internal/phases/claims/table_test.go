@@ -42,7 +42,7 @@ func holder(name string) objects.Owner {
 	return objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: name}, UID: types.UID("uid-" + name)}
 }
 
-// woken collects who was told to ask again.
+// woken collects the owners that were told to try again.
 type woken struct {
 	mu    sync.Mutex
 	names []string
@@ -75,16 +75,19 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 			t.Fatalf("the first object in order, its winner and one more are to be named: %+v", err)
 		}
 	}
+
 	for _, want := range []string{"Config n/b", "ObjectDeployment n/one", "1 more objects"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q: %v", want, err)
 		}
 	}
+
 	for _, name := range []string{"a", "d"} {
 		if h, held := table.Holder(key(name)); held {
 			t.Errorf("the loser got %s: %v", name, h)
 		}
 	}
+
 	if err := table.Claim(holder("one"), keys("b", "c", "d")); err != nil {
 		t.Errorf("a holder may claim again, and more: %v", err)
 	}
@@ -119,7 +122,8 @@ func TestConflictNamesTheRemedy(t *testing.T) {
 	}
 }
 
-// What was installed as a dependency releases nothing: it is used, or made the user's own.
+// A package that was installed as a dependency releases no objects. Users either use it, or make it
+// their own.
 func TestConflictWithADependency(t *testing.T) {
 	t.Parallel()
 	conflict := claims.Conflict{Key: keys("a")[0], Holder: holder("one"), Adopt: "kubectl annotate package/one -n n adopt=true"}
@@ -205,10 +209,12 @@ func TestPreviousHandsItsClaimsOver(t *testing.T) {
 	if err := table.Claim(other, keys("c"), first.UID); err == nil {
 		t.Error("only those in spec.previous yield")
 	}
+
 	table.Release(first)
 	if h, _ := table.Holder(key("b")); h != second {
 		t.Errorf("the predecessor's end freed what it had handed over: %v", h)
 	}
+
 	table.Release(second)
 	for _, name := range []string{"a", "b", "c"} {
 		if h, held := table.Holder(key(name)); held {
@@ -230,11 +236,10 @@ func TestFreedRunsOutsideOfTheLock(t *testing.T) {
 	}
 }
 
-// TestClaims is invariant 10: whatever the order in which owners ask, give up and are
-// deleted, each object has one holder, who asked for it together with all of its others,
-// and a loser is woken when an object that it wants becomes free, and only then. A
-// cluster-scoped owner with collisionProtection None takes objects from namespaced ones,
-// and these are notified.
+// TestClaims checks invariant 10. Owners request claims, give up and are deleted in any order. Each
+// object has one holder, which got it together with all of its others. A loser is woken if an
+// object that it wants becomes free, and only then. A cluster-scoped owner with collisionProtection
+// None takes objects from namespaced ones, and these are notified.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e"}
@@ -336,6 +341,7 @@ func expectWoken(t *rapid.T, w *woken, waits map[string]map[objects.Key]struct{}
 			}
 		}
 	}
+
 	slices.Sort(want)
 	if got := w.take(); !slices.Equal(got, want) {
 		t.Fatalf("woke %v, want %v", got, want)

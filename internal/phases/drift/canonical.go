@@ -7,15 +7,15 @@ import (
 	"strconv"
 )
 
-// encoder appends canonical JSON to a buffer, and is reused.
+// encoder appends canonical JSON to a reusable buffer.
 type encoder struct {
 	buf []byte
-	// keys is a stack of the sorted keys of the maps under way.
+	// keys is a stack of the sorted keys of the maps in progress.
 	keys []string
 }
 
-// sorted pushes the keys of fields in order, as keys[start:end]. The caller truncates keys
-// to start in the end.
+// sorted pushes the keys of fields in order, as keys[start:end]. The caller has to truncate keys to
+// start afterwards.
 func (e *encoder) sorted(fields map[string]any) (start, end int) {
 	start = len(e.keys)
 	for key := range fields {
@@ -65,11 +65,12 @@ func (e *encoder) fields(fields map[string]any) {
 		e.buf = append(e.buf, ':')
 		e.value(fields[key])
 	}
+
 	e.keys = e.keys[:start]
 	e.buf = append(e.buf, '}')
 }
 
-// number appends a number in its one form: 1, 1.0 and 1e0 are the same.
+// number appends a number in canonical form: 1, 1.0 and 1e0 are the same.
 func (e *encoder) number(value any) bool {
 	switch value := value.(type) {
 	case int64:
@@ -87,6 +88,7 @@ func (e *encoder) number(value any) bool {
 	default:
 		return false
 	}
+
 	return true
 }
 
@@ -100,7 +102,7 @@ func wholeNumber(value float64) (int64, bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// text appends a JSON string. Only characters that have to be are escaped.
+// text appends a JSON string. It escapes only characters that require it.
 func (e *encoder) text(value string) {
 	e.buf = append(e.buf, '"')
 	from := 0
@@ -114,10 +116,11 @@ func (e *encoder) text(value string) {
 			from = i + 1
 		}
 	}
+
 	e.buf = append(append(e.buf, value[from:]...), '"')
 }
 
-// decoded turns a Go value into decoded JSON, and panics on one that has none.
+// decoded converts a Go value to decoded JSON, and panics if that is impossible.
 func decoded(value any) any {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Digest returns the SHA-256, truncated to 16 bytes, of the canonical JSON of value. It
-// panics on what encoding/json cannot encode.
+// Digest returns the SHA-256, truncated to 16 bytes, of the canonical JSON of value. It panics on
+// values that encoding/json cannot encode.
 func Digest(value any) objects.Digest {
 	e := encoders.Get().(*encoder)
 	defer encoders.Put(e)
@@ -21,8 +21,8 @@ func Digest(value any) objects.Digest {
 	return e.digest()
 }
 
-// Hash returns 10 characters for the name of an object, derived from the Digest of value:
-// 27¹⁰ values, without vowels, so that no word comes out.
+// Hash returns 10 characters for the name of an object, derived from the Digest of value: 27¹⁰
+// values. The alphabet has no vowels, so that no words come out.
 func Hash(value any) string {
 	const alphabet = "bcdfghjklmnpqrstvwxz2456789"
 	digest := Digest(value)
@@ -35,9 +35,8 @@ func Hash(value any) string {
 	return string(text[:])
 }
 
-// ContentDigest returns the digest of a template without the metadata that the engine
-// sets: its labels, revision and owners. Templates of equal content
-// need no write for a new revision.
+// ContentDigest returns the digest of a template without the metadata that the engine sets: its
+// labels, revision and owners. Templates of equal content need no write for a new revision.
 func ContentDigest(names *objects.Names, obj map[string]any) objects.Digest {
 	metadata, isMap := obj["metadata"].(map[string]any)
 	if !isMap {
@@ -52,7 +51,7 @@ func ContentDigest(names *objects.Names, obj map[string]any) objects.Digest {
 	return Digest(content)
 }
 
-// without replaces the map at field by one without some keys, or removes it.
+// without replaces the map at field by one without some keys, or removes it if it becomes empty.
 func without(metadata map[string]any, field string, keys ...string) {
 	values, isMap := metadata[field].(map[string]any)
 	if !isMap {
@@ -75,7 +74,7 @@ func (e *encoder) digest() objects.Digest {
 	return objects.Digest(sum[:len(objects.Digest{})])
 }
 
-// release drops what a pooled encoder should not keep in memory.
+// release drops large values that a pooled encoder should not keep in memory.
 func (e *encoder) release() {
 	clear(e.keys[:cap(e.keys)])
 	e.keys = e.keys[:0]
@@ -84,5 +83,5 @@ func (e *encoder) release() {
 	}
 }
 
-// unmarshal decodes as the API machinery does: whole numbers become int64.
+// unmarshal decodes like the API machinery: whole numbers become int64.
 func unmarshal(text []byte, into any) error { return json.Unmarshal(text, into) }

@@ -10,11 +10,10 @@ import (
 	"lockstep.run/lockstep/test/yamltest"
 )
 
-// TestDigestIsStable holds the digests of a release: names of revisions depend on
-// them.
+// TestDigestIsStable pins the digests of a release, because names of revisions depend on them.
 func TestDigestIsStable(t *testing.T) {
 	t.Parallel()
-	// Computed by another program, from the canonical JSON.
+	// Another program computed these from the canonical JSON.
 	for _, test := range []struct {
 		value        any
 		digest, hash string
@@ -41,17 +40,20 @@ func TestDigestTypes(t *testing.T) {
 		N *int32            `json:"n,omitempty"`
 		F float64           `json:"f"`
 	}
+
 	number := int32(3)
 	want := Digest(map[string]any{"a": "x", "m": map[string]any{"k": "v"}, "n": int64(3), "f": int64(2)})
 	if got := Digest(named{A: "x", M: map[string]string{"k": "v"}, N: &number, F: 2}); got != want {
 		t.Error("a struct and the map of the same JSON have different digests")
 	}
+
 	same := []any{int64(1), 1, int32(1), 1.0, uint8(1)}
 	for _, value := range same {
 		if Digest(value) != Digest(int64(1)) {
 			t.Errorf("the digest of %T(1) is not that of 1", value)
 		}
 	}
+
 	different := []any{nil, "", "null", false, int64(0), int64(1), "1", 1.5, []any{}, map[string]any{}, []any{nil}, []any{[]any{}},
 		map[string]any{"a": nil}, map[string]any{"a": ""}, "a", "A", "\x00", "\\u0000", math.MaxFloat64, int64(math.MaxInt64), float64(1 << 63)}
 	seen := map[any]any{}
@@ -74,6 +76,7 @@ func TestContentDigest(t *testing.T) {
 		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel} {
 		metadata["labels"].(map[string]any)[label] = "x"
 	}
+
 	metadata["annotations"] = map[string]any{corev1alpha1.RevisionAnnotation: "7"}
 	metadata["ownerReferences"] = []any{map[string]any{"uid": "u"}}
 	before := copyOf(stamped)
@@ -83,6 +86,7 @@ func TestContentDigest(t *testing.T) {
 	if !same(before, stamped) {
 		t.Errorf("ContentDigest changed the object: %v", stamped)
 	}
+
 	for _, changed := range []string{
 		`{apiVersion: v1, kind: A, metadata: {name: a, labels: {app: y}}, spec: {b: 1}}`,
 		`{apiVersion: v1, kind: A, metadata: {name: a, labels: {app: x}, annotations: {n: x}}, spec: {b: 1}}`,
@@ -94,6 +98,7 @@ func TestContentDigest(t *testing.T) {
 			t.Errorf("%s has the same content", changed)
 		}
 	}
+
 	only := yamltest.Decode(t, `{metadata: {labels: {package-operator.run/version: "1"}}}`)
 	if ContentDigest(apinames.Default, only) != ContentDigest(apinames.Default, yamltest.Decode(t, `{metadata: {}}`)) {
 		t.Error("labels of ours alone are content")

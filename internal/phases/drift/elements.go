@@ -10,7 +10,7 @@ import (
 type finder struct {
 	live []any
 	keys []string
-	// next is where the search starts: lists mostly have the order of the template.
+	// next is where the search starts, because lists mostly have the order of the template.
 	next int
 	// index finds elements of long lists by their key values.
 	index map[string][]int
@@ -18,10 +18,10 @@ type finder struct {
 	found [1]int
 }
 
-// longList is from which length on an index pays.
+// longList is the length from which an index pays off.
 const longList = 32
 
-// allKeyed reports whether every element of a template is a map with a key at least.
+// allKeyed reports whether every element of a template is a map with at least one key.
 func allKeyed(template []any, keys []string) bool {
 	for _, element := range template {
 		fields, isMap := element.(map[string]any)
@@ -41,10 +41,10 @@ func hasKey(fields map[string]any, keys []string) bool {
 	return false
 }
 
-// find returns the indices of the live elements with the keys of element, mostly one. A
-// key that the template leaves out is defaulted by the API server: then the element with
-// the common default is preferred, else all that agree in the other keys are returned.
-// The result is valid until the next call.
+// find returns the indices of the live elements with the keys of element, usually one. The API
+// server defaults a key that the template leaves out: find prefers the element with the common
+// default, and otherwise returns all elements that agree in the other keys. The result is valid
+// until the next call.
 func (f *finder) find(element map[string]any) []int {
 	if f.complete(element) {
 		return f.findComplete(element)
@@ -99,10 +99,12 @@ func (f *finder) lookup(element map[string]any) []int {
 			}
 		}
 	}
+
 	found := f.index[f.indexKey(element)]
 	if len(found) == 0 {
 		return nil
 	}
+
 	return f.at(found[0])
 }
 
@@ -119,13 +121,14 @@ func (f *finder) indexKey(fields map[string]any) string {
 	return string(e.buf)
 }
 
-// matches compares the keys of element with those of a live element. strict requires
-// the default where the template leaves a key out.
+// matches compares the keys of element with a live element's. strict requires the default if the
+// template leaves a key out.
 func (f *finder) matches(element map[string]any, i int, strict bool) bool {
 	fields, isMap := f.live[i].(map[string]any)
 	if !isMap {
 		return false
 	}
+
 	for _, key := range f.keys {
 		want := element[key]
 		if want == nil && strict {
@@ -141,10 +144,11 @@ func (f *finder) matches(element map[string]any, i int, strict bool) bool {
 			return false
 		}
 	}
+
 	return true
 }
 
-// same compares decoded JSON; numbers by value.
+// same compares decoded JSON, and numbers by value.
 func same(a, b any) bool {
 	return value.Equals(value.NewValueInterface(a), value.NewValueInterface(b))
 }

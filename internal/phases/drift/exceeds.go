@@ -9,9 +9,10 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Exceeds reports whether the engine has applied a field that the template lacks, by the Apply entry in managedFields:
-// that of a former content, which the next apply removes. Owner references do not count, nor does an entry in another
-// version of the API, or one that cannot be read.
+// Exceeds reports whether the Apply entry in managedFields shows that the engine has applied a
+// field that the template lacks. Such a field belongs to a former content, and the next apply
+// removes it. Owner references do not count, nor does an entry that is unreadable or in another
+// version of the API.
 func Exceeds(names *objects.Names, template map[string]any, managedFields []metav1.ManagedFieldsEntry) bool {
 	exceeds := false
 	for i := range managedFields {
@@ -23,10 +24,11 @@ func Exceeds(names *objects.Names, template map[string]any, managedFields []meta
 		if err != nil {
 			continue
 		}
-		for path := range fields.All() { // to the end: it does not allow a break
+		for path := range fields.All() { // to the end, because the iterator does not support a break
 			exceeds = exceeds || !isOwnerReference(path) && !states(template, path)
 		}
 	}
+
 	return exceeds
 }
 

@@ -6,8 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// TestExceeds distinguishes a former content on an object from the fields that others and
-// the API server added, by the API server's own managedFields.
+// TestExceeds distinguishes a former content on an object from fields that others and the API
+// server added, using the API server's own managedFields.
 func TestExceeds(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "apis__apps__v1.json", deploymentKind)
@@ -21,6 +21,7 @@ func TestExceeds(t *testing.T) {
 	if Exceeds(apinames.Default, template, c.live().GetManagedFields()) {
 		t.Error("the applied content is the template")
 	}
+
 	for reason, remove := range map[string]func(obj map[string]any){
 		"a label":         func(obj map[string]any) { delete(fieldsAt(t, obj, "metadata", "labels"), "app") },
 		"a field":         func(obj map[string]any) { delete(fieldsAt(t, obj, "spec"), "replicas") },
@@ -39,12 +40,14 @@ func TestExceeds(t *testing.T) {
 			t.Errorf("%s left the template", reason)
 		}
 	}
+
 	null := copyOf(template)
 	fieldsAt(t, null, "spec")["replicas"] = nil
 	delete(fieldsAt(t, null, "metadata"), "ownerReferences")
 	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
 		t.Error("a null is no field that left, and owner references do not count")
 	}
+
 	null["apiVersion"] = "apps/v2"
 	delete(null, "spec")
 	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {

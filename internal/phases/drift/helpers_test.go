@@ -19,8 +19,8 @@ import (
 
 func copyOf(value map[string]any) map[string]any { return runtime.DeepCopyJSON(value) }
 
-// cluster is the API server's own code for one object: it applies, updates and
-// keeps managedFields by the real schemas.
+// cluster runs the API server's own code for one object: it applies, updates and maintains
+// managedFields by the real schemas.
 type cluster struct {
 	t      testing.TB
 	kind   schema.GroupVersionKind
@@ -57,7 +57,7 @@ func (c *cluster) apply(manager, text string) {
 	}
 }
 
-// update changes the live object, as an UPDATE or PATCH of a manager does.
+// update changes the live object like an UPDATE or PATCH of a manager.
 func (c *cluster) update(manager string, change func(obj map[string]any)) {
 	c.t.Helper()
 	obj := &unstructured.Unstructured{Object: copyOf(c.live().Object)}
@@ -81,7 +81,7 @@ func (c *cluster) managers() map[string]metav1.ManagedFieldsOperationType {
 	return managers
 }
 
-// at navigates maps, and lists by place.
+// at navigates maps by key, and lists by index.
 func at(t testing.TB, value any, path ...any) any {
 	t.Helper()
 	for _, step := range path {

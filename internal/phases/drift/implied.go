@@ -16,55 +16,53 @@ import (
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
-// Implied computes the object that a template implies for a live object: the template,
-// and the fields of other managers that it does not state. Fields that the engine owns
-// and the template lacks are left out, and so are fields without a manager, which the
-// API server defaults again. It is sent as an update if a server-side apply is refused
-// or leaves something behind.
+// Implied computes the object that a template implies for a live object: the template plus the
+// fields of other managers that it does not state. It leaves out fields that the engine owns and
+// the template lacks, and fields without a manager, which the API server defaults again. The result
+// is sent as an update if a server-side apply is refused or leaves fields behind.
 //
-// Metadata and status keep fields without a manager, since none of them is a default.
-// So do associative lists with elements: a webhook may have added one when the object
-// was created.
+// Metadata and status keep fields without a manager, because these are never defaults. So do
+// associative lists with elements, because a webhook may have added an element when the object was
+// created.
 type Implied struct {
 	template, live map[string]any
 	types          *ListTypes
 	ours           *fieldpath.Set
 	others         []share
-	// installers are the fields of installers that are taken over.
+	// installers are the fields of installers to take over.
 	installers []share
-	// open are the empty maps and lists of the template that the API server drops. They state
-	// nothing, so the fields of other managers below them stay.
+	// open are the template's empty maps and lists that the API server drops. They state nothing,
+	// so other managers' fields below them stay.
 	open    map[pathID]bool
 	yielded []string
 	tried   attempt
-	// fresh is a new object of the template, as the API server answers to its creation.
+	// fresh is a new object of the template, as in the API server's answer to its creation.
 	fresh map[string]any
 	// former are the templates that were applied before.
 	former []any
-	// unowned means that fields without a manager stay everywhere, as a server-side apply
-	// leaves them.
+	// unowned means that fields without a manager stay everywhere, as in a server-side apply.
 	unowned bool
 }
 
-// share is the fields of one manager.
+// share has the fields of one manager.
 type share struct {
 	manager string
-	// fixed means that the fields do not yield: they belong to a subresource, such as the
-	// replicas that an autoscaler sets by scale.
+	// fixed means that the fields do not yield, because they belong to a subresource, such as the
+	// replicas that an autoscaler sets through scale.
 	fixed   bool
 	fields  *fieldpath.Set
 	written time.Time
 }
 
-// Imply returns the Implied of a template, complete with its guards. adopting means that
-// the fields of installers count as the engine's, as in [Migration]. types are those of
-// the live object. An error means that managedFields cannot be
-// read.
+// Imply returns the Implied of a template with its guards. adopting means that fields of installers
+// count as the engine's, as in [Migration]. types are the types of the live object. An error means
+// that managedFields are unreadable.
 func Imply(names *objects.Names, template map[string]any, live *unstructured.Unstructured, adopting bool, types *ListTypes) (*Implied, error) {
 	m := &Implied{template: template, live: live.Object, types: types, ours: fieldpath.NewSet(), open: map[pathID]bool{}}
 	for key := range template {
 		m.open[field(rootPath, key)] = true // an object with an empty spec leaves it to others
 	}
+
 	for _, entry := range live.GetManagedFields() {
 		fields, err := Fields(entry)
 		if err != nil {
@@ -83,34 +81,35 @@ func Imply(names *objects.Names, template map[string]any, live *unstructured.Uns
 			m.others = append(m.others, share{manager: entry.Manager, fixed: entry.Subresource != "", fields: fields, written: written})
 		}
 	}
+
 	return m, nil
 }
 
-// formerController reports whether a controller of Kubernetes wrote the fields on behalf
-// of a field that the template does not have any more.
+// formerController reports whether a controller of Kubernetes wrote the fields on behalf of a field
+// that the template no longer has.
 func formerController(template map[string]any, entry *metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(objects.ControllerFields, func(f objects.ControllerField) bool {
 		return f.Kind.Kind == template["kind"] && f.Manager == entry.Manager && f.While != nil && !f.While(template)
 	})
 }
 
-// AsApplied makes fields without a manager stay: the object is then the result of a
-// server-side apply on migrated managedFields, before defaults.
+// AsApplied keeps fields without a manager. The object is then the result of a server-side apply on
+// migrated managedFields, before defaults.
 func (m *Implied) AsApplied() *Implied {
 	m.unowned = true
 	return m
 }
 
-// After tells which templates were applied before. An empty map or list of theirs leaves with
-// them even if another manager owns it: managedFields name whoever filled it, also after the
-// engine has emptied it.
+// After sets the templates that were applied before. Their empty maps and lists are removed
+// together with them, even if another manager owns them: managedFields keep naming the manager that
+// filled such a field, even after the engine has emptied it.
 func (m *Implied) After(templates []map[string]any) {
 	for _, template := range templates {
 		m.former = append(m.former, template)
 	}
 }
 
-// Object returns the object as it is computed so far. The caller may change it.
+// Object returns the object as computed so far. The caller can modify it.
 func (m *Implied) Object() map[string]any {
 	others := fieldpath.NewSet()
 	for _, s := range m.others {
@@ -119,24 +118,24 @@ func (m *Implied) Object() map[string]any {
 	return m.mapping(rootPath, m.template, m.live, keeper{others: others, ours: m.ours, unowned: m.unowned, fresh: m.fresh, former: m.former})
 }
 
-// Fresh makes the fields stay that a new object of the template has with the same value:
-// admission may have set them when the object was created, and does not set them again at an
-// update, such as the default class of an Ingress. It reports whether the object changes.
+// Fresh keeps the fields that a new object of the template has with the same value. Admission may
+// have set them at creation and does not set them again at an update, such as the default class of
+// an Ingress. It reports whether the object changes.
 func (m *Implied) Fresh(fresh map[string]any) bool {
 	before := m.Object()
 	m.fresh = fresh
 	return !equality.Semantic.DeepEqual(before, m.Object())
 }
 
-// Yielded returns the managers whose fields were left out by Yield, sorted.
+// Yielded returns the sorted managers whose fields Yield left out.
 func (m *Implied) Yielded() []string {
 	slices.Sort(m.yielded)
 	return slices.Compact(m.yielded)
 }
 
-// Open makes the fields of other managers stay below empty maps and lists of the template
-// that the answer to an update does not have: the API server drops these, so they state
-// nothing. It reports whether the object changes.
+// Open keeps other managers' fields below empty maps and lists of the template if the answer to an
+// update lacks these. The API server drops them, so they state nothing. It reports whether the
+// object changes.
 func (m *Implied) Open(answer map[string]any) bool {
 	changed := false
 	emptied(rootPath, m.template, m.live, answer, func(path pathID) {
@@ -146,8 +145,8 @@ func (m *Implied) Open(answer map[string]any) bool {
 	return changed
 }
 
-// emptied calls visit for each empty map or list of a template that a live object fills and the
-// answer to its update lacks.
+// emptied calls visit for each empty map or list of a template that a live object fills and that
+// the answer to its update lacks.
 func emptied(path pathID, template, live, answer any, visit func(pathID)) {
 	switch template := template.(type) {
 	case map[string]any:
@@ -172,16 +171,17 @@ func emptied(path pathID, template, live, answer any, visit func(pathID)) {
 	default:
 		return
 	}
+
 	if !isEmpty(live) && answer == nil {
 		visit(path)
 	}
 }
 
-// keeper decides which fields of one part of a live object stay.
+// keeper decides which fields in one part of a live object stay.
 type keeper struct {
 	others, ours *fieldpath.Set
 	unowned      bool
-	// fresh is the same part of a new object; nil if it is not known.
+	// fresh is the same part of a new object; nil if unknown.
 	fresh any
 	// former are the same part of former templates.
 	former []any
@@ -209,7 +209,7 @@ func (k keeper) owned(element fieldpath.PathElement) bool {
 	return k.others != nil && k.others.Members.Has(element)
 }
 
-// keeps reports whether the element stays by itself, whatever is below it.
+// keeps reports whether the element itself stays, regardless of its content.
 func (k keeper) keeps(element fieldpath.PathElement) bool {
 	return k.owned(element) || k.unowned && (k.ours == nil || !k.ours.Members.Has(element))
 }
@@ -241,6 +241,7 @@ func (m *Implied) mapping(path pathID, template, live map[string]any, k keeper) 
 			out[key] = m.value(at, v, live[key], m.keeper(at, k.below(named(key))))
 		}
 	}
+
 	for key, v := range live {
 		if _, stated := template[key]; stated {
 			continue
@@ -249,10 +250,11 @@ func (m *Implied) mapping(path pathID, template, live map[string]any, k keeper) 
 			out[key] = kept
 		}
 	}
+
 	return out
 }
 
-// keeper returns the keeper of a part, by its path.
+// keeper returns the keeper of the part at a path.
 func (m *Implied) keeper(path pathID, k keeper) keeper {
 	k.unowned = k.unowned || path == metadataPath || path == statusPath
 	return k
@@ -260,7 +262,7 @@ func (m *Implied) keeper(path pathID, k keeper) keeper {
 
 func named(key string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &key} }
 
-// value returns a value of the template with the fields of others below it.
+// value returns a value of the template with others' fields below it.
 func (m *Implied) value(path pathID, template, live any, k keeper) any {
 	switch t := template.(type) {
 	case map[string]any:
@@ -276,20 +278,23 @@ func (m *Implied) value(path pathID, template, live any, k keeper) any {
 			return m.list(path, t, elements, k)
 		}
 	}
+
 	return runtime.DeepCopyJSONValue(template)
 }
 
-// kept returns the part of a live value that the template does not state and that stays.
+// kept returns the part of a live value that stays although the template does not state it.
 func (m *Implied) kept(path pathID, live any, parent keeper, element fieldpath.PathElement) (any, bool) {
 	k := m.keeper(path, parent.below(element))
 	if k.emptied(live) {
 		return nil, false
 	}
+
 	whole := parent.keeps(element) && k.others == nil && k.ours == nil
 	_, number := live.(int64)
 	if whole || path == replicasPath && number || k.fresh != nil && same(live, k.fresh) {
 		return runtime.DeepCopyJSONValue(live), true
 	}
+
 	switch live := live.(type) {
 	case map[string]any:
 		out := m.mapping(path, nil, live, k)
@@ -298,6 +303,7 @@ func (m *Implied) kept(path pathID, live any, parent keeper, element fieldpath.P
 		out := m.list(path, nil, live, k)
 		return out, len(out) > 0
 	}
+
 	return live, parent.keeps(element)
 }
 
@@ -312,13 +318,14 @@ func (m *Implied) shape(path pathID) (list, bool) {
 	return m.types.list(path)
 }
 
-// list returns the elements of the template, merged with the live ones of the same
-// identity, and those that others added, each behind the element that it follows now.
+// list returns the elements of the template, merged with live elements of the same identity, and
+// the elements that others added. Each of the latter stays behind the element that it follows now.
 func (m *Implied) list(path pathID, template, live []any, k keeper) []any {
 	shape, known := m.shape(path)
 	if !known || shape.keys != nil && !allKeyed(template, shape.keys) {
 		return runtime.DeepCopyJSONValue(template).([]any)
 	}
+
 	out := make([]any, 0, len(template))
 	places := map[int]int{} // of live elements in out
 	finder := finder{live: live, keys: shape.keys}
@@ -336,6 +343,7 @@ func (m *Implied) list(path pathID, template, live []any, k keeper) []any {
 		places[at] = len(out)
 		out = append(out, m.value(field(path, elements), element, live[at], k.below(elementOf(live[at], shape.keys))))
 	}
+
 	after := -1
 	for i := range live {
 		if at, has := places[i]; has {
@@ -354,11 +362,12 @@ func (m *Implied) list(path pathID, template, live []any, k keeper) []any {
 			}
 		}
 	}
+
 	return out
 }
 
-// element returns a live element that the template does not have, if it stays: another
-// manager owns it, not just a field in it, or no manager does.
+// element returns a live element that the template lacks, if it stays: another manager owns the
+// element itself and not just a field in it, or no manager does.
 func (m *Implied) element(path pathID, live any, parent keeper, element fieldpath.PathElement, keys []string) (any, bool) {
 	ours := parent.ours != nil && (parent.ours.Members.Has(element) || childSet(parent.ours, element) != nil)
 	if !parent.owned(element) && (ours || childSet(parent.others, element) != nil) {
@@ -367,15 +376,18 @@ func (m *Implied) element(path pathID, live any, parent keeper, element fieldpat
 	if !parent.owned(element) {
 		return runtime.DeepCopyJSONValue(live), true
 	}
+
 	fields, isMap := live.(map[string]any)
 	k := parent.below(element)
 	if !isMap || k.others == nil {
 		return runtime.DeepCopyJSONValue(live), true
 	}
+
 	out := m.mapping(path, nil, fields, k)
 	for _, key := range keys {
 		out[key] = fields[key]
 	}
+
 	return out, true
 }
 
@@ -385,6 +397,7 @@ func elementOf(element any, keys []string) fieldpath.PathElement {
 		v := value.NewValueInterface(element)
 		return fieldpath.PathElement{Value: &v}
 	}
+
 	fields, _ := element.(map[string]any)
 	var list value.FieldList
 	for _, key := range keys {
@@ -396,6 +409,7 @@ func elementOf(element any, keys []string) fieldpath.PathElement {
 			list = append(list, value.Field{Name: key, Value: value.NewValueInterface(v)})
 		}
 	}
+
 	list.Sort()
 	return fieldpath.PathElement{Key: &list}
 }

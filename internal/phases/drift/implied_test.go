@@ -119,7 +119,7 @@ func TestImplied(t *testing.T) {
 	}
 }
 
-// TestImpliedAsApplied: a server-side apply leaves what no manager owns.
+// TestImpliedAsApplied checks that a server-side apply leaves fields without a manager.
 func TestImpliedAsApplied(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: D, spec: {a: 1}}`, `{kind: D, metadata: {managedFields: [`+ours+`{"f:spec": {"f:a": {}, "f:b": {}}}}]}, spec: {a: 2, b: 3, default: 4}}`)
@@ -194,7 +194,8 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// TestYieldTwins: a key that others have put into binaryData gives way to that of data, and no other one.
+// TestYieldTwins checks that a key in binaryData of another manager yields to the same key in data,
+// and that no other key does.
 func TestYieldTwins(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: ConfigMap, data: {k: a}}`, `{kind: ConfigMap, metadata: {managedFields: [`+byHand+`{"f:binaryData": {"f:k": {}, "f:other": {}}}}]}, binaryData: {k: Yg==, other: Yg==}}`)
@@ -206,7 +207,8 @@ func TestYieldTwins(t *testing.T) {
 	}
 }
 
-// TestYieldInVain: fields that were not in the way are put back, and of several managers the latest gives way first.
+// TestYieldInVain checks that fields are put back if yielding did not help, and that the manager
+// that wrote last yields first.
 func TestYieldInVain(t *testing.T) {
 	t.Parallel()
 	const injected = `{manager: injector, operation: Update, apiVersion: v1, time: "2026-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: `
@@ -264,7 +266,7 @@ func TestYieldInVain(t *testing.T) {
 	}
 }
 
-// TestFresh: a field that no manager owns stays if a new object has it, too.
+// TestFresh checks that a field without a manager stays if a new object has it as well.
 func TestFresh(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: I, spec: {rules: [a], service: {port: 1}}}`, `{kind: I, spec: {class: nginx, rules: [], service: {port: 1, node: 7}, strategy: {rolling: 1}}}`)
@@ -275,7 +277,7 @@ func TestFresh(t *testing.T) {
 	require.Equal(t, yamltest.Decode(t, `{class: nginx, rules: [a], service: {port: 1}}`), m.Object()["spec"])
 }
 
-// TestKeep: an installer keeps the fields that cannot change, and no others.
+// TestKeep checks that an installer keeps immutable fields, and no others.
 func TestKeep(t *testing.T) {
 	t.Parallel()
 	const helm = `{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:scopes": {}, "f:hard": {".": {}, "f:pods": {}}, "f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:x": {}}}}}}`
@@ -288,11 +290,13 @@ func TestKeep(t *testing.T) {
 	if !m.Keep([]string{"spec.scopes", "spec.list[0].x"}) || m.Keep([]string{"spec.scopes"}) {
 		t.Error("what cannot change has to be kept, once")
 	}
+
 	require.Equal(t, yamltest.Decode(t, `{more: 1, scopes: [a], list: [{name: a, x: 1}]}`), m.Object()["spec"])
 	require.Equal(t, yamltest.Decode(t, `{spec: {scopes: [a], hard: {pods: 1}}}`), Installed(apinames.Default, object), "what the installer wrote")
 }
 
-// TestAfter: managedFields name whoever filled a map or list, also after the engine has emptied it.
+// TestAfter checks empty maps and lists: managedFields keep naming the manager that filled them,
+// even after the engine has emptied them.
 func TestAfter(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: Q, spec: {list: [{k: a}]}}`, `{kind: Q, metadata: {managedFields: [
@@ -302,7 +306,7 @@ func TestAfter(t *testing.T) {
 	require.Equal(t, yamltest.Decode(t, `{full: {x: 1}, theirs: {}, list: [{k: a}]}`), m.Object()["spec"])
 }
 
-// TestYieldToSubresources: the replicas of an autoscaler are not in the way of anything.
+// TestYieldToSubresources checks that the replicas of an autoscaler never have to yield.
 func TestYieldToSubresources(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: D, spec: {a: 1}}`, `{kind: D, metadata: {managedFields: [
@@ -329,6 +333,7 @@ func TestShort(t *testing.T) {
 			t.Errorf("Short(%s) = %t, want %t", answer, got, want)
 		}
 	}
+
 	if Short(yamltest.Decode(t, `{spec: {}}`), yamltest.Decode(t, `{spec: {a: 1}}`), nil) {
 		t.Error("an empty spec is filled by others")
 	}
@@ -379,11 +384,12 @@ func TestReplace(t *testing.T) {
 	for _, op := range ops {
 		got = append(got, op.Op+" "+op.Path)
 	}
+
 	want := []string{"test /metadata/uid", "test /metadata/resourceVersion", "add /spec", "remove /gone", "add /metadata/labels"}
 	require.Equal(t, want, got, "operations")
 }
 
-// TestMigrationGivesUpReplicas: an autoscaler is to take over from the live number.
+// TestMigrationGivesUpReplicas checks that an autoscaler takes over from the live number.
 func TestMigrationGivesUpReplicas(t *testing.T) {
 	t.Parallel()
 	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: D, metadata: {uid: u, resourceVersion: "1", managedFields: [`+ours+`{"f:spec": {"f:replicas": {}, "f:a": {}}}}]}}`)}
@@ -399,6 +405,7 @@ func TestMigrationGivesUpReplicas(t *testing.T) {
 		slices.Sort(paths)
 		return paths
 	}
+
 	require.Equal(t, []string{".spec.a"}, fields(`{spec: {a: 1}}`))
 	require.Equal(t, []string{".spec.a", ".spec.replicas"}, fields(`{spec: {replicas: 3}}`))
 	if _, needed, _ := Migration(apinames.Default, live, Origin{Next: yamltest.Decode(t, `{spec: {replicas: 3}}`)}); needed {
@@ -406,7 +413,8 @@ func TestMigrationGivesUpReplicas(t *testing.T) {
 	}
 }
 
-// TestMigrationOfStringData: the API server stores it as data, which no manager owns then.
+// TestMigrationOfStringData covers stringData, which the API server stores as data without a
+// manager.
 func TestMigrationOfStringData(t *testing.T) {
 	t.Parallel()
 	entries := []metav1.ManagedFieldsEntry{{

@@ -11,25 +11,25 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// installers are the field managers of commands that write whole objects from files, and
-// are no names of an engine.
+// installers are the field managers of commands that write whole objects from files. Engines do not
+// use these names.
 var installers = []string{
 	"kubectl-client-side-apply", // kubectl apply
 	"kubectl",                   // kubectl apply --server-side
-	"kubectl-last-applied",      // the annotation that it keeps for the former
+	"kubectl-last-applied",      // the annotation that it keeps for kubectl apply
 	"kubectl-create",
 	"kubectl-replace",
-	"helm", // by updates up to Helm 3, by applies from Helm 4 on
+	"helm", // by updates up to Helm 3, by applies since Helm 4
 	"kapp",
 }
 
-// HasInstaller reports whether managedFields hold an entry of a command that installs
-// objects, which [Migration] takes over at adoption.
+// HasInstaller reports whether managedFields have an entry of a command that installs objects.
+// [Migration] takes its fields over at adoption.
 func HasInstaller(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(names, &entry) })
 }
 
-// Installers returns the field managers of which [Migration] takes fields over at adoption, sorted.
+// Installers returns the sorted field managers whose fields [Migration] takes over at adoption.
 func Installers(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) []string {
 	var managers []string
 	for i := range managedFields {
@@ -45,7 +45,8 @@ func isInstaller(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && (slices.Contains(installers, entry.Manager) || slices.Contains(names.Installers, entry.Manager))
 }
 
-// leftToInstaller returns the fields that the template lacks and that others rely on, or that are kept.
+// leftToInstaller returns the fields that the template lacks and that either others rely on or kept
+// lists.
 func leftToInstaller(fields *fieldpath.Set, template map[string]any, kept []string) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	for path := range fields.All() {
@@ -56,8 +57,8 @@ func leftToInstaller(fields *fieldpath.Set, template map[string]any, kept []stri
 	return left
 }
 
-// isReliedOn reports whether others rely on a field: status, finalizers and owner
-// references, and replicas, which an autoscaler owns only once it has changed them.
+// isReliedOn reports whether others rely on a field: status, finalizers, owner references, and
+// replicas, which an autoscaler owns only after it has changed them.
 func isReliedOn(path fieldpath.Path) bool {
 	if isField(path[0], "status") {
 		return true
@@ -69,8 +70,8 @@ func isReliedOn(path fieldpath.Path) bool {
 		isField(path[0], "spec") && isField(path[1], "replicas")
 }
 
-// isWithin reports whether a field is at or below one of others, such as spec.template. Of an element of a list,
-// the list counts.
+// isWithin reports whether a path is at or below one of fields, such as spec.template. A path in an
+// element of a list counts as the list.
 func isWithin(path fieldpath.Path, fields []string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
 		field, _, _ = strings.Cut(field, "[")
@@ -87,7 +88,7 @@ func isWithin(path fieldpath.Path, fields []string) bool {
 	})
 }
 
-// Installed returns the values of an object that its installers wrote, as a template. Lists are left out.
+// Installed returns the values of an object that its installers wrote, as a template without lists.
 func Installed(names *objects.Names, live *unstructured.Unstructured) map[string]any {
 	template := map[string]any{}
 	for _, entry := range live.GetManagedFields() {
@@ -105,9 +106,10 @@ func Installed(names *objects.Names, live *unstructured.Unstructured) map[string
 				to = append(to, *element.FieldName)
 			}
 			if value, has, err := unstructured.NestedFieldCopy(live.Object, to...); err == nil && has && len(to) > 0 {
-				_ = unstructured.SetNestedField(template, value, to...) // fails below a value that is set already
+				_ = unstructured.SetNestedField(template, value, to...) // fails below a value that is already set
 			}
 		}
 	}
+
 	return template
 }

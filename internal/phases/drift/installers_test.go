@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/test/yamltest"
 )
 
-// TestAdoption: adopting what an installer wrote removes its fields that the template
-// lacks, and keeps those of others.
+// TestAdoption checks that adopting an installer's object removes the installer's fields that the
+// template lacks, and keeps other managers' fields.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
 	const found = `
@@ -79,17 +79,19 @@ spec:
 	}
 }
 
-// adopt does what the engine does: one patch of managedFields, then the apply.
+// adopt works like the engine: one patch of managedFields, then the apply.
 func adopt(t *testing.T, c *cluster, template string) {
 	t.Helper()
 	live := c.live()
 	if !HasInstaller(apinames.Default, live.GetManagedFields()) {
 		t.Fatal("there is no entry of an installer")
 	}
+
 	patch, needed, err := Migration(apinames.Default, live, Origin{Next: c.object(template).Object, Adopting: true})
 	if err != nil || !needed {
 		t.Fatalf("Migration = %t, %v", needed, err)
 	}
+
 	migrated, err := patched(t, live, patch)
 	require.NoError(t, err)
 	require.NoError(t, c.fields.Update(migrated, "migration"))

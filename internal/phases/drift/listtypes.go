@@ -12,21 +12,23 @@ import (
 )
 
 const (
-	entryTypes  = 2000 // lists and maps that are learned from one entry; the rest counts as unknown
-	cachedTypes = 256  // of an entry whose types are cached
+	entryTypes  = 2000 // lists and maps that are learned from one entry; others count as unknown
+	cachedTypes = 256  // bytes of an entry whose types are cached
 )
 
-// ListTypes are the list and map types of one object, by its own managedFields. Other objects teach nothing: who may write an
-// object may write its managedFields, too. A nil ListTypes has none.
+// ListTypes are the list and map types of one object, by its own managedFields. Other objects are
+// not a source, because every user with write access to an object can write its managedFields as
+// well. A nil ListTypes has no types.
 type ListTypes struct{ entries []*fieldTypes }
 
-// fieldTypes are what one entry of managedFields shows.
+// fieldTypes are the types that one entry of managedFields shows.
 type fieldTypes struct {
 	lists map[pathID]list
 	maps  map[pathID]mapEvidence
 }
 
-// ListTypesCache remembers what entries show, by kind: most objects of a kind have the same few. It is safe for concurrent use.
+// ListTypesCache caches the types of entries by kind, because most objects of a kind have the same
+// few entries. It is safe for concurrent use.
 type ListTypesCache struct {
 	mu    sync.RWMutex
 	kinds map[schema.GroupKind]*kindCache
@@ -62,9 +64,11 @@ func (c *ListTypesCache) Learn(gk schema.GroupKind, managedFields []metav1.Manag
 			types.entries = append(types.entries, e)
 		}
 	}
+
 	if types.entries == nil {
 		return nil
 	}
+
 	return &types
 }
 
@@ -83,8 +87,8 @@ func (c *ListTypesCache) of(gk schema.GroupKind) *kindCache {
 	return c.kinds[gk]
 }
 
-// pathID is the hash of a field's path, the same for all elements of a list. The paths
-// themselves would be most of the memory.
+// pathID is the hash of a field's path. It is the same for all elements of a list. The paths
+// themselves would take most of the memory.
 type pathID uint64
 
 var (
@@ -96,20 +100,20 @@ const elements = "[]"
 
 // field returns the path of a field of p, or of its elements.
 func field(p pathID, name string) pathID {
-	// FNV-1a, from a start that is random per process.
+	// FNV-1a, with a random start per process.
 	for i := range len(name) {
 		p = (p ^ pathID(name[i])) * 1099511628211
 	}
 	return (p ^ 0xff) * 1099511628211
 }
 
-// list is how elements of a list are identified.
+// list describes how elements of a list are identified.
 type list struct {
-	// keys of an associative list, sorted; nil for a set.
+	// keys are the sorted keys of an associative list; nil for a set.
 	keys []string
 }
 
-// mapEvidence is how managers own a field.
+// mapEvidence describes how managers own a field.
 type mapEvidence uint8
 
 const (
@@ -117,8 +121,8 @@ const (
 	asParent                         // by its fields
 )
 
-// list returns how elements of the list at a path are identified. known is false for
-// lists that count as a whole.
+// list returns how elements of the list at a path are identified. known is false for lists that
+// count as a whole.
 func (t *ListTypes) list(path pathID) (shape list, known bool) {
 	if t == nil {
 		return list{}, false
@@ -131,7 +135,8 @@ func (t *ListTypes) list(path pathID) (shape list, known bool) {
 	return shape, known
 }
 
-// Keys returns the keys of the associative list at a path, with [] as the part for elements of lists; nil where they are not known.
+// Keys returns the keys of the associative list at a path, or nil if they are unknown. The part []
+// means the elements of a list.
 func (t *ListTypes) Keys(path []string) []string {
 	at := rootPath
 	for _, part := range path {
@@ -141,8 +146,8 @@ func (t *ListTypes) Keys(path []string) []string {
 	return shape.keys
 }
 
-// whole reports whether the map at a path is owned as a whole, such as a label selector:
-// a key that others add to it is drift.
+// whole reports whether the map at a path is owned as a whole, such as a label selector. A key that
+// others add to it is drift.
 func (t *ListTypes) whole(path pathID) bool {
 	if t == nil {
 		return false
@@ -160,6 +165,7 @@ func (k *kindCache) learn(fields []byte) *fieldTypes {
 	if known := place.Load(); known != nil && known.hash == hash {
 		return known.fieldTypes
 	}
+
 	e := &fieldTypes{}
 	set := fieldpath.NewSet()
 	if set.FromJSON(bytes.NewReader(fields)) == nil {
@@ -168,6 +174,7 @@ func (k *kindCache) learn(fields []byte) *fieldTypes {
 	if len(e.lists)+len(e.maps) <= cachedTypes {
 		place.Store(&cachedEntry{hash, e})
 	}
+
 	return e
 }
 
@@ -187,8 +194,8 @@ func (e *fieldTypes) learnSet(set *fieldpath.Set, path pathID) {
 	}
 }
 
-// isFreeform reports whether an element is a field of the object that is compared by
-// its keys alone; maps of data have any number of them.
+// isFreeform reports whether an element is a field of the object with any number of keys, such as
+// data. Such a map is always compared by its keys.
 func isFreeform(element fieldpath.PathElement, parent pathID) bool {
 	if parent != rootPath || element.FieldName == nil {
 		return false
@@ -200,7 +207,7 @@ func isFreeform(element fieldpath.PathElement, parent pathID) bool {
 	return false
 }
 
-// record sets the knowledge of a path, unless there is too much already.
+// record sets the knowledge of a path, unless the limit is reached.
 func record[V any](all *map[pathID]V, path pathID, value V) {
 	if *all == nil {
 		*all = map[pathID]V{}
@@ -223,8 +230,10 @@ func (e *fieldTypes) learnElement(element fieldpath.PathElement, parent pathID, 
 			shape.keys = append(shape.keys, key.Name)
 		}
 	}
+
 	if element.Value != nil || len(shape.keys) > 0 {
 		record(&e.lists, parent, shape)
 	}
+
 	return field(parent, elements)
 }

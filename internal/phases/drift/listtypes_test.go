@@ -21,7 +21,7 @@ func learn(fields ...string) *ListTypes {
 	return LearnListTypes(entries)
 }
 
-// learned returns what the first entry shows.
+// learned returns the types that the first entry shows.
 func learned(types *ListTypes) *fieldTypes {
 	if types == nil {
 		return &fieldTypes{}
@@ -47,19 +47,23 @@ func TestLearn(t *testing.T) {
 	if !known || fmt.Sprint(keyed.keys) != "[port protocol]" {
 		t.Errorf("keyed = %v, %t", keyed, known)
 	}
+
 	for _, path := range []pathID{pathTo("spec", "set"), pathTo("spec", "numbers"), pathTo("spec", "keyed", elements, "inner")} {
 		if shape, known := kind.list(path); !known || shape.keys != nil {
 			t.Errorf("a set is %v, %t", shape, known)
 		}
 	}
+
 	for name, want := range map[string]bool{"whole": true, "parts": false, "both": false, "none": false} {
 		if got := kind.whole(pathTo("spec", name)); got != want {
 			t.Errorf("whole(%s) = %t", name, got)
 		}
 	}
+
 	if _, known := kind.list(pathTo("spec", "whole")); known {
 		t.Error("a leaf is a list whose elements can be told apart")
 	}
+
 	var nothing *ListTypes
 	if _, known := nothing.list(rootPath); known || nothing.whole(rootPath) {
 		t.Error("nil knows something")
@@ -86,15 +90,18 @@ func TestListTypesAreBounded(t *testing.T) {
 	for i := range 3 * entryTypes {
 		fields = append(fields, fmt.Sprintf(`"f:x%d":{},"f:l%d":{"v:1":{}}`, i, i))
 	}
+
 	large := []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{` + strings.Join(fields, ",") + `}}`)}}
 	if got := learned(cache.Learn(kind, large)); len(got.lists) > entryTypes || len(got.maps) > entryTypes {
 		t.Errorf("%d lists and %d maps are learned", len(got.lists), len(got.maps))
 	}
+
 	for i := range cache.kinds[kind] {
 		if cache.kinds[kind][i].Load() != nil {
 			t.Error("a large entry is cached")
 		}
 	}
+
 	if other := learn(`{"f:data":{"f:a":{}},"f:metadata":{"f:labels":{"f:x":{}}},"f:status":{"f:a":{}}}`); other != nil {
 		t.Errorf("%d fields of data, metadata and status are remembered", len(learned(other).maps))
 	}
@@ -127,10 +134,11 @@ func TestLearnConcurrently(t *testing.T) {
 			}
 		})
 	}
+
 	group.Wait()
 }
 
-// Whatever stands in the managed fields of an object, learning from it ends.
+// FuzzLearn checks that learning from arbitrary managed fields ends.
 //
 // Code: listtypes.go
 func FuzzLearn(f *testing.F) {

@@ -15,26 +15,25 @@ import (
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
-// HasUpdates reports whether managedFields hold an Update entry of the engine, which
-// [Migration] has to rewrite before another content is applied: it would keep fields that
-// leave the template.
+// HasUpdates reports whether managedFields have an Update entry of the engine. [Migration] has to
+// rewrite it before other content is applied, because it would keep fields that leave the template.
 func HasUpdates(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isUpdate(names, &entry) })
 }
 
-// HasApply reports whether managedFields hold an Apply entry of the engine.
+// HasApply reports whether managedFields have an Apply entry of the engine.
 func HasApply(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isApply(names, &entry) })
 }
 
-// IsStale reports whether managedFields hold an entry in a version that is no longer
-// served: the API server answers every apply with 500 until [Migration] has rewritten it.
-// served takes an apiVersion such as apps/v1; nil means that every version is.
+// IsStale reports whether managedFields have an entry in a version that is no longer served. The
+// API server answers every apply with 500 until [Migration] has rewritten it. served takes an
+// apiVersion such as apps/v1; nil means that every version is served.
 func IsStale(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion string) bool) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isStale(&entry, served) })
 }
 
-// isUpdate reports whether the entry is of a POST of the engine, or of an earlier engine.
+// isUpdate reports whether the entry comes from a POST of the engine, or from an earlier engine.
 func isUpdate(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" &&
 		(entry.Manager == names.FieldManager || slices.Contains(names.FormerFieldManagers, entry.Manager))
@@ -49,32 +48,31 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 	return served != nil && entry.APIVersion != "" && !served(entry.APIVersion)
 }
 
-// Origin describes what wrote an object before it is applied.
+// Origin describes the writers of an object before it is applied.
 type Origin struct {
-	// Templates are those of revisions that may have written the object.
+	// Templates are the templates of revisions that might have written the object.
 	Templates []map[string]any
-	// Next is the template that is applied next, and Adopting means that it adopts the object.
+	// Next is the template that is applied next. Adopting means that this adopts the object.
 	Next     map[string]any
 	Adopting bool
-	// Kept are fields, such as spec.scopes, that cannot change: those of installers at or below them,
-	// which Next lacks, stay theirs.
+	// Kept are immutable fields, such as spec.scopes. Installers keep their fields at or below them
+	// that Next lacks.
 	Kept []string
-	// Served reports whether a version such as apps/v1 is served; nil means all are.
+	// Served reports whether a version such as apps/v1 is served; nil means that all are.
 	Served func(apiVersion string) bool
 }
 
-// concerns reports whether there may be something to migrate.
+// concerns reports whether there might be something to migrate.
 func (o *Origin) concerns(names *objects.Names, entries []metav1.ManagedFieldsEntry) bool {
 	return HasUpdates(names, entries) || IsStale(entries, o.Served) || o.Adopting && HasInstaller(names, entries) ||
 		!hasPath(o.Next, replicas) && OwnsReplicas(names, entries)
 }
 
-// replicas is the field that workloads are scaled by. If it leaves the template, the number
-// stays: an autoscaler is to take over from there, and owns the field only once it has
-// changed it.
+// replicas is the field that scales workloads. If it leaves the template, the number stays, because
+// an autoscaler takes over from there and owns the field only after it has changed it.
 var replicas = fieldpath.MakePathOrDie("spec", "replicas")
 
-// OwnsReplicas reports whether managedFields hold an entry of the engine with spec.replicas.
+// OwnsReplicas reports whether managedFields have an entry of the engine with spec.replicas.
 func OwnsReplicas(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool {
 		if !isApply(names, &entry) && !isUpdate(names, &entry) || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`)) {
@@ -85,32 +83,34 @@ func OwnsReplicas(names *objects.Names, managedFields []metav1.ManagedFieldsEntr
 	})
 }
 
-// Migration returns a JSON patch that turns the engine's entries of live into one Apply
-// entry. Fields of Update entries stay only where a template has them, so that the next
-// apply does not remove values that the API server defaulted; so do owner references,
-// for it to remove those of earlier owners. Entries of others in a version that is no
-// longer served are put under the version of live. At adoption the entries of installers
-// are taken over entirely, Apply entries included, which client-go's util/csaupgrade
-// leaves alone.
+// Migration returns a JSON patch that turns the engine's entries of live into one Apply entry.
+// Fields of Update entries stay only if a template has them, so that the next apply does not remove
+// values that the API server defaulted. Owner references stay as well, so that the next apply
+// removes references to earlier owners. Other managers' entries in a version that is no longer
+// served are moved to the version of live. At adoption the entries of installers are taken over
+// entirely, including Apply entries, which client-go's util/csaupgrade leaves alone.
 //
-// live may be the response to a dry-run apply of the next template. The patch tests uid
-// and resourceVersion, and changes managedFields alone. needed is false where there is
-// nothing to do. An error means that managedFields cannot be read.
+// live can be the response to a dry-run apply of the next template. The patch tests uid and
+// resourceVersion, and changes only managedFields. needed is false if there is nothing to do. An
+// error means that managedFields are unreadable.
 func Migration(names *objects.Names, live *unstructured.Unstructured, from Origin) (jsonPatch []byte, needed bool, err error) {
 	entries := live.GetManagedFields()
 	if !from.concerns(names, entries) {
 		return nil, false, nil
 	}
+
 	migrated, err := migrate(names, entries, live.GetAPIVersion(), from)
 	if err != nil {
 		return nil, false, fmt.Errorf("migrate managedFields of %s %s/%s: %w",
 			live.GetKind(), live.GetNamespace(), live.GetName(), err)
 	}
+
 	jsonPatch, err = json.Marshal([]patchOperation{
 		{"test", "/metadata/uid", live.GetUID()},
 		{"test", "/metadata/resourceVersion", live.GetResourceVersion()},
 		{"replace", "/metadata/managedFields", migrated},
 	})
+
 	return jsonPatch, err == nil, err
 }
 
@@ -120,7 +120,7 @@ type patchOperation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// migrate returns the entries of others and, as the last one, the engine's.
+// migrate returns the entries of others, followed by the engine's.
 func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVersion string, from Origin) ([]metav1.ManagedFieldsEntry, error) {
 	own := metav1.ManagedFieldsEntry{
 		Manager:    names.FieldManager,
@@ -128,6 +128,7 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 		APIVersion: liveVersion,
 		FieldsType: "FieldsV1",
 	}
+
 	var others []metav1.ManagedFieldsEntry
 	owned := fieldpath.NewSet()
 	for _, entry := range entries {
@@ -162,22 +163,25 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 			own.Time = entry.Time
 		}
 	}
+
 	if !hasPath(from.Next, replicas) {
 		owned = owned.Difference(fieldpath.NewSet(replicas))
 	}
 	if err := setFields(&own, storedAsData(owned)); err != nil {
 		return nil, err
 	}
+
 	return append(others, own), nil
 }
 
-// storedAsData returns fields of a Secret's stringData as those of data, where the API server
-// stores them: an apply of stringData owns the fields that it names, and not the stored ones.
+// storedAsData moves fields of a Secret's stringData to data, where the API server stores them. An
+// apply of stringData owns the fields that it names, but not the stored ones.
 func storedAsData(fields *fieldpath.Set) *fieldpath.Set {
 	const from, to = "stringData", "data"
 	if fields.WithPrefix(named(from)).Empty() {
 		return fields
 	}
+
 	stored := fieldpath.NewSet()
 	for path := range fields.All() {
 		path = path.Copy()
@@ -186,6 +190,7 @@ func storedAsData(fields *fieldpath.Set) *fieldpath.Set {
 		}
 		stored.Insert(path)
 	}
+
 	return stored
 }
 
@@ -210,7 +215,7 @@ func Fields(entry metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	return set, nil
 }
 
-// within returns the fields that one of the templates has.
+// within returns the fields that at least one of the templates has.
 func within(fields *fieldpath.Set, templates []map[string]any) *fieldpath.Set {
 	kept := fieldpath.NewSet()
 	for path := range fields.All() {
@@ -238,19 +243,21 @@ func hasPath(template any, path fieldpath.Path) bool {
 	if len(path) == 0 {
 		return true
 	}
+
 	element, rest := path[0], path[1:]
 	if element.FieldName != nil {
 		fields, _ := template.(map[string]any)
 		return hasPath(fields[*element.FieldName], rest)
 	}
+
 	list, _ := template.([]any)
 	return slices.ContainsFunc(list, func(candidate any) bool {
 		return isElement(candidate, element) && hasPath(candidate, rest)
 	})
 }
 
-// isElement reports whether a path element is this element of a list. A key that the
-// template leaves out was defaulted by the API server.
+// isElement reports whether a path element identifies this element of a list. The API server
+// defaults a key that the template leaves out.
 func isElement(candidate any, element fieldpath.PathElement) bool {
 	switch {
 	case element.Value != nil:

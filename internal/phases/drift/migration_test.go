@@ -40,11 +40,12 @@ func patched(t *testing.T, live *unstructured.Unstructured, patch []byte) (*unst
 			metadata[name] = value
 		}
 	}
+
 	return result, nil
 }
 
-// TestMigrationRemovesFields takes an object over from an engine that wrote it by
-// updates: what leaves the template has to leave the object.
+// TestMigrationRemovesFields takes over an object from an engine that wrote it by updates. Fields
+// that leave the template have to leave the object.
 func TestMigrationRemovesFields(t *testing.T) {
 	t.Parallel()
 	for _, legacy := range []string{"package-operator", "package-operator-manager", "remote-phase-manger"} {
@@ -55,7 +56,7 @@ func TestMigrationRemovesFields(t *testing.T) {
 				for key, value := range c.object(deployment).Object {
 					obj[key] = value
 				}
-				// Defaults of a POST belong to its manager too.
+				// The defaults of a POST belong to its manager as well.
 				defaulted(obj)
 				metadata := obj["metadata"].(map[string]any)
 				metadata["uid"], metadata["resourceVersion"] = "u", "7"
@@ -140,7 +141,7 @@ func TestMigrationEntries(t *testing.T) {
 	tests := []struct {
 		reason  string
 		entries []metav1.ManagedFieldsEntry
-		want    []metav1.ManagedFieldsEntry // nil: no migration
+		want    []metav1.ManagedFieldsEntry // nil means no migration
 	}{
 		{"our Apply entry", []metav1.ManagedFieldsEntry{entry("package-operator", apply, "v1", `{"f:data":{"f:a":{}}}`)}, nil},
 		{"entries of others", []metav1.ManagedFieldsEntry{entry("kubectl", update, "v1", `{"f:data":{"f:a":{}}}`)}, nil},
@@ -175,10 +176,12 @@ func TestMigrationEntries(t *testing.T) {
 		{"nothing in common", []metav1.ManagedFieldsEntry{entry("package-operator", update, "v1", `{"f:immutable":{}}`)},
 			[]metav1.ManagedFieldsEntry{entry("package-operator", apply, "v1", `{}`)}},
 	}
+
 	templates := []map[string]any{
 		yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {finalizers: [x]}, data: {a: "1"}, list: [{name: a}], immutable: null}`),
 		yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, data: {b: "2"}}`),
 	}
+
 	for _, test := range tests {
 		t.Run(test.reason, func(t *testing.T) {
 			t.Parallel()

@@ -7,10 +7,11 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// OwnedByOthers returns a function that reports whether a field manager other than the engine owns a field of a live
-// object, or a part of it, so that it stays when the engine does not apply it. Paths are those of
-// objects.IgnoredFields. A list that is owned as a whole has no part that is owned by itself. An entry that cannot be
-// read does not count. adopting means that installers do not count either.
+// OwnedByOthers returns a function that reports whether a field manager other than the engine owns
+// a field of a live object, or a part of it, so that the field stays if the engine does not apply
+// it. Paths have the form of objects.IgnoredFields. A list that is owned as a whole has no
+// separately owned parts. Unreadable entries do not count. adopting means that installers do not
+// count either.
 func OwnedByOthers(names *objects.Names, template map[string]any, live *unstructured.Unstructured, adopting bool) func(path []string) bool {
 	var sets []*fieldpath.Set
 	for _, entry := range live.GetManagedFields() {
@@ -21,6 +22,7 @@ func OwnedByOthers(names *objects.Names, template map[string]any, live *unstruct
 			sets = append(sets, fields)
 		}
 	}
+
 	return func(path []string) bool {
 		for _, set := range sets {
 			if ownsAt(set, template, live.Object, path) {
@@ -55,10 +57,12 @@ func ownsAt(set *fieldpath.Set, template, live any, path []string) bool {
 	default:
 		return false
 	}
+
 	below, has := set.Children.Get(element)
 	if len(path) == 1 {
 		return set.Members.Has(element) || has && !below.Empty()
 	}
+
 	return has && ownsAt(below, template, next, path[1:])
 }
 

@@ -22,6 +22,7 @@ func TestOwnedByOthers(t *testing.T) {
 			`{"f:hooks":{"k:{\"name\":\"x\"}":{"f:policy":{},"f:client":{"f:ca":{}}}},"f:spec":{"f:list":{}}}`)},
 		{Manager: "unreadable", FieldsV1: metav1.NewFieldsV1(`{"x:y":{}}`)},
 	})
+
 	owned := OwnedByOthers(apinames.Default, template, live, false)
 	for pointer, want := range map[string]bool{
 		"/hooks/0/policy": true, "/hooks/0/client": true, "/hooks/0/client/ca": true, "/hooks/0/client/other": false, "/hooks/2/policy": false,

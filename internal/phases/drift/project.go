@@ -14,16 +14,16 @@ import (
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
-// Project returns the digest of the live values on the template's own paths. Two
-// states of an object with the same projection need no apply in between. It is
-// comparable only with a projection of the same template.
+// Project returns the digest of the live values on the template's own paths. Two states of an
+// object with the same projection need no apply in between. It is comparable only with a projection
+// of the same template.
 //
-// What others add does not count: fields, labels, keys of a map, elements of an
-// associative list or a set that the template does not name. Lists that are not known
-// to be associative or sets count as a whole, and so do maps that are owned as a whole.
-// The order among the template's own elements counts, since apply restores it.
+// Additions by others do not count: fields, labels, keys of a map, and elements of an associative
+// list or a set that the template does not name. Lists count as a whole unless they are known to be
+// associative or sets, and so do maps that are owned as a whole. The order among the template's own
+// elements counts, because apply restores it.
 //
-// Neither argument is changed. types may be nil: then every list is whole.
+// It changes neither argument. If types is nil, every list counts as a whole.
 func Project(names *objects.Names, template, live map[string]any, types *ListTypes) objects.Digest {
 	p := projector{encoder: encoders.Get().(*encoder), names: names, types: types}
 	defer encoders.Put(p.encoder)
@@ -31,22 +31,23 @@ func Project(names *objects.Names, template, live map[string]any, types *ListTyp
 	return p.digest()
 }
 
-// Converted returns the template for a projection of a live object in another version than the template's. The paths of the
-// template say nothing there, so that all of the content counts; it changes also with fields that the template does not name.
+// Converted returns the template for projecting a live object in another version than the
+// template's. The template's paths are meaningless there, so all of the content counts. The
+// projection therefore also changes with fields that the template does not name.
 func Converted(template, live map[string]any) map[string]any {
 	converted := maps.Clone(live)
 	converted["metadata"] = template["metadata"]
 	return converted
 }
 
-// Matches reports whether every value of the template is on the live object as it is
-// written: an apply would change nothing on the template's paths. False means "not
-// known": what the API server normalises, such as quantities, or leaves out, such as
-// zero values, has another digest. Lists that are not known to be associative or sets must
-// have the same length. Fields that their elements have beyond the template are defaults,
-// unless another manager has written to the object: then it may have added them.
+// Matches reports whether the live object has every value of the template as written, so that an
+// apply would not change the template's paths. False means "unknown": values that the API server
+// normalises, such as quantities, or leaves out, such as zero values, have another digest. Lists
+// must have the same length unless they are known to be associative or sets. Additional fields in
+// their elements are defaults, unless another manager has written to the object and may have added
+// them.
 //
-// Neither argument is changed. types may be nil.
+// It changes neither argument. types can be nil.
 func Matches(names *objects.Names, template, live map[string]any, types *ListTypes) bool {
 	p := projector{encoder: encoders.Get().(*encoder), names: names, types: types, matching: true}
 	defer encoders.Put(p.encoder)
@@ -64,13 +65,12 @@ func hasOtherWriter(names *objects.Names, live map[string]any) bool {
 	})
 }
 
-// missing stands for a value that the live object does not have. It is no JSON,
-// so that no value is mistaken for it.
+// missing represents a value that the live object does not have. It is not valid JSON, so it cannot
+// be mistaken for a value.
 const missing = "~"
 
-// projector walks a template beside the live object and appends the live values, which
-// are unambiguous together with the template alone. When matching, it compares both
-// instead.
+// projector walks the template and the live object in parallel, and appends the live values. They
+// are unambiguous only together with the template. When matching, it compares both instead.
 type projector struct {
 	*encoder
 	names             *objects.Names
@@ -79,8 +79,8 @@ type projector struct {
 	// more means that an element of a list that is owned as a whole has more fields than in the
 	// template.
 	more bool
-	// place counts the values of the template, and depth the values that hold the current one;
-	// wholes counts the lists among these that are owned as a whole.
+	// place counts the values of the template. depth counts the values that contain the current
+	// one, and wholes the lists among them that are owned as a whole.
 	place, depth, wholes int
 }
 
@@ -100,8 +100,8 @@ func (p *projector) object(template, live map[string]any) {
 	}
 }
 
-// ignoredMetadata reports whether a field is set by the API server, guards a write, or
-// is compared in another way.
+// ignoredMetadata reports whether a field is set by the API server, guards a write, or is compared
+// separately.
 func ignoredMetadata(key string) bool {
 	switch key {
 	case "creationTimestamp", "managedFields", "resourceVersion", "uid", "generation", "selfLink", "ownerReferences":
@@ -123,16 +123,18 @@ func (p *projector) metadata(template, live map[string]any) {
 			p.metadataField(key, template[key], live[key])
 		}
 	}
+
 	p.keys = p.keys[:start]
 }
 
-// metadataField appends mostly labels or annotations.
+// metadataField appends metadata, mostly labels or annotations.
 func (p *projector) metadataField(key string, template, live any) {
 	values, isMap := template.(map[string]any)
 	if !isMap {
 		p.scalar(template, live)
 		return
 	}
+
 	liveValues, _ := live.(map[string]any)
 	start, end := p.sorted(values)
 	for i := start; i < end; i++ {
@@ -140,10 +142,11 @@ func (p *projector) metadataField(key string, template, live any) {
 			p.scalar(values[name], liveValues[name])
 		}
 	}
+
 	p.keys = p.keys[:start]
 }
 
-// scalar appends a live value as it is.
+// scalar appends a live value unchanged.
 func (p *projector) scalar(template, live any) {
 	switch {
 	case template == nil:
@@ -158,12 +161,13 @@ func (p *projector) scalar(template, live any) {
 	p.buf = append(p.buf, ',')
 }
 
-// controller appends what the live object has of the template's controller reference.
+// controller appends the live object's part of the template's controller reference.
 func (p *projector) controller(template, live any) {
 	want := controllerOf(template)
 	if want == nil {
 		return
 	}
+
 	got := ownerWith(live, want["uid"])
 	if p.matching {
 		p.differs = p.differs || got["controller"] != true || referenceOf(got) != referenceOf(want)
@@ -173,13 +177,15 @@ func (p *projector) controller(template, live any) {
 		p.buf = append(p.buf, missing...)
 		return
 	}
+
 	for _, part := range referenceOf(got) {
 		p.text(part)
 	}
+
 	p.buf = strconv.AppendBool(p.buf, got["controller"] == true)
 }
 
-// referenceOf returns what identifies an owner; its version does not.
+// referenceOf returns the identity of an owner, which excludes its version.
 func referenceOf(owner map[string]any) [4]string {
 	group, _, _ := strings.Cut(text(owner["apiVersion"]), "/")
 	return [4]string{group, text(owner["kind"]), text(owner["name"]), text(owner["uid"])}
@@ -211,7 +217,7 @@ func ownerWith(references, uid any) map[string]any {
 	return nil
 }
 
-// value appends what the live object has where the template has a value.
+// value appends the live part of a value of the template.
 func (p *projector) value(path pathID, template, live any) {
 	p.place++
 	p.depth++
@@ -232,21 +238,23 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	case len(template) == 0 && (live == nil || isMap):
 		p.empty(live, len(fields))
 		return
-	case live != nil && !isMap, len(fields) > 0 && p.types.whole(path): // an empty one may be owned by its parts once others fill it
+	case live != nil && !isMap, len(fields) > 0 && p.types.whole(path): // if others fill an empty map, its parts can be owned
 		p.all(template, live)
 		return
 	}
+
 	p.more = p.more || p.wholes > 0 && len(fields) > len(template)
 	start, end := p.sorted(template)
 	for i := start; i < end; i++ {
 		key := p.keys[i]
 		p.value(field(path, key), template[key], fields[key])
 	}
+
 	p.keys = p.keys[:start]
 }
 
 // empty appends whether the live object has an empty map or list of the template, and whether
-// others have filled it. A map may be an alternative of a union, such as emptyDir: {}. An
+// others have filled it. An empty map can be an alternative of a union, such as emptyDir: {}. An
 // empty field of the object itself, such as its spec, leaves the content to others.
 func (p *projector) empty(live any, fields int) {
 	switch {
@@ -260,37 +268,41 @@ func (p *projector) empty(live any, fields int) {
 	}
 }
 
-// all appends a live value whole. An empty one is none. Where the template has an
-// empty one too, none leaves no trace: an empty list or map looks as if it were
-// owned as a whole, until others add to it.
+// all appends a live value as a whole. An empty value counts as absent. If the template's value is
+// empty as well, absence leaves no trace, because an empty list or map seems to be owned as a whole
+// until others add to it.
 func (p *projector) all(template, live any) {
 	if live != nil && isEmpty(template) && isEmpty(live) && reflect.TypeOf(template) != reflect.TypeOf(live) {
-		p.empty(live, 1) // a map is no list
+		p.empty(live, 1) // a map is not a list
 		return
 	}
 	if p.matching {
 		p.differs = p.differs || !exactly(template, live)
 		return
 	}
+
 	if isEmpty(live) {
 		if !isEmpty(template) {
 			p.buf = append(p.buf, ',')
 		}
 		return
 	}
+
 	if isEmpty(template) {
 		p.buf = append(strconv.AppendInt(append(p.buf, '@'), int64(p.place), 10), ':')
 	}
+
 	p.encoder.value(live)
 	p.buf = append(p.buf, ',')
 }
 
-// exactly compares values that are owned as a whole. The API server defaults the version
-// of a fieldRef to v1.
+// exactly compares values that are owned as a whole. The API server defaults the version of a
+// fieldRef to v1.
 func exactly(template, live any) bool {
 	if isEmpty(template) || isEmpty(live) {
 		return isEmpty(template) && isEmpty(live)
 	}
+
 	switch template := template.(type) {
 	case map[string]any:
 		fields, isMap := live.(map[string]any)
@@ -344,8 +356,8 @@ func (p *projector) list(path pathID, template []any, live any) {
 	}
 }
 
-// wholeList appends a list that is owned as a whole. The elements of one that matches
-// may have more fields than the template: those that the API server defaults.
+// wholeList appends a list that is owned as a whole. When matching, elements can have more fields
+// than the template, which the API server defaulted.
 func (p *projector) wholeList(path pathID, template []any, whole any) {
 	live, _ := whole.([]any)
 	if len(template) == 0 && len(live) == 0 {
@@ -360,14 +372,16 @@ func (p *projector) wholeList(path pathID, template []any, whole any) {
 		p.differs = true
 		return
 	}
+
 	p.wholes++
 	for i := range template {
 		p.value(path, template[i], live[i])
 	}
+
 	p.wholes--
 }
 
-// set appends which of the template's values are in the live set.
+// set appends which of the template's values the live set has.
 func (p *projector) set(template, live any) {
 	values, _ := template.([]any)
 	liveValues, _ := live.([]any)
@@ -400,14 +414,15 @@ func (p *projector) associative(path pathID, template, live []any, keys []string
 		}
 		p.buf = append(p.buf, ']')
 	}
+
 	if !ordered {
 		p.differs = true
 		p.order(template, &finder)
 	}
 }
 
-// impliedKeys appends the live values of keys that the template leaves out, because the API server
-// defaults them: a port that is made one for UDP has drifted.
+// impliedKeys appends the live values of keys that the template leaves out because the API server
+// defaults them. For example, a port that was changed to UDP has drifted.
 func (p *projector) impliedKeys(template, live map[string]any, keys []string) {
 	for _, key := range keys {
 		if template[key] != nil || live[key] == nil {
@@ -421,7 +436,7 @@ func (p *projector) impliedKeys(template, live map[string]any, keys []string) {
 	}
 }
 
-// order appends the order that the template's elements have in the live list.
+// order appends the order of the template's elements in the live list.
 func (p *projector) order(template []any, finder *finder) {
 	type place struct{ live, template int }
 	var places []place

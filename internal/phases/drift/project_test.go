@@ -47,7 +47,7 @@ spec:
       volumes: [{name: tmp, emptyDir: {}}]
 `
 
-// defaulted does what the API server adds to the Deployment.
+// defaulted adds the API server's defaults to the Deployment.
 func defaulted(obj map[string]any) {
 	spec := obj["spec"].(map[string]any)
 	spec["progressDeadlineSeconds"] = int64(600)
@@ -68,8 +68,8 @@ func podSpec(t testing.TB, obj map[string]any) map[string]any {
 	return fieldsAt(t, obj, "spec", "template", "spec")
 }
 
-// TestProjectDeployment changes a Deployment by the API server's own rules and
-// looks at what the engine makes of it.
+// TestProjectDeployment changes a Deployment by the API server's own rules and checks the engine's
+// verdict.
 func TestProjectDeployment(t *testing.T) {
 	t.Parallel()
 	type change struct {
@@ -171,7 +171,7 @@ func TestProjectDeployment(t *testing.T) {
 
 			changed := copyOf(baseline)
 			test.by(t, changed)
-			// Types that the schema refuses cannot come from the API server.
+			// The API server cannot return types that its schema refuses.
 			if test.reason != "another type" {
 				c.update("other", func(obj map[string]any) { test.by(t, obj) })
 				changed = c.live().Object
@@ -205,17 +205,20 @@ func TestProjectWithoutListTypes(t *testing.T) {
 	if !Matches(apinames.Default, template, live, nil) {
 		t.Error("elements of the same number that match do not match")
 	}
+
 	more := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}, {name: b}], map: {x: 1, y: 2}}}`)
 	if Matches(apinames.Default, template, more, nil) || Project(apinames.Default, template, more, nil) == Project(apinames.Default, template, live, nil) {
 		t.Error("an element that was added to an unknown list is no drift")
 	}
+
 	other := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, z: 2}}}`)
 	if Project(apinames.Default, template, other, nil) != Project(apinames.Default, template, live, nil) {
 		t.Error("a key that was added to an unknown map is drift")
 	}
 }
 
-// TestProjectEmptyMaps: an empty map may be an alternative of a union, such as emptyDir: {}.
+// TestProjectEmptyMaps covers empty maps, which can be an alternative of a union, such as emptyDir:
+// {}.
 func TestProjectEmptyMaps(t *testing.T) {
 	t.Parallel()
 	template := yamltest.Decode(t, `{spec: {volumes: [{name: v, emptyDir: {}}]}}`)
@@ -225,6 +228,7 @@ func TestProjectEmptyMaps(t *testing.T) {
 		`{spec: {volumes: [{name: v, emptyDir: {medium: Memory}}]}}`,
 		`{spec: {volumes: [{name: v, hostPath: {path: /}}]}}`,
 	}
+
 	kept := Project(apinames.Default, template, yamltest.Decode(t, states[0]), nil)
 	for i, state := range states {
 		live := yamltest.Decode(t, state)
@@ -237,7 +241,7 @@ func TestProjectEmptyMaps(t *testing.T) {
 	}
 }
 
-// TestProjectEmptyKinds: an empty list that was made an empty map has drifted.
+// TestProjectEmptyKinds checks that an empty list that became an empty map has drifted.
 func TestProjectEmptyKinds(t *testing.T) {
 	t.Parallel()
 	list, object := yamltest.Decode(t, `{spec: {a: []}}`), yamltest.Decode(t, `{spec: {a: {}}}`)
@@ -249,7 +253,7 @@ func TestProjectEmptyKinds(t *testing.T) {
 	}
 }
 
-// TestProjectImpliedKeys: a template that states no protocol means TCP.
+// TestProjectImpliedKeys checks that a template without a protocol means TCP.
 func TestProjectImpliedKeys(t *testing.T) {
 	t.Parallel()
 	types := LearnListTypes([]metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:ports":{"k:{\"port\":53,\"protocol\":\"TCP\"}":{".":{}}}}}`)}})
@@ -279,6 +283,7 @@ func TestProjectEmptyAndNull(t *testing.T) {
 			t.Errorf("Matches(apinames.Default, %s) = false", live)
 		}
 	}
+
 	for _, live := range []string{`{g: 2}`, `{}`, `{g: 1, b: [1]}`} {
 		if Project(apinames.Default, template, yamltest.Decode(t, live), nil) == want || Matches(apinames.Default, template, yamltest.Decode(t, live), nil) {
 			t.Errorf("%s is no drift", live)
@@ -286,8 +291,8 @@ func TestProjectEmptyAndNull(t *testing.T) {
 	}
 }
 
-// Other managers may own a field that is empty here by its parts. An object of which nothing has
-// changed must look the same before and after.
+// Other managers can own parts of a field that is empty here. An unchanged object must look the
+// same before and after.
 func TestKnowledgeFromOthersIsNoDrift(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct{ reason, template, live, own, others string }{
@@ -304,7 +309,8 @@ func TestKnowledgeFromOthersIsNoDrift(t *testing.T) {
 	}
 }
 
-// An object in another version than the template's looks the same as long as others change nothing but its status and metadata.
+// An object in another version than the template's looks the same as long as others change only its
+// status and metadata.
 func TestConverted(t *testing.T) {
 	t.Parallel()
 	template := yamltest.Decode(t, `{apiVersion: autoscaling/v1, metadata: {name: web, labels: {a: b}}, spec: {target: 50}}`)
@@ -316,6 +322,7 @@ func TestConverted(t *testing.T) {
 	if project(`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b, c: d}, generation: 2}, spec: {metrics: [{target: 50}]}, status: {x: 1}}`) != before {
 		t.Error("what is of others looks like a change")
 	}
+
 	for _, text := range []string{
 		`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b}}, spec: {metrics: [{target: 60}]}}`,
 		`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b}}, spec: {metrics: [{target: 50}], more: 1}}`,
@@ -341,11 +348,13 @@ func TestMatchesIsNoGuess(t *testing.T) {
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, `{metadata: {annotations: {}}}`},
 		{"a field more in a whole list, which another manager may have added", `{a: [{b: 1}]}`, `{metadata: {managedFields: [{manager: kubectl-edit, operation: Update}]}, a: [{b: 1, c: {}}]}`},
 	}
+
 	for _, test := range tests {
 		if Matches(apinames.Default, yamltest.Decode(t, test.template), yamltest.Decode(t, test.live), nil) {
 			t.Errorf("%s: Matches = true", test.reason)
 		}
 	}
+
 	for _, manager := range []string{"manager: package-operator, operation: Update", "manager: kubelet, operation: Update, subresource: status"} {
 		live := yamltest.Decode(t, `{metadata: {managedFields: [{`+manager+`}]}, a: [{b: 1, c: {}}]}`)
 		if !Matches(apinames.Default, yamltest.Decode(t, `{a: [{b: 1}]}`), live, nil) {
@@ -354,7 +363,7 @@ func TestMatchesIsNoGuess(t *testing.T) {
 	}
 }
 
-// TestProjectLongList is about lists for which elements are found by an index.
+// TestProjectLongList covers lists that are long enough for an index.
 func TestProjectLongList(t *testing.T) {
 	t.Parallel()
 	const n = 3000
@@ -363,6 +372,7 @@ func TestProjectLongList(t *testing.T) {
 	for i := range n {
 		elements = append(elements, map[string]any{"name": fmt.Sprint(i), "value": int64(i)})
 	}
+
 	object := func(list []any) map[string]any { return map[string]any{"spec": map[string]any{"list": list}} }
 	reversed := slices.Clone(elements)
 	slices.Reverse(reversed)
@@ -370,10 +380,12 @@ func TestProjectLongList(t *testing.T) {
 	if !Matches(apinames.Default, template, object(append(slices.Clone(elements), map[string]any{"name": "x"})), types) {
 		t.Error("the list itself with one element more does not match")
 	}
+
 	want := Project(apinames.Default, template, object(reversed), types)
 	if got := Project(apinames.Default, template, object(slices.Insert(slices.Clone(reversed), n/2, any(map[string]any{"name": "x"}))), types); got != want {
 		t.Error("an element of others between ours is drift")
 	}
+
 	changed := object(slices.Clone(reversed))
 	changed["spec"].(map[string]any)["list"].([]any)[n/2] = map[string]any{"name": fmt.Sprint(n - 1 - n/2), "value": "x"}
 	if Project(apinames.Default, template, changed, types) == want {

@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Templates of these properties say by the first letters of a field what it is:
-// "al" an associative list with the key name, "se" a set, "at" a list and "am" a
-// map that are owned as a whole, "ma" a map that is owned by keys.
+// In the templates of these properties, the first letters of a field are its type: "al" is an
+// associative list with the key name, "se" a set, "at" a list and "am" a map that are owned as a
+// whole, and "ma" a map that is owned by keys.
 
 func scalar() *rapid.Generator[any] {
 	return rapid.OneOf(
@@ -61,7 +61,7 @@ func drawField(t *rapid.T, kind string, depth int, label string) any {
 	}
 }
 
-// managedFields are those of an apply of the template.
+// managedFields returns the managedFields of an apply of the template.
 func managedFields(template map[string]any) []metav1.ManagedFieldsEntry {
 	text, err := json.Marshal(fieldSet(template))
 	if err != nil {
@@ -94,6 +94,7 @@ func fieldSetOf(name string, value any) map[string]any {
 			set[fmt.Sprintf("v:%q", element)] = map[string]any{}
 		}
 	}
+
 	return set
 }
 
@@ -109,7 +110,7 @@ func drawTemplate(t *rapid.T) (template map[string]any, types *ListTypes) {
 	return template, LearnListTypes(managedFields(map[string]any{"maspec": template["maspec"]}))
 }
 
-// addForeign adds what others may add, wherever they may.
+// addForeign adds everything that others can add, wherever they can.
 func addForeign(t *rapid.T, kind string, value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -174,12 +175,13 @@ type edit struct {
 	do   func()
 }
 
-// edits are all changes to one template value on the live object.
+// edits returns all changes to one template value on the live object.
 func edits(path string, value any, set func(any), drop func()) []edit {
 	all := []edit{{path + " dropped", drop}}
 	if value == "changed" {
 		return all
 	}
+
 	switch value := value.(type) {
 	case map[string]any:
 		all = append(all, edit{path + " replaced", func() { set("changed") }})
@@ -196,6 +198,7 @@ func edits(path string, value any, set func(any), drop func()) []edit {
 	default:
 		all = append(all, edit{path + " changed", func() { set("changed") }})
 	}
+
 	return all
 }
 
@@ -208,7 +211,7 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 			live["maspec"] = addForeign(t, "ma", live["maspec"])
 		}
 		before := Project(apinames.Default, template, live, types)
-		// Only what the template has: foreign values are not edited.
+		// Foreign values are not edited.
 		var all []edit
 		for _, e := range edits("", live["maspec"], func(to any) { live["maspec"] = to }, func() { delete(live, "maspec") }) {
 			if !strings.Contains(e.path, "zz") {
@@ -230,8 +233,8 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 	})
 }
 
-// isForeign reports whether an edit hit an element that only others have, by the slow
-// way: every value of the template still stands.
+// isForeign reports whether an edit changed only an element that the template lacks. It checks this
+// the slow way: every value of the template is still there.
 func isForeign(template, before, after map[string]any, types *ListTypes) bool {
 	return stands("ma", template["maspec"], before["maspec"]) && stands("ma", template["maspec"], after["maspec"])
 }
@@ -288,7 +291,7 @@ func TestOrderAndTypesAreIrrelevant(t *testing.T) {
 		live := copyOf(template)
 		before := Project(apinames.Default, template, live, types)
 		digest := Digest(live)
-		// Another map has another order; floats stand for whole numbers.
+		// A copied map has another order, and floats replace whole numbers.
 		again := asFloats(live).(map[string]any)
 		if Project(apinames.Default, template, again, types) != before || Digest(again) != digest || !Matches(apinames.Default, template, again, types) {
 			t.Error("order of keys or types of numbers change the outcome")

@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// beforeFirstApply is the manager of all fields of an object that had no managedFields
-// when it was applied first. It would keep what leaves the template.
+// beforeFirstApply manages all fields of an object that had no managedFields at its first apply. It
+// would keep fields that leave the template.
 const beforeFirstApply = "before-first-apply"
 
-// Record returns a JSON patch that gives an object the managedFields of a dry-run apply,
-// so that the next apply removes what leaves the template. It tests UID and resource
-// version, and changes managedFields alone.
+// Record returns a JSON patch that gives an object the managedFields of a dry-run apply, so that
+// the next apply removes fields that leave the template. It tests UID and resource version, and
+// changes only managedFields.
 func Record(dryRun *unstructured.Unstructured, resourceVersion string) (jsonPatch []byte, err error) {
 	entries := slices.DeleteFunc(dryRun.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
 		return entry.Manager == beforeFirstApply && entry.Operation == metav1.ManagedFieldsOperationUpdate
@@ -29,8 +29,8 @@ func Record(dryRun *unstructured.Unstructured, resourceVersion string) (jsonPatc
 	})
 }
 
-// Replace returns a JSON patch that makes an object another one, except for its status and the
-// metadata that the API server sets. It tests UID and resource version.
+// Replace returns a JSON patch that replaces an object with another one, except for its status and
+// the metadata that the API server sets. It tests UID and resource version.
 func Replace(live *unstructured.Unstructured, next map[string]any) (jsonPatch []byte, err error) {
 	ops := []patchOperation{
 		{"test", "/metadata/uid", live.GetUID()},
@@ -45,12 +45,13 @@ func Replace(live *unstructured.Unstructured, next map[string]any) (jsonPatch []
 			ours[field] = v
 		}
 	}
+
 	ops = append(ops, replaced("/metadata/", before, ours)...)
 	return json.Marshal(ops)
 }
 
-// replaced returns the operations that make the fields of one map those of another. In metadata
-// nothing is removed as a whole.
+// replaced returns the operations that turn the fields of one map into another map's. It removes no
+// whole field of metadata.
 func replaced(path string, before, after map[string]any, except ...string) []patchOperation {
 	var ops []patchOperation
 	for _, key := range slices.Sorted(maps.Keys(after)) {
@@ -58,14 +59,17 @@ func replaced(path string, before, after map[string]any, except ...string) []pat
 			ops = append(ops, patchOperation{"add", path + escape(key), after[key]})
 		}
 	}
+
 	if path != "/" {
 		return ops
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		if _, has := after[key]; !has && !slices.Contains(except, key) {
 			ops = append(ops, patchOperation{Op: "remove", Path: path + escape(key)})
 		}
 	}
+
 	return ops
 }
 

@@ -20,6 +20,7 @@ func TestRecord(t *testing.T) {
 	]}}`), dry); err != nil {
 		t.Fatal(err)
 	}
+
 	patch, err := drift.Record(dry, "7")
 	require.NoError(t, err)
 	var got, want any
@@ -34,5 +35,6 @@ func TestRecord(t *testing.T) {
 	]`), &want); err != nil {
 		t.Fatal(err)
 	}
+
 	require.Equal(t, want, got, "others keep their entries, and what the API server made up goes")
 }

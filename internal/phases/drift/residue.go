@@ -6,8 +6,8 @@ import (
 )
 
 // Residue returns the fields, such as spec.clusterIP, that a former template has, the next one
-// lacks, and an object still has with the former value, unless a fresh object of the next
-// template has it as well, or another manager owns it. Lists are not looked into.
+// lacks, and an object still has with the former value. It skips fields that a fresh object of the
+// next template has as well, or that another manager owns, and does not look into lists.
 func Residue(former, next, object, fresh map[string]any, owned func(path []string) bool) []string {
 	r := residues{owned: owned}
 	for key, v := range former {
@@ -33,6 +33,7 @@ func (r *residues) add(path []string, former, next, object, fresh any) {
 		}
 		return
 	}
+
 	nextFields, _ := next.(map[string]any)
 	objectFields, _ := object.(map[string]any)
 	freshFields, _ := fresh.(map[string]any)

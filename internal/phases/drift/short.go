@@ -1,9 +1,9 @@
 package drift
 
-// Short reports whether the answer to an apply falls short of the template: a field of it, or
-// an empty map or list, is missing, or others have filled an empty one. Values are not compared,
-// since the API server normalises them and webhooks change them. An empty field of the object
-// itself, such as its spec, may have any.
+// Short reports whether the answer to an apply falls short of the template: a field, or an empty
+// map or list, is missing, or others have filled an empty one. It does not compare values, because
+// the API server normalises them and webhooks change them. An empty field of the object itself,
+// such as its spec, can have any content.
 func Short(template, answer map[string]any, types *ListTypes) bool {
 	for key, v := range template {
 		at := field(rootPath, key)
@@ -40,6 +40,7 @@ func shortOf(path pathID, template, answer any, has bool, types *ListTypes) bool
 		}
 		return len(elements) == 0 || shortList(path, t, elements, types)
 	}
+
 	return !has && !isZero(template)
 }
 
@@ -62,10 +63,11 @@ func shortList(path pathID, template, answer []any, types *ListTypes) bool {
 			}
 		}
 	}
+
 	return false
 }
 
-// isZero reports whether the API server may leave a scalar out.
+// isZero reports whether the API server can leave a scalar out.
 func isZero(scalar any) bool {
 	switch scalar := scalar.(type) {
 	case nil:
@@ -79,11 +81,12 @@ func isZero(scalar any) bool {
 	case float64:
 		return scalar == 0
 	}
+
 	return false
 }
 
-// Reshaped reports whether one of two templates lacks a field or an element that the other one
-// has. Fields that the API server derived from it may stay then, such as policyTypes of a
+// Reshaped reports whether one of two templates lacks a field or an element of the other. In that
+// case fields that the API server derived from it can remain, such as policyTypes of a
 // NetworkPolicy.
 func Reshaped(former, next any) bool { return lacks(former, next) || lacks(next, former) }
 
@@ -107,5 +110,6 @@ func lacks(former, next any) bool {
 			}
 		}
 	}
+
 	return false
 }

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Yield leaves out fields of other managers that stand in the way of the template. causes are
-// the fields that the API server named when it refused the object as it was computed last, such
-// as spec.ports[1].name. Candidates are the fields at or below a cause, then those in the innermost
-// list element, list or map around it that has any, of one manager at a time, the latest writer
-// first. Fields that yielded in vain are put back: the API server names the same causes again.
-// It returns false if no candidate is left.
+// Yield leaves out other managers' fields that conflict with the template. causes are the fields
+// that the API server named when it refused the last object, such as spec.ports[1].name. Candidates
+// are the fields at or below a cause, then the fields in the innermost list element, list or map
+// around it that has any. It tries one manager at a time, starting with the latest writer. If the
+// API server names the same causes again, the fields are put back. It returns false if no candidate
+// is left.
 func (m *Implied) Yield(causes []string) bool {
 	if at := m.resolve(causes); len(m.tried.causes) > 0 && slices.Equal(at, m.tried.causes) {
 		m.others, m.ours, m.yielded = slices.Clone(m.tried.others), m.tried.ours, m.tried.yielded
@@ -24,6 +24,7 @@ func (m *Implied) Yield(causes []string) bool {
 	} else {
 		m.tried = attempt{causes: at, others: slices.Clone(m.others), ours: m.ours, yielded: m.yielded}
 	}
+
 	i := 0
 	for fields := range m.candidates(causes) {
 		if i == m.tried.candidates {
@@ -32,6 +33,7 @@ func (m *Implied) Yield(causes []string) bool {
 		}
 		i++
 	}
+
 	return false
 }
 
@@ -44,8 +46,8 @@ type attempt struct {
 	yielded    []string
 }
 
-// resolve returns the fields that causes stand for in the object as it is computed now. An index
-// is another element if elements before it were left out.
+// resolve returns the fields that causes refer to in the present object. An index refers to another
+// element if elements before it were left out.
 func (m *Implied) resolve(causes []string) []string {
 	object := m.Object()
 	at := make([]string, 0, len(causes))
@@ -59,7 +61,7 @@ func (m *Implied) resolve(causes []string) []string {
 	return at
 }
 
-// candidates are the fields that may stand in the way, in the order in which they are tried.
+// candidates yields the possibly conflicting fields in the order of the attempts.
 func (m *Implied) candidates(causes []string) iter.Seq[[]yielding] {
 	return func(yield func([]yielding) bool) {
 		object := m.Object()
@@ -91,12 +93,13 @@ func (m *Implied) candidates(causes []string) iter.Seq[[]yielding] {
 	}
 }
 
-// byManager returns the fields of each manager, the latest first, and then all of them.
+// byManager returns the fields of each manager, starting with the latest, and then all of them.
 func (m *Implied) byManager(found []yielding) [][]yielding {
 	groups := map[int][]yielding{}
 	for _, f := range found {
 		groups[f.share] = append(groups[f.share], f)
 	}
+
 	shares := slices.SortedFunc(maps.Keys(groups), func(a, b int) int {
 		return cmp.Or(m.others[b].written.Compare(m.others[a].written), cmp.Compare(a, b))
 	})
@@ -104,14 +107,16 @@ func (m *Implied) byManager(found []yielding) [][]yielding {
 	for _, share := range shares {
 		each = append(each, groups[share])
 	}
+
 	if len(each) > 1 {
 		each = append(each, found)
 	}
+
 	return each
 }
 
-// twins returns the fields of others with the name of the cause elsewhere, such as the key of a
-// ConfigMap that is in data and in binaryData.
+// twins returns other managers' fields elsewhere with the name of the cause, such as the key of a
+// ConfigMap that is both in data and in binaryData.
 func (m *Implied) twins(object map[string]any, cause string) []yielding {
 	parts := causeParts(cause)
 	return slices.DeleteFunc(m.movable(object, nil), func(f yielding) bool {
@@ -119,8 +124,8 @@ func (m *Implied) twins(object map[string]any, cause string) []yielding {
 	})
 }
 
-// Keep leaves the fields of installers to them that the template lacks, at or below fields that cannot
-// change. It returns false if there are none.
+// Keep leaves fields of installers to them that the template lacks, at or below immutable fields.
+// It returns false if it finds no such field.
 func (m *Implied) Keep(fields []string) bool {
 	kept := false
 	for _, s := range m.installers {
@@ -136,9 +141,9 @@ func (m *Implied) Keep(fields []string) bool {
 	return kept
 }
 
-// adjacent returns the fields right below a path, or all if there are none: fields that
-// exclude each other are mostly next to each other, and those further below often have
-// nothing to do with the refusal.
+// adjacent returns the fields right below a path, or all fields if there are none. Fields that
+// exclude each other are mostly adjacent, and deeper ones often have nothing to do with the
+// refusal.
 func adjacent(found []yielding, level fieldpath.Path) []yielding {
 	next := slices.DeleteFunc(slices.Clone(found), func(f yielding) bool { return len(f.path) != len(level)+1 || !f.scalar })
 	if len(next) > 0 {
@@ -177,6 +182,7 @@ func (m *Implied) levels(object map[string]any, cause string) []fieldpath.Path {
 		}
 		levels = append(levels, path)
 	}
+
 	return levels
 }
 
@@ -198,11 +204,12 @@ func causeParts(cause string) []string {
 		inner, rest, _ := strings.Cut(cause[end+1:], "]")
 		parts, cause = append(parts, inner), rest
 	}
+
 	return parts
 }
 
-// movable returns the fields of other managers at or below a path that the object has and the
-// template does not state.
+// movable returns other managers' fields at or below a path that the object has and the template
+// does not state.
 func (m *Implied) movable(object map[string]any, level fieldpath.Path) []yielding {
 	var found []yielding
 	for i, s := range m.others {
@@ -222,6 +229,7 @@ func (m *Implied) movable(object map[string]any, level fieldpath.Path) []yieldin
 			found = append(found, yielding{i, path.Copy(), !isMap && !isList})
 		}
 	}
+
 	return found
 }
 
@@ -233,10 +241,11 @@ func (m *Implied) drop(fields []yielding) {
 		}
 		dropped[f.share].Insert(f.path)
 	}
+
 	m.yielded = slices.Clone(m.yielded)
 	for i, set := range dropped {
 		m.others[i].fields = m.others[i].fields.Difference(set)
-		m.ours = m.ours.Union(set) // else the fields would have no manager
+		m.ours = m.ours.Union(set) // otherwise the fields would have no manager
 		m.yielded = append(m.yielded, m.others[i].manager)
 	}
 }
@@ -264,5 +273,6 @@ func lookup(of any, path fieldpath.Path) (any, bool) {
 			return nil, false
 		}
 	}
+
 	return of, true
 }

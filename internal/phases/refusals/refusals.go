@@ -1,5 +1,5 @@
-// Package refusals reads the messages of the engine and of API servers about refused writes, and knows why they are refused and
-// what to do about it. Conditions, status, plan and explain share its remedies.
+// Package refusals parses messages of the engine and of API servers about refused writes into
+// reasons and remedies. Conditions, status, plan and explain share the remedies.
 package refusals
 
 import (
@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// Reason is what sort of refusal it is.
+// Reason is the category of a refusal.
 type Reason string
 
 // The reasons.
@@ -30,13 +30,14 @@ const (
 	Unanswered    Reason = "Unanswered"
 )
 
-// Refusal is why an object is not written, in a sentence, and what to do about it.
+// Refusal explains in a sentence why an object is not written, with a remedy.
 type Refusal struct {
 	Reason       Reason
 	Text, Remedy string
 }
 
-// Remedy is what to do about a refused object; empty if the message says so itself, or is about something else.
+// Remedy returns the remedy for a refused object. It is empty if the message contains one itself,
+// or is not about a refusal.
 func Remedy(key objects.Key, message string) string {
 	r, is := Of(key, "", message)
 	if told := strings.TrimSuffix(r.Remedy, "."); !is || told == "" || strings.Contains(message, told[1:]) {
@@ -48,8 +49,8 @@ func Remedy(key objects.Key, message string) string {
 // RuleFailed is the prefix of messages about rules that cannot be evaluated.
 const RuleFailed = "CEL program failed: "
 
-// Of reports whether the message of a blocking object is about a refused write. The refusal names the object, or several that have
-// the message, as object.
+// Of, given the message of a blocking object, reports whether it is about a refused write. The
+// refusal calls the object, or several with the same message, object.
 func Of(key objects.Key, object, message string) (Refusal, bool) {
 	r, is := of(key, object, message)
 	r.Remedy = strings.ReplaceAll(r.Remedy, "NAMESPACE", cmp.Or(key.Namespace, "NAMESPACE"))
@@ -61,7 +62,7 @@ func of(key objects.Key, object, message string) (Refusal, bool) {
 	reason := trimRequest(message)
 	says := func(text string) bool { return strings.Contains(message, text) }
 	switch {
-	case strings.HasPrefix(message, RuleFailed): // a rule may contain any text
+	case strings.HasPrefix(message, RuleFailed): // the text of a rule is arbitrary
 		return Refusal{}, false
 	case says("is controlled by "), says("exists already and nothing controls it"), says("belongs to ") && says("leave it out here"):
 		what, remedy, _ := strings.Cut(message, ": ")
@@ -74,9 +75,9 @@ func of(key objects.Key, object, message string) (Refusal, bool) {
 	case says("admission webhook ") && says("denied the request"):
 		name := Quoted(message)
 		return of(Webhook, "the webhook "+name+" refuses "+object+": "+WebhookReason(reason),
-			"Change the object as the webhook asks, or its configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine tries again by itself.")
+			"Change the object as the webhook requires, or the webhook's configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine tries again by itself.")
 	case says("ValidatingAdmissionPolicy ") && says("denied request"):
-		return of(Webhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy asks, or the policy. The engine tries again by itself.")
+		return of(Webhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy requires, or change the policy. The engine tries again by itself.")
 	case says("because it is being terminated"):
 		return of(Deleting, "the namespace of "+object+" is being deleted: "+reason,
 			"Wait until it no longer exists. If the package brings it, it is recreated; otherwise create it again. To see why it stays: kubectl get namespace NAMESPACE -o yaml")
@@ -92,13 +93,15 @@ func of(key objects.Key, object, message string) (Refusal, bool) {
 		return of(Forbidden, "the engine may not write "+object+": "+reason,
 			"Grant the missing rights in the cluster of the object to the user of the request: the manager's service account, or with a targetRef the user of the kubeconfig. The engine cannot grant rights that it does not have.")
 	}
+
 	if c, is := byCluster(key, object, message); is {
 		return c, true
 	}
+
 	return unfit(key, object, message)
 }
 
-// byCluster is the part of Of about what the cluster forbids or does not answer, whatever the object.
+// byCluster is the part of Of for refusals and timeouts of the cluster, regardless of the object.
 func byCluster(key objects.Key, object, message string) (Refusal, bool) {
 	of := func(reason Reason, text, remedy string) (Refusal, bool) { return Refusal{reason, text, remedy}, true }
 	reason := trimRequest(message)
@@ -109,10 +112,10 @@ func byCluster(key objects.Key, object, message string) (Refusal, bool) {
 			"The object may be right: have the cluster allow it (privileged containers: kube-apiserver --allow-privileged), or leave it out of the package. The engine tries again by itself.")
 	case says("violates PodSecurity "):
 		return of(Forbidden, "the cluster forbids "+object+": "+reason,
-			"The object may be right: kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=LEVEL allows more there; or have the pods ask for less. It is tried again by itself.")
+			"The object may be right: kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=LEVEL allows more there; or make the pods require less. It is tried again by itself.")
 	case says("is forbidden: "):
 		return of(Forbidden, "the cluster forbids "+object+": "+reason,
-			"An admission plugin of the API server says so, and the object may be right: change what it says there, or the object. The engine tries again by itself.")
+			"An admission plugin of the API server requires this, and the object may be right: change the plugin's configuration, or the object. The engine tries again by itself.")
 	case reason != strings.TrimSpace(message) && unanswered(reason):
 		return of(Unanswered, "the API server does not answer in time about "+object+": "+reason,
 			"It is tried again by itself. Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'")
@@ -120,10 +123,11 @@ func byCluster(key objects.Key, object, message string) (Refusal, bool) {
 		return of(Unanswered, object+" waits for the first list of its kind, which the API server has not answered yet",
 			"It goes on by itself as soon as the API server has answered. If that takes minutes, look at its load: kubectl get --raw '/readyz?verbose'")
 	}
+
 	return Refusal{}, false
 }
 
-// unfit is the part of Of about the object or its kind.
+// unfit is the part of Of for the object or its kind.
 func unfit(key objects.Key, object, message string) (Refusal, bool) {
 	of := func(reason Reason, text, remedy string) (Refusal, bool) { return Refusal{reason, text, remedy}, true }
 	reason := trimRequest(message)
@@ -138,7 +142,7 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 	case says("the API server does not serve"):
 		kind, advice := unserved(reason)
 		if !strings.Contains(key.Group, ".") {
-			advice = "Correct apiVersion and kind in the package, or upgrade the cluster: the kinds of this group are those of Kubernetes itself."
+			advice = "Correct apiVersion and kind in the package, or upgrade the cluster: this group belongs to Kubernetes itself."
 		}
 		return of(Unserved, object+" is of a kind that is not served: "+kind,
 			strings.TrimSpace(advice+" The phase goes on by itself as soon as the kind is served."))
@@ -149,13 +153,15 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 	case says("is invalid"), says("unknown field"), says("Required value"), says("failed to create typed patch"):
 		return of(Refused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
 	}
+
 	return Refusal{}, false
 }
 
-// misfit is what the check against schemas says of a field, before the first write.
+// misfit matches the results of the check against schemas, before the first write.
 var misfit = regexp.MustCompile(`^\..*: (field not declared in schema|duplicate entries|expected )`)
 
-// unanswered reports whether a message is of a request that timed out, or that the API server puts off.
+// unanswered reports whether a message is about a request that timed out or that the API server
+// postpones.
 func unanswered(reason string) bool {
 	for _, part := range []string{
 		"request did not complete within", "unable to return a response in the time allotted", "etcdserver: ", "context deadline exceeded",
@@ -168,7 +174,7 @@ func unanswered(reason string) bool {
 	return false
 }
 
-// unserved returns the kind that is not served, and a remedy, which may be empty.
+// unserved returns the kind that is not served, and a remedy, which can be empty.
 func unserved(reason string) (kind, remedy string) {
 	kind = strings.TrimPrefix(reason, "the API server does not serve ")
 	if what, advice, found := strings.Cut(kind, ": "); found && (strings.HasPrefix(advice, "install ") || strings.HasPrefix(advice, "bring ")) {
@@ -187,6 +193,7 @@ func webhookFailed(object, message string) Refusal {
 	if strings.Contains(why, "x509: ") || strings.Contains(why, "tls: ") {
 		remedy = "Its certificate and the caBundle of its configuration have to fit: "
 	}
+
 	return Refusal{
 		Reason: WebhookFailed,
 		Text:   "the webhook " + name + " cannot be called, so " + object + " cannot be written: " + why,
@@ -195,7 +202,7 @@ func webhookFailed(object, message string) Refusal {
 	}
 }
 
-// OfQuota returns the refusal of an object that a quota does not admit.
+// OfQuota returns the refusal of an object that exceeds a quota.
 func OfQuota(object, reason string) Refusal {
 	return Refusal{
 		Reason: Quota,
@@ -210,7 +217,7 @@ func trimRequest(message string) string {
 	return request.ReplaceAllString(strings.TrimSpace(message), "")
 }
 
-// WebhookReason returns the reason that a webhook gave for a denial.
+// WebhookReason returns a webhook's reason for a denial.
 func WebhookReason(message string) string {
 	if _, says, found := strings.Cut(message, "denied the request: "); found {
 		return says
