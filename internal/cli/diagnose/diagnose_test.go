@@ -78,7 +78,7 @@ func TestRefused(t *testing.T) {
 		},
 		{
 			`apply ConfigMap shop/web: configmaps "web" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "configmaps" in API group ""`,
-			ReasonForbidden, "the engine may not write ConfigMap shop/web", "service account",
+			ReasonForbidden, "the engine is not allowed to write ConfigMap shop/web", "service account",
 		},
 		{
 			"ServiceAccount shop/deployer may not create configmaps: grant it that right; kubectl auth can-i create configmaps -n shop --as=system:serviceaccount:shop:deployer",
@@ -109,7 +109,7 @@ func TestRefused(t *testing.T) {
 		},
 		{
 			`dry-run apply ConfigMap shop/web: the server was unable to return a response in the time allotted, but may still be processing the request`,
-			ReasonUnanswered, "the API server does not answer in time about ConfigMap shop/web", "It is tried again by itself",
+			ReasonUnanswered, "the API server does not answer in time about ConfigMap shop/web", "It is retried automatically",
 		},
 		{
 			`.spec.template.spec.containers[name="main"].imagee: field not declared in schema, did you mean "image"?`,
@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	for group, remedy := range map[string]string{
-		"example.com": "Install its CustomResourceDefinition, or bring it in an earlier phase. The phase goes on by itself",
+		"example.com": "Install its CustomResourceDefinition, or bring it in an earlier phase. The phase continues automatically",
 		"apps":        "Correct apiVersion and kind in the package",
 	} {
 		key := objects.Key{Group: group, Kind: "Foo", Namespace: "shop", Name: "web"}

@@ -75,22 +75,22 @@ func of(key objects.Key, object, message string) (Refusal, bool) {
 	case says("admission webhook ") && says("denied the request"):
 		name := Quoted(message)
 		return of(Webhook, "the webhook "+name+" refuses "+object+": "+WebhookReason(reason),
-			"Change the object as the webhook requires, or the webhook's configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine tries again by itself.")
+			"Change the object as the webhook requires, or the webhook's configuration: kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations. The engine retries automatically.")
 	case says("ValidatingAdmissionPolicy ") && says("denied request"):
-		return of(Webhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy requires, or change the policy. The engine tries again by itself.")
+		return of(Webhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy requires, or change the policy. The engine retries automatically.")
 	case says("because it is being terminated"):
 		return of(Deleting, "the namespace of "+object+" is being deleted: "+reason,
 			"Wait until it no longer exists. If the package brings it, it is recreated; otherwise create it again. To see why it stays: kubectl get namespace NAMESPACE -o yaml")
 	case missingNamespace.MatchString(reason):
 		return of(NoNamespace, "the namespace of "+object+" does not exist",
-			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is tried again by itself.")
+			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is retried automatically.")
 	case says("exceeded quota"):
 		return OfQuota(object, reason), true
 	case strings.HasPrefix(message, "ServiceAccount ") && (says(" may not ") || says(" does not exist: ")):
 		what, remedy, _ := strings.Cut(message, ": ")
 		return of(Forbidden, object+" cannot be written: "+what, upper(remedy))
 	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
-		return of(Forbidden, "the engine may not write "+object+": "+reason,
+		return of(Forbidden, "the engine is not allowed to write "+object+": "+reason,
 			"Grant the missing rights in the cluster of the object to the user of the request: the manager's service account, or with a targetRef the user of the kubeconfig. The engine cannot grant rights that it does not have.")
 	}
 
@@ -109,19 +109,19 @@ func byCluster(key objects.Key, object, message string) (Refusal, bool) {
 	switch {
 	case says("disallowed by cluster policy"):
 		return of(Forbidden, "the cluster forbids "+object+": "+reason,
-			"The object may be right: have the cluster allow it (privileged containers: kube-apiserver --allow-privileged), or leave it out of the package. The engine tries again by itself.")
+			"The object may be right: have the cluster allow it (privileged containers: kube-apiserver --allow-privileged), or leave it out of the package. The engine retries automatically.")
 	case says("violates PodSecurity "):
 		return of(Forbidden, "the cluster forbids "+object+": "+reason,
-			"The object may be right: kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=LEVEL allows more there; or make the pods require less. It is tried again by itself.")
+			"The object may be right: kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=LEVEL allows more there; or make the pods require less. It is retried automatically.")
 	case says("is forbidden: "):
 		return of(Forbidden, "the cluster forbids "+object+": "+reason,
-			"An admission plugin of the API server requires this, and the object may be right: change the plugin's configuration, or the object. The engine tries again by itself.")
+			"An admission plugin of the API server requires this, and the object may be right: change the plugin's configuration, or the object. The engine retries automatically.")
 	case reason != strings.TrimSpace(message) && unanswered(reason):
 		return of(Unanswered, "the API server does not answer in time about "+object+": "+reason,
-			"It is tried again by itself. Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'")
+			"It is retried automatically. Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'")
 	case message == "the watch of its kind is starting":
 		return of(Unanswered, object+" waits for the first list of its kind, which the API server has not answered yet",
-			"It goes on by itself as soon as the API server has answered. If that takes minutes, look at its load: kubectl get --raw '/readyz?verbose'")
+			"It continues automatically as soon as the API server has answered. If that takes minutes, look at its load: kubectl get --raw '/readyz?verbose'")
 	}
 
 	return Refusal{}, false
@@ -138,14 +138,14 @@ func unfit(key objects.Key, object, message string) (Refusal, bool) {
 			apinames.Default.KeepField(key))
 	case says("cannot be watched: "), says("the server is currently unable to handle the request"):
 		return of(Unserved, object+" is of a kind whose API does not answer: "+reason,
-			"See whether its API server runs: kubectl get apiservices. The phase continues by itself as soon as it answers.")
+			"See whether its API server runs: kubectl get apiservices. The phase continues automatically as soon as it answers.")
 	case says("the API server does not serve"):
 		kind, advice := unserved(reason)
 		if !strings.Contains(key.Group, ".") {
 			advice = "Correct apiVersion and kind in the package, or upgrade the cluster: this group belongs to Kubernetes itself."
 		}
 		return of(Unserved, object+" is of a kind that is not served: "+kind,
-			strings.TrimSpace(advice+" The phase goes on by itself as soon as the kind is served."))
+			strings.TrimSpace(advice+" The phase continues automatically as soon as the kind is served."))
 	case says("is being deleted"):
 		return of(Deleting, object+" "+message, "It continues when the object no longer exists. The controller that set a finalizer removes it.")
 	case misfit.MatchString(message):
@@ -198,7 +198,7 @@ func webhookFailed(object, message string) Refusal {
 		Reason: WebhookFailed,
 		Text:   "the webhook " + name + " cannot be called, so " + object + " cannot be written: " + why,
 		Remedy: remedy + "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations names its Service or URL. " +
-			"If the webhook was uninstalled, delete its configuration. The engine tries again by itself.",
+			"If the webhook was uninstalled, delete its configuration. The engine retries automatically.",
 	}
 }
 
@@ -207,7 +207,7 @@ func OfQuota(object, reason string) Refusal {
 	return Refusal{
 		Reason: Quota,
 		Text:   "a quota of the namespace is exhausted, so " + object + " cannot be created: " + reason,
-		Remedy: "Raise the quota, or make room in it: kubectl -n NAMESPACE describe resourcequota. It is tried again by itself.",
+		Remedy: "Raise the quota, or make room in it: kubectl -n NAMESPACE describe resourcequota. It is retried automatically.",
 	}
 }
 
