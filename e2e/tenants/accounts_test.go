@@ -103,7 +103,7 @@ func TestSecretsOfAccounts(t *testing.T) {
 	}{
 		"login":  {web("login", ""), corev1alpha1.ReasonFetchFailed, []string{"ServiceAccount " + ns + "/common may not get Secret " + ns + "/login"}},
 		"token":  {web("power-token", ""), corev1alpha1.ReasonFetchFailed, []string{"of the type kubernetes.io/service-account-token"}},
-		"oracle": {web("", strings.Repeat("0", 64)), corev1alpha1.ReasonFetchFailed, []string{"the file has another SHA-256 than http.sha256 says"}},
+		"oracle": {web("", strings.Repeat("0", 64)), corev1alpha1.ReasonFetchFailed, []string{"the SHA-256 of the file differs from http.sha256"}},
 		"quoted": {quoted, corev1alpha1.ReasonContentInvalid, []string{"the file comes from a Secret"}},
 	} {
 		u.create(t, repositoryOf(ns, name, test.source))

@@ -14,24 +14,26 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// client sends the requests of one fetch: to one server, and where that redirects.
+// client sends the requests of one fetch: to one server, and to the targets of its redirects.
 type client struct {
 	http.Client
 	opts Options
-	// field of the source, in messages.
+	// field is the field of the source, for messages.
 	field  string
 	server *url.URL
-	// authorization is the header for the server, and for no other.
+	// authorization is the header for the server. It is never sent to others.
 	authorization string
 	transport     *http.Transport
 }
 
-// client returns one for a source of an object that is in a namespace, or not.
+// client returns a client for a source. namespaced means that the source's object is in a
+// namespace.
 func (f *Fetcher) client(field string, server *url.URL, c credentials, namespaced bool) (*client, error) {
 	roots, err := c.roots()
 	if err != nil {
 		return nil, err
 	}
+
 	authorization, err := c.authorization()
 	if err != nil {
 		return nil, err
@@ -39,6 +41,7 @@ func (f *Fetcher) client(field string, server *url.URL, c credentials, namespace
 	if authorization != "" && server.Scheme != "https" && !f.opts.Policy.Local {
 		return nil, permanent("Use https.", "%s: the credentials of the Secret %q would be sent by plain HTTP", field, c.name)
 	}
+
 	own := &client{opts: f.opts, field: field, server: server, authorization: authorization}
 	dialer := f.dialer(namespaced)
 	own.transport = &http.Transport{
@@ -49,9 +52,10 @@ func (f *Fetcher) client(field string, server *url.URL, c credentials, namespace
 		ResponseHeaderTimeout:  limits.ResponseHeaderTimeout,
 		MaxResponseHeaderBytes: limits.ResponseHeaderBytes,
 		ForceAttemptHTTP2:      true,
-		// Lengths and digests are those of the body as it is sent.
+		// Lengths and digests describe the body as it is sent.
 		DisableCompression: true,
 	}
+
 	own.Transport = roundTripper(own.roundTrip)
 	own.CheckRedirect = own.checkRedirect
 	return own, nil
@@ -67,25 +71,29 @@ func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
 	if err := c.checkURL(r.URL); err != nil {
 		return nil, err
 	}
+
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
 	if r.Header.Get("User-Agent") == "" {
 		r.Header.Set("User-Agent", c.opts.UserAgent)
 	}
+
 	r.Header.Del("Referer")
 	if c.authorization != "" && r.URL.Scheme == c.server.Scheme && r.URL.Host == c.server.Host {
 		r.Header.Set("Authorization", c.authorization)
 	}
+
 	resp, err := c.transport.RoundTrip(r)
 	if err != nil {
 		cancel(nil)
 		return nil, err
 	}
+
 	resp.Body = outbound.NewBody(ctx, cancel, resp.Body, c.bounds(ctx, r.URL.Hostname()))
 	return resp, nil
 }
 
-// checkURL refuses what must not be requested.
+// checkURL refuses URLs that must not be requested.
 func (c *client) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
@@ -103,7 +111,7 @@ func (c *client) checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// dialer connects for a source of an object that is in a namespace, or not.
+// dialer connects for a source. namespaced means that the source's object is in a namespace.
 func (f *Fetcher) dialer(namespaced bool) *outbound.Dialer {
 	return &outbound.Dialer{ProxyOf: f.opts.Proxy, Check: func(hostport string, ip outbound.Address, _ bool) error {
 		host, _, err := net.SplitHostPort(hostport)
@@ -114,8 +122,8 @@ func (f *Fetcher) dialer(namespaced bool) *outbound.Dialer {
 	}}
 }
 
-// checkAddress refuses addresses of the manager's own pod and node, of the services of
-// clouds and, for namespaced repositories, private ones.
+// checkAddress refuses addresses of the manager's own pod and node, of cloud services and, for
+// namespaced repositories, private addresses.
 func checkAddress(policy outbound.Policy, host string, ip outbound.Address, namespaced bool) error {
 	refused := policy.Refuses(ip, namespaced)
 	if refused == "" {
@@ -130,7 +138,7 @@ func checkAddress(policy outbound.Policy, host string, ip outbound.Address, name
 
 type bodyLimitKey struct{}
 
-// withBodyLimit sets the limit of the answers to requests with that context.
+// withBodyLimit limits the size of answers to requests with this context.
 func withBodyLimit(ctx context.Context, n int64) context.Context {
 	return context.WithValue(ctx, bodyLimitKey{}, n)
 }
@@ -148,7 +156,8 @@ func (c *client) bounds(ctx context.Context, host string) outbound.Bounds {
 
 var errFetchTime = errors.New("fetch timeout")
 
-// classify turns an error of a connection into one of this package, except the caller's cancellation.
+// classify turns a connection error into an error of this package, except the caller's
+// cancellation.
 func classify(ctx context.Context, where string, c credentials, err error) error {
 	var (
 		own      *Error
@@ -159,8 +168,9 @@ func classify(ctx context.Context, where string, c credentials, err error) error
 		noName   *net.DNSError
 	)
 	if errors.As(err, &address) {
-		err = address.Err // its text has the URL
+		err = address.Err // its text contains the URL
 	}
+
 	shown := outbound.Redact(err.Error(), c.values()...)
 	switch {
 	case errors.As(err, &own):
@@ -176,6 +186,7 @@ func classify(ctx context.Context, where string, c credentials, err error) error
 	case errors.As(err, &network) && network.Timeout():
 		return &Error{Details: fmt.Sprintf("%s: no answer in time: %s", where, shown)}
 	}
+
 	return &Error{Details: fmt.Sprintf("%s: %s", where, shown)}
 }
 

@@ -9,7 +9,7 @@ import (
 
 // credentials are the data of the Secret that a source names.
 type credentials struct {
-	// field of the source that names the Secret, in messages.
+	// field is the field of the source that names the Secret, for messages.
 	field, name string
 	data        map[string][]byte
 }
@@ -25,10 +25,10 @@ func (s Source) credentials(field string, ref *corev1alpha1.LocalSecretReference
 	return credentials{field: field, name: ref.Name, data: data}, nil
 }
 
-// text of a key, without the line end that tools append.
+// text returns the value of a key without the line end that tools append.
 func (c credentials) text(key string) string { return strings.TrimRight(string(c.data[key]), "\r\n") }
 
-// authorization is the header for web servers, empty for none.
+// authorization returns the header for web servers, or an empty string.
 func (c credentials) authorization() (string, error) {
 	user, password, token := c.text("username"), c.text("password"), c.text("token")
 	switch {
@@ -42,10 +42,11 @@ func (c credentials) authorization() (string, error) {
 	case user != "" || password != "":
 		return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password)), nil
 	}
+
 	return "", nil
 }
 
-// hide removes the credentials from what a server said, which may repeat them.
+// hide removes the credentials from a server's message, which can repeat them.
 func (c credentials) hide(text string) string {
 	for _, v := range c.values() {
 		text = strings.ReplaceAll(text, v, "…")
@@ -53,7 +54,7 @@ func (c credentials) hide(text string) string {
 	return text
 }
 
-// values are what no message may contain.
+// values are the texts that messages must not contain.
 func (c credentials) values() []string {
 	var values []string
 	for _, key := range []string{"password", "token"} {

@@ -14,9 +14,10 @@ import (
 type Error struct {
 	Details string
 	Remedy  string
-	// Permanent is set if the fetch fails until the source, or what it names, changes; else it may succeed later.
+	// Permanent is set if the fetch fails until the source, or an object that it names, changes.
+	// Otherwise it can succeed later.
 	Permanent bool
-	// Err is the cause where its text is part of Details, for errors.As.
+	// Err is the cause for errors.As, if its text is part of Details.
 	Err error
 }
 
@@ -31,14 +32,14 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason of the condition that reports the error.
+// Reason is the reason of the condition that reports the error.
 func (e *Error) Reason() string { return corev1alpha1.ReasonFetchFailed }
 
 func permanent(remedy, format string, args ...any) *Error {
 	return &Error{Details: fmt.Sprintf(format, args...), Remedy: remedy, Permanent: true}
 }
 
-// contentError is that of reading a download, except the caller's cancellation.
+// contentError is the error of reading a download, except the caller's cancellation.
 func contentError(err error) error {
 	var content *archive.Error
 	switch {

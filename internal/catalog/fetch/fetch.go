@@ -23,21 +23,23 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// Source is what to fetch, with what it names.
+// Source is the source to fetch, with the objects that it names.
 type Source struct {
 	Spec corev1alpha1.RepositorySource
-	// Namespace of the object that the source is of; empty for cluster-scoped ones.
+	// Namespace is the namespace of the source's object; empty for a cluster-scoped one.
 	Namespace string
-	// Secrets by name, and the data of each: those that secretRef and filesFrom name.
+	// Secrets are the data of the Secrets that secretRef and filesFrom name.
 	Secrets map[string]map[string][]byte
-	// ConfigMaps by name, and the data of each: those that filesFrom names.
+	// ConfigMaps are the data of the ConfigMaps that filesFrom names.
 	ConfigMaps map[string]map[string]string
-	// Keychain has the credentials of imagePullSecrets; may be nil. OwnOnly means that no others count, as registry.Access has it.
+	// Keychain has the credentials of imagePullSecrets; it can be nil. OwnOnly means that no other
+	// credentials count, as in registry.Access.
 	Keychain authn.Keychain
 	OwnOnly  bool
-	// Image is the decision of the policies about the image of the source; the zero value without one.
+	// Image is the policies' decision about the source's image; zero for other sources.
 	Image imagepolicy.Decision
-	// Admit, if set, is called once all is downloaded, before more than limits.SmallPackageBytes of it are read into memory. It may wait.
+	// Admit, if set, is called when everything is downloaded, before more than
+	// limits.SmallPackageBytes of it are read into memory. It can wait.
 	Admit func() error
 }
 
@@ -57,21 +59,23 @@ func (s *Source) inRoom(read func(room int64) error) error {
 
 // Result is the content of a source.
 type Result struct {
-	// Files by their paths, with slashes: *.yaml, *.yml and *.json.
+	// Files are *.yaml, *.yml and *.json files by their paths, with slashes.
 	Files map[string][]byte
-	// Problems name omitted entries, and why they were omitted, such as links.
+	// Problems name omitted entries, such as links, with the reasons.
 	Problems []string
-	// FromSecrets has the paths of files that come from Secrets, of which no message has a word.
+	// FromSecrets has the paths of files that come from Secrets. Messages must not quote them.
 	FromSecrets map[string]bool
-	// Digest over paths and contents, such as sha256:…; empty where files come from Secrets, whose content could be guessed by it.
+	// Digest is a digest over paths and contents, such as sha256:…. It is empty if files come from
+	// Secrets, because their content could be guessed from it.
 	Digest string
-	// Revision is what the source calls the content: a digest, a tag, a commit, an ETag.
+	// Revision is the source's name for the content: a digest, a tag, a commit, an ETag.
 	Revision string
 	// Validator makes the next fetch conditional.
 	Validator string
 	// Verification is the result of verifying the image; nil if no signature is needed, or the Validator passed in is of a verified image.
 	Verification *imagepolicy.Outcome
-	// NotModified is set if the content is that of the Validator passed in. Beside it only Validator and Verification are set then.
+	// NotModified is set if the content has not changed since the given Validator. The only other
+	// fields that are set then are Validator and Verification.
 	NotModified bool
 }
 
@@ -83,7 +87,8 @@ type Options struct {
 	Policy outbound.Policy
 	// Proxy is http.ProxyFromEnvironment by default.
 	Proxy func(*http.Request) (*url.URL, error)
-	// Bytes are how many the files of a repository, and the objects of a commit, may have: limits.RepositoryBytes by default, and at most.
+	// Bytes limits the files of a repository, and the objects of a commit. limits.RepositoryBytes
+	// is the default and the maximum.
 	Bytes int64
 	// UserAgent is "lockstep" by default.
 	UserAgent string
@@ -92,11 +97,11 @@ type Options struct {
 // Fetcher fetches sources. It is safe for concurrent use.
 type Fetcher struct {
 	opts Options
-	// unpacks and gitReads bound the content in memory; neither waits for a server.
+	// unpacks and gitReads bound the content in memory. Their holders do not wait for servers.
 	unpacks, gitReads *queueing.Semaphore
-	// sshKeys bounds the keys that are derived from passphrases, which no context ends.
+	// sshKeys bounds the derivation of keys from passphrases, which no context can stop.
 	sshKeys *queueing.Semaphore
-	// disk is the account of downloads on the disk, with that of images.
+	// disk is the account that downloads share with images.
 	disk *queueing.Semaphore
 }
 
@@ -111,6 +116,7 @@ func New(o Options) *Fetcher {
 	if o.UserAgent == "" {
 		o.UserAgent = "lockstep"
 	}
+
 	f := &Fetcher{
 		opts: o, unpacks: queueing.NewSemaphore(limits.UnpacksInFlight, limits.UnpacksInFlight),
 		gitReads: queueing.NewSemaphore(1, 1), sshKeys: queueing.NewSemaphore(1, 1), disk: registry.NewDisk(),
@@ -118,11 +124,12 @@ func New(o Options) *Fetcher {
 	if o.Puller != nil {
 		f.disk = o.Puller.Disk()
 	}
+
 	return f
 }
 
-// Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error,
-// *imagepolicy.Refusal, or wrap the cause of ctx.
+// Fetch returns the content of a source. known is the Validator of the last Result, or empty. The
+// error is an *Error, an *imagepolicy.Refusal, or wraps the cause of ctx.
 func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, error) {
 	fingerprint := fingerprintOf(s.Spec)
 	known, ok := strings.CutPrefix(known, fingerprint)
@@ -132,6 +139,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 	if known != "" && Static(s.Spec) && VerifiedBy(known) == s.Image.VerificationKey() && s.Image.Refusal == nil {
 		return &Result{NotModified: true, Validator: fingerprint + known}, nil
 	}
+
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errFetchTime)
 	defer cancel()
 	r, err := f.recovered(ctx, s, known)
@@ -145,11 +153,12 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 	if len(r.FromSecrets) == 0 {
 		r.Digest = digestOf(r.Files)
 	}
+
 	r.Validator = fingerprint + r.Validator
 	return r, nil
 }
 
-// typed makes an *Error of everything but the caller's cancellation.
+// typed turns every error into an *Error, except the caller's cancellation.
 func typed(ctx context.Context, err error) error {
 	var own *Error
 	switch {
@@ -163,7 +172,8 @@ func typed(ctx context.Context, err error) error {
 	return &Error{Details: outbound.Redact(err.Error())}
 }
 
-// recovered turns a panic over the content of a source into an error, without what it quotes.
+// recovered turns a panic over the content of a source into an error that does not quote the
+// content.
 func (f *Fetcher) recovered(ctx context.Context, s Source, known string) (r *Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -208,7 +218,8 @@ func isCommit(ref string) bool {
 	return len(ref) == 40 && strings.Trim(ref, "0123456789abcdef") == ""
 }
 
-// fingerprintOf separates the validators of different sources, and of programs that read them differently.
+// fingerprintOf distinguishes the validators of different sources, and of program versions that
+// read them differently.
 func fingerprintOf(s corev1alpha1.RepositorySource) string {
 	const format = 1
 	data, err := json.Marshal(s)

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// checkContent fails unless the files, or the error, are fit for the rest of the program.
+// checkContent fails unless the rest of the program can handle the files or the error.
 func checkContent(t *testing.T, files map[string][]byte, err error) {
 	t.Helper()
 	var own *Error
@@ -30,6 +30,7 @@ func checkContent(t *testing.T, files map[string][]byte, err error) {
 		}
 		return
 	}
+
 	total := 0
 	for p, data := range files {
 		if problem := pathProblem(p); problem != "" {
@@ -37,13 +38,14 @@ func checkContent(t *testing.T, files map[string][]byte, err error) {
 		}
 		total += len(data)
 	}
+
 	if total > limits.RepositoryBytes || len(files) > limits.RepositoryFiles {
 		t.Fatalf("%d files with %d bytes", len(files), total)
 	}
 }
 
-// Whatever a web server sends, it is refused with a reason, or its files have clean paths within the limits; and twice the
-// same.
+// FuzzDownload checks any answer of a web server. It is refused with a reason, or its files have
+// clean paths within the limits. Both attempts give the same result.
 //
 // Code: web.go, files.go, archive/selection.go, archive/plain.go
 func FuzzDownload(f *testing.F) {
@@ -78,7 +80,7 @@ func FuzzDownload(f *testing.F) {
 	})
 }
 
-// fuzzed is the error as a user sees it.
+// fuzzed returns the error as a user sees it.
 func fuzzed(err error) error {
 	if err == nil {
 		return nil
@@ -86,7 +88,7 @@ func fuzzed(err error) error {
 	return typed(context.Background(), classify(context.Background(), "http", credentials{}, err))
 }
 
-// packed is an object of a pack, and what stands before its data.
+// packed is an object of a pack, with the bytes before its data.
 type packed struct {
 	kind   plumbing.ObjectType
 	before []byte
@@ -111,11 +113,12 @@ func packOf(objects ...packed) []byte {
 		_, _ = z.Write(o.data)
 		_ = z.Close()
 	}
+
 	sum := sha1.Sum(b.Bytes())
 	return append(b.Bytes(), sum[:]...)
 }
 
-// bombPack has an object of 8 bytes, by its head, that decompresses to 256 MiB.
+// bombPack has an object that declares 8 bytes and decompresses to 256 MiB.
 func bombPack() []byte {
 	b := bytes.NewBufferString("PACK\x00\x00\x00\x02\x00\x00\x00\x01")
 	b.WriteByte(byte(plumbing.BlobObject)<<4 | 8)
@@ -142,7 +145,7 @@ func commitOf(tree packed) packed {
 	return packed{kind: plumbing.CommitObject, data: []byte("tree " + hashOf(tree) + "\n\nx\n")}
 }
 
-// copyDelta is an object that is a copy of its base, by the hash of that.
+// copyDelta is an object that copies its base, referenced by hash.
 func copyDelta(base packed, size int) packed {
 	hash, _ := hex.DecodeString(hashOf(base))
 	sizes := binary.AppendUvarint(binary.AppendUvarint(nil, uint64(len(base.data))), uint64(size))
@@ -165,6 +168,7 @@ func packs() map[string][]byte {
 		deep = treeOf("40000", "a", hashOf(deep), "40000", "b", hashOf(deep))
 		wide = append(wide, deep)
 	}
+
 	lying := copyDelta(blob, 0)
 	lying.data = binary.AppendUvarint(lying.data[:1], 1<<30)
 	widest := packed{kind: plumbing.TreeObject, data: bytes.Repeat(treeOf("100644", "a", hashOf(blob)).data, limits.RepositoryEntries+1)}
@@ -200,7 +204,7 @@ func checkoutAny(data []byte) (map[string][]byte, error) {
 	return files, err
 }
 
-// What a pack must not hold is refused, within bounds, and a delta may come before its base.
+// Forbidden contents of a pack are refused within bounds. A delta can come before its base.
 func TestPacks(t *testing.T) {
 	t.Parallel()
 	packs := packs()
@@ -248,13 +252,15 @@ func TestLargeObjectsOfPacks(t *testing.T) {
 			t.Errorf("%s: %d files, %v", name, len(files), err)
 		}
 	}
+
 	tree := packed{kind: plumbing.TreeObject, data: large.data}
-	if _, err := readPack(t.Context(), bytes.NewReader(packOf(tree)), 0, limits.GitBytes); err == nil || !strings.Contains(err.Error(), "that is no file has 16777217 bytes") {
+	if _, err := readPack(t.Context(), bytes.NewReader(packOf(tree)), 0, limits.GitBytes); err == nil || !strings.Contains(err.Error(), "other than a file has 16777217 bytes") {
 		t.Errorf("a large tree: %v", err)
 	}
 }
 
-// Whatever a pack holds, it is refused with a reason, or its files have clean paths within the limits.
+// FuzzPack checks any pack. It is refused with a reason, or its files have clean paths within the
+// limits.
 //
 // Code: gitpack.go
 func FuzzPack(f *testing.F) {
@@ -263,13 +269,14 @@ func FuzzPack(f *testing.F) {
 			f.Add(data)
 		}
 	}
+
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 16<<10 {
 			return
 		}
 		files, err := checkoutAny(data)
 		checkContent(t, files, fuzzed(err))
-		// The checksum is made right, since it hides the rest.
+		// The checksum is corrected because it would hide the rest.
 		if len(data) > 20 {
 			sum := sha1.Sum(data[:len(data)-20])
 			files, err = checkoutAny(append(data[:len(data)-20:len(data)-20], sum[:]...))
@@ -296,7 +303,8 @@ func (a *answers) request(context.Context, []byte) (io.ReadCloser, error) {
 }
 func (a *answers) close() {}
 
-// Whatever a git server says, the session ends with an error of one line, or with references to commits and a pack.
+// FuzzGitAnswers checks any answers of a git server. The session ends with an error of one line, or
+// with references to commits and a pack.
 //
 // Code: gitprotocol.go
 func FuzzGitAnswers(f *testing.F) {

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// checkError fails unless err is of this package, of that class, and has the texts.
+// checkError fails unless err is of this package and the given class, and contains the texts.
 func checkError(t *testing.T, err error, permanent bool, texts ...string) {
 	t.Helper()
 	var own *Error
@@ -25,6 +25,7 @@ func checkError(t *testing.T, err error, permanent bool, texts ...string) {
 	if own.Permanent != permanent || own.Reason() != corev1alpha1.ReasonFetchFailed {
 		t.Errorf("permanent: %v, reason %s: %v", own.Permanent, own.Reason(), err)
 	}
+
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
 			t.Errorf("%v: there is no %q", err, text)
@@ -46,18 +47,20 @@ func TestInline(t *testing.T) {
 	s.ConfigMaps = map[string]map[string]string{"c": {"c.yml": "c"}}
 	first := fetched(t, f, s, "")
 	require.Equal(t, map[string]string{"a/b.yaml": "ab", "s.yaml": "s", "c.yml": "c"}, text(first.Files))
-	// A hash of a Secret would be in a status.
+	// The hash of a Secret would end up in a status.
 	again := fetched(t, f, s, first.Validator)
 	for _, r := range []*Result{first, again} {
 		if r.NotModified || r.Digest+r.Revision != "" || strings.TrimPrefix(r.Validator, fingerprintOf(s.Spec)) != "" || !maps.Equal(r.FromSecrets, map[string]bool{"s.yaml": true}) {
 			t.Errorf("%+v", r)
 		}
 	}
+
 	s.Spec.Inline.FilesFrom = s.Spec.Inline.FilesFrom[1:]
 	first = fetched(t, f, s, "")
 	if r := fetched(t, f, s, first.Validator); !r.NotModified {
 		t.Errorf("%+v", r)
 	}
+
 	s.ConfigMaps["c"]["c.yml"] = "d"
 	if r := fetched(t, f, s, first.Validator); r.NotModified || r.Digest == first.Digest {
 		t.Errorf("%+v", r)
@@ -80,7 +83,7 @@ func TestInlineErrors(t *testing.T) {
 		"twice": {Source{
 			Spec:    inlineSource(map[string]string{"a.yaml": ""}, secret).Spec,
 			Secrets: map[string]map[string][]byte{"s": {"a.yaml": []byte("geheim")}},
-		}, `inline.filesFrom[0]: the file "a.yaml" is there twice`},
+		}, `inline.filesFrom[0]: the file "a.yaml" is listed twice`},
 		"too large": {inlineSource(map[string]string{"a.yaml": strings.Repeat("x", limits.RepositoryBytes+1)}), "the files have more than 67108864 bytes"},
 		"empty":     {Source{}, "the source is empty"},
 	} {
@@ -92,7 +95,7 @@ func TestInlineErrors(t *testing.T) {
 	}
 }
 
-// The digest depends on paths and contents, and on nothing else.
+// The digest depends only on paths and contents.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
@@ -129,8 +132,7 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// A source with more than little content is read once the caller has room for it, and
-// refused beyond the limit of the Fetcher.
+// A large source is read once the caller has room for it, and refused beyond the Fetcher's limit.
 func TestLargeContentIsAdmitted(t *testing.T) {
 	t.Parallel()
 	small, large, tooLarge := "a: b\n", strings.Repeat("x", limits.SmallPackageBytes+1), strings.Repeat("x", 3<<20)

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// isContent reports whether a file may hold documents.
+// isContent reports whether a file can contain documents.
 func isContent(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":
@@ -24,17 +24,18 @@ func isContent(name string) bool {
 	return false
 }
 
-// keeps reports whether a file is read: one that may hold documents, below a folder, without a leading dot in its path.
+// keeps reports whether a file is read: it can contain documents, is below a folder, and has no
+// part with a leading dot in its path.
 func keeps(p, folder string) bool {
 	return isContent(p) && below(p, folder) && !strings.HasPrefix(p, ".") && !strings.Contains(p, "/.")
 }
 
-// below reports whether a path is that of a folder or in it. The empty folder is the root.
+// below reports whether a path is the folder's own or is inside it. The empty folder is the root.
 func below(p, folder string) bool {
 	return folder == "" || p == folder || strings.HasPrefix(p, folder+"/")
 }
 
-// cleanSubPath returns a folder without leading and trailing slashes, empty for the root.
+// cleanSubPath returns a folder without leading and trailing slashes; empty means the root.
 func cleanSubPath(field, subPath string) (string, error) {
 	clean := strings.Trim(path.Clean("/"+subPath), "/")
 	if slices.Contains(strings.Split(subPath, "/"), "..") {
@@ -43,10 +44,12 @@ func cleanSubPath(field, subPath string) (string, error) {
 	return clean, nil
 }
 
-// contentFolders of a repository; where none of them is, everything is its content.
+// contentFolders are the folders with a repository's content. If none of them exists, everything is
+// its content.
 var contentFolders = []string{"repository", "packages"}
 
-// choose returns the content of a repository out of files, with paths relative to a folder. field names the folder.
+// choose selects the content of a repository from files, with paths relative to a folder. field
+// names the folder in messages.
 func choose(files map[string][]byte, field, folder string) (map[string][]byte, error) {
 	relative := map[string][]byte{}
 	for p, data := range files {
@@ -59,6 +62,7 @@ func choose(files map[string][]byte, field, folder string) (map[string][]byte, e
 		}
 		relative[name] = data
 	}
+
 	for _, content := range contentFolders {
 		chosen := maps.Clone(relative)
 		maps.DeleteFunc(chosen, func(p string, _ []byte) bool { return !below(p, content) })
@@ -66,16 +70,18 @@ func choose(files map[string][]byte, field, folder string) (map[string][]byte, e
 			return chosen, nil
 		}
 	}
+
 	switch {
 	case len(relative) > 0:
 		return relative, nil
 	case folder != "":
 		return nil, permanent("Check the path.", "%s: there is no *.yaml, *.yml or *.json file below %.200q", field, folder)
 	}
+
 	return nil, permanent("Check that it is a repository of packages.", "%s holds no *.yaml, *.yml or *.json file", strings.TrimSuffix(field, ".subPath"))
 }
 
-// pathProblem returns why a path is none of a file with documents, empty if it is.
+// pathProblem returns why a file with documents cannot have a path, or an empty string if it can.
 func pathProblem(p string) string {
 	switch {
 	case len(p) > limits.PathBytes:
@@ -90,7 +96,7 @@ func pathProblem(p string) string {
 	return ""
 }
 
-// digestOf returns the digest of paths and contents, each with its length before it.
+// digestOf returns the digest of paths and contents, each preceded by its length.
 func digestOf(files map[string][]byte) string {
 	h := sha256.New()
 	write := func(b []byte) {

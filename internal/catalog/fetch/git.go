@@ -15,25 +15,29 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// git lists the references, and fetches the one commit that is not known.
+// git lists the references, and fetches the commit unless it is known.
 func (f *Fetcher) git(ctx context.Context, s Source, known string) (*Result, error) {
 	spec := s.Spec.Git
 	u, err := parseGitURL(spec.URL)
 	if err != nil {
 		return nil, err
 	}
+
 	folder, err := cleanSubPath("git.subPath", spec.SubPath)
 	if err != nil {
 		return nil, err
 	}
+
 	secret, err := s.credentials("git.secretRef", spec.SecretRef)
 	if err != nil {
 		return nil, err
 	}
+
 	r, err := f.gitFrom(ctx, u, s, secret, folder, known)
 	if err != nil {
 		return nil, classify(ctx, "git: "+outbound.ShowURL(u), secret, err)
 	}
+
 	return r, nil
 }
 
@@ -43,11 +47,13 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 	if err != nil {
 		return nil, err
 	}
+
 	defer server.close()
 	session, err := beginGit(ctx, server)
 	if err != nil {
 		return nil, err
 	}
+
 	name, commit, err := session.resolve(ctx, spec)
 	if err != nil {
 		return nil, err
@@ -55,14 +61,17 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 	if commit == known {
 		return &Result{NotModified: true}, nil
 	}
+
 	pack, err := f.temporaryFile(s.Namespace)
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { _ = pack.Close() }()
 	if err := session.fetch(ctx, commit, pack); err != nil {
 		return nil, err
 	}
+
 	server.close()
 	var files map[string][]byte
 	var problems []string
@@ -81,11 +90,13 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 	if err != nil {
 		return nil, err
 	}
+
 	if files, err = choose(files, "git.subPath", folder); err != nil && len(problems) > 0 {
 		return nil, permanent("", "%v %s", err, strings.Join(problems, "; "))
 	} else if err != nil {
 		return nil, err
 	}
+
 	return &Result{Files: files, Problems: problems, Revision: strings.TrimPrefix(name+"@"+commit, "@"), Validator: commit}, nil
 }
 
@@ -109,7 +120,7 @@ func (f *Fetcher) gitServer(ctx context.Context, u *url.URL, secret credentials,
 	return &gitWeb{client: c, base: u}, nil
 }
 
-// parseGitURL reads https, http and ssh URLs, and user@host:path.
+// parseGitURL parses https, http and ssh URLs, and user@host:path.
 func parseGitURL(text string) (*url.URL, error) {
 	const form = "Write it as https://host/path, ssh://user@host/path or user@host:path."
 	if !strings.Contains(text, "://") {
@@ -120,9 +131,11 @@ func parseGitURL(text string) (*url.URL, error) {
 		}
 		return &url.URL{Scheme: "ssh", User: url.User(user), Host: host, Path: p}, nil
 	}
+
 	if scheme, _, _ := strings.Cut(text, "://"); scheme == "https" || scheme == "http" {
 		return parseURL("git.url", text)
 	}
+
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
@@ -132,9 +145,11 @@ func parseGitURL(text string) (*url.URL, error) {
 	case u.Host == "" || strings.HasPrefix(u.Host, "-"):
 		return nil, permanent(form, "git.url names no host")
 	}
+
 	if _, password := u.User.Password(); password {
 		return nil, permanent("Put it into a Secret, and name that in secretRef.", "git.url contains a password")
 	}
+
 	return u, nil
 }
 
@@ -146,6 +161,7 @@ func (g *gitSession) resolve(ctx context.Context, spec *corev1alpha1.RepositoryG
 	if isCommit(spec.Ref) {
 		return "", spec.Ref, nil
 	}
+
 	wanted := []string{"HEAD"}
 	switch branch, ofOrigin := strings.CutPrefix(spec.Ref, "origin/"); {
 	case ofOrigin:
@@ -155,18 +171,22 @@ func (g *gitSession) resolve(ctx context.Context, spec *corev1alpha1.RepositoryG
 	case spec.Ref != "":
 		wanted = []string{"refs/heads/" + spec.Ref, "refs/tags/" + spec.Ref}
 	}
+
 	refs, err := g.refs(ctx, wanted)
 	if err != nil {
 		return "", "", err
 	}
+
 	for _, name := range wanted {
 		if commit, ok := refs[name]; ok {
 			return shortRef(name), commit, nil
 		}
 	}
+
 	if spec.Ref == "" {
 		return "", "", permanent("Name a branch in git.ref.", "the repository is empty, or has no default branch")
 	}
+
 	return "", "", permanent("Check git.ref.", "there is no branch or tag %q", spec.Ref)
 }
 
@@ -176,16 +196,19 @@ func (g *gitSession) selectTag(ctx context.Context, selection corev1alpha1.Versi
 	if err != nil {
 		return "", "", err
 	}
+
 	var names []string
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
 		if tag, ok := strings.CutPrefix(ref, tags); ok {
 			names = append(names, tag)
 		}
 	}
+
 	tag, err := versions.Highest(selection, "spec.source.git.tagSelection", names)
 	if err != nil {
 		return "", "", permanent("", "git.tagSelection: %v", err)
 	}
+
 	return tag, refs[tags+tag], nil
 }
 

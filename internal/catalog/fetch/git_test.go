@@ -20,11 +20,11 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// gitRepository is a repository on disk, with a server of it by http.
+// gitRepository is a repository on disk with an http server.
 type gitRepository struct {
 	*gittest.Repository
 	url  string
-	v0   bool // the server speaks version 0 alone
+	v0   bool // the server speaks only version 0
 	hook func(http.ResponseWriter, *http.Request) bool
 
 	mu       sync.Mutex
@@ -48,6 +48,7 @@ func newGit(t *testing.T) *gitRepository {
 		}
 		g.ServeHTTP(w, r)
 	})
+
 	g.url = s.URL + "/repo"
 	return g
 }
@@ -64,7 +65,7 @@ func (g *gitRepository) source(ref string) Source {
 	return Source{Spec: corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: g.url, Ref: ref}}}
 }
 
-// Whatever names the commit, by either version of the protocol, its files are read.
+// The files are read however the source names the commit, with either version of the protocol.
 func TestGitReferences(t *testing.T) {
 	t.Parallel()
 	for _, v0 := range []bool{false, true} {
@@ -111,11 +112,11 @@ func TestGitReferences(t *testing.T) {
 		_, err := local().Fetch(t.Context(), g.source("missing"), "")
 		checkError(t, err, true, `git: `+g.url+`: there is no branch or tag "missing". Check git.ref.`)
 		_, err = local().Fetch(t.Context(), g.source(strings.Repeat("1", 40)), "")
-		checkError(t, err, true, "the server says: ", "Check the URL, git.ref and the credentials.")
+		checkError(t, err, true, "the server reports: ", "Check the URL, git.ref and the credentials.")
 	}
 }
 
-// A commit that is not the tip of a branch is fetched by itself.
+// A commit that is not the tip of a branch is fetched on its own.
 func TestGitCommitBehindTheTip(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
@@ -131,7 +132,7 @@ func TestGitCommitBehindTheTip(t *testing.T) {
 	}
 }
 
-// A known commit costs the list of references; a history that was rewritten is another commit.
+// A known commit takes only the list of references. A rewritten history is a different commit.
 func TestGitHistoryRewritten(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
@@ -142,6 +143,7 @@ func TestGitHistoryRewritten(t *testing.T) {
 	if r := fetched(t, local(), g.source("main"), first.Validator); !r.NotModified {
 		t.Errorf("%+v", r)
 	}
+
 	require.Equal(t, []string{"GET /repo/info/refs", "POST /repo/git-upload-pack"}, g.since())
 	rewritten := g.Rewrite(map[string]string{"a.yaml": "rewritten"})
 	r := fetched(t, local(), g.source("main"), first.Validator)
@@ -150,7 +152,7 @@ func TestGitHistoryRewritten(t *testing.T) {
 	}
 }
 
-// What a commit names and a fetch does not follow is said, and the rest is read.
+// Entries of a commit that a fetch does not follow are reported, and the rest is read.
 func TestGitLinksSubmodulesAndLFS(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
@@ -158,6 +160,7 @@ func TestGitLinksSubmodulesAndLFS(t *testing.T) {
 	for name, target := range map[string]string{"packages/link.yaml": "/etc/passwd", "packages/folder": "/etc"} {
 		require.NoError(t, os.Symlink(target, filepath.Join(g.Dir, name)))
 	}
+
 	commit := g.Commit(map[string]string{
 		"packages/a.yaml": "a", "packages/.hidden/b.yaml": "b", "other/c.yaml": "c",
 		"packages/large.yaml": "version https://git-lfs.github.com/spec/v1\noid sha256:" + strings.Repeat("0", 64) + "\nsize 1\n",
@@ -172,15 +175,17 @@ func TestGitLinksSubmodulesAndLFS(t *testing.T) {
 		`"packages/link.yaml" is a symbolic link, which is not followed: replace it by a copy`,
 		`"packages/sub" is a submodule, which is not fetched: make it a source of its own`,
 	}
+
 	if diff := cmp.Diff(map[string]string{"a.yaml": "a"}, text(r.Files)) + cmp.Diff(want, r.Problems); diff != "" {
 		t.Error(diff)
 	}
+
 	s.Spec.Git.SubPath = "pack"
 	_, err := local().Fetch(t.Context(), s, "")
 	checkError(t, err, true, `git.subPath: there is no *.yaml, *.yml or *.json file below "pack". Check the path.`)
 }
 
-// Packs have deltas of both kinds, and many objects.
+// The pack has both kinds of deltas, and many objects.
 func TestGitPacks(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
@@ -190,6 +195,7 @@ func TestGitPacks(t *testing.T) {
 		files[name] = strings.Repeat("the same line again\n", 200) + fmt.Sprint(i)
 		want[name] = files[name]
 	}
+
 	g.Commit(files)
 	g.Run("", "gc", "-q", "--aggressive")
 	for _, v0 := range []bool{false, true} {
@@ -207,11 +213,12 @@ func TestGitLimits(t *testing.T) {
 	g.Commit(map[string]string{"a.yaml": "a", "large.bin": strings.Repeat("\x00", limits.GitBytes)})
 	_, err := local().Fetch(t.Context(), g.source("main"), "")
 	checkError(t, err, true, fmt.Sprintf("the files of the commit have more than %d bytes, the limit. Keep packages in a repository of their own, or serve an archive.", limits.GitBytes))
-	// A server that filters does not send blobs that are too large to be read.
+	// A server that supports filters does not send blobs that are too large to read.
 	g.Run("", "config", "uploadpack.allowFilter", "true")
 	if r := fetched(t, local(), g.source("main"), ""); string(r.Files["a.yaml"]) != "a" {
 		t.Error(r)
 	}
+
 	g.Commit(map[string]string{"large.yaml": strings.Repeat(" ", limits.FileBytes+2)})
 	_, err = local().Fetch(t.Context(), g.source("main"), "")
 	checkError(t, err, true, fmt.Sprintf(`the file "large.yaml" has more than %d bytes. Split it.`, limits.FileBytes))
@@ -230,6 +237,7 @@ func TestGitServerErrors(t *testing.T) {
 			return true
 		}
 	}
+
 	const refs = "application/x-git-upload-pack-advertisement"
 	for _, test := range []struct {
 		name      string
@@ -240,10 +248,10 @@ func TestGitServerErrors(t *testing.T) {
 		{"404", func(w http.ResponseWriter, r *http.Request) bool { http.NotFound(w, r); return true }, true, "answered 404 Not Found. Check the URL"},
 		{"no git", answer("text/html", "<html>"), true, `there is no git repository: the server answered with the type "text/html"`},
 		{"dumb protocol", answer("text/plain", strings.Repeat("1", 40)+"\trefs/heads/main\n"), true, "there is no git repository"},
-		{"no packets", answer(refs, "xxxx"), false, `"xxxx" is no length of a packet`},
+		{"no packets", answer(refs, "xxxx"), false, `"xxxx" is not a packet length`},
 		{"breaks off", answer(refs, "00"), false, "EOF"},
-		{"no reference", answer(refs, "0008main0000"), false, "is no reference"},
-		{"an error of the server", answer(refs, "0023ERR no \x1b[2J https://u:geheim@h/"), true, "the server says: no  [2J https://…@h/"},
+		{"no reference", answer(refs, "0008main0000"), false, "is not a reference"},
+		{"an error of the server", answer(refs, "0023ERR no \x1b[2J https://u:geheim@h/"), true, "the server reports: no  [2J https://…@h/"},
 		{"SHA-256", answer(refs, packet("version 2")+packet("object-format=sha256")+"0000"), true, "the repository has objects with sha256. Use a repository with SHA-1."},
 		{"never ends", func(w http.ResponseWriter, _ *http.Request) bool {
 			w.Header().Set("Content-Type", refs)
@@ -256,7 +264,7 @@ func TestGitServerErrors(t *testing.T) {
 		{"repeats the credentials", func(w http.ResponseWriter, r *http.Request) bool {
 			_, password, _ := r.BasicAuth()
 			return answer(refs, packet("ERR you are %s and sent %s", password, r.Header.Get("Authorization")))(w, r)
-		}, true, "the server says: you are … and sent Basic …"},
+		}, true, "the server reports: you are … and sent Basic …"},
 	} {
 		g.mu.Lock()
 		g.hook = test.hook
@@ -272,7 +280,8 @@ func TestGitServerErrors(t *testing.T) {
 	}
 }
 
-// A redirect of the first request holds for the others, and credentials stay with the server of the URL.
+// A redirect of the first request applies to the others. Credentials are sent only to the server of
+// the URL.
 func TestGitRedirectAndCredentials(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
@@ -283,6 +292,7 @@ func TestGitRedirectAndCredentials(t *testing.T) {
 		}
 		return false
 	}
+
 	var got string
 	front := serveWeb(t, httptest.NewServer, func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Get("Authorization")
@@ -293,6 +303,7 @@ func TestGitRedirectAndCredentials(t *testing.T) {
 	if r := fetched(t, local(), s, ""); string(r.Files["a.yaml"]) != "a" || got != "Basic dTpw" {
 		t.Error(r, got)
 	}
+
 	_, err := New(Options{}).Fetch(t.Context(), s, "")
 	checkError(t, err, true, `git: the credentials of the Secret "login" would be sent by plain HTTP. Use https.`)
 	s.Secrets["login"] = nil

@@ -17,17 +17,17 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-const fetchProblems = 10 // that are reported for one source
+const fetchProblems = 10 // reported for one source
 
 // gitObjects are the objects of a pack, by their hashes in hex.
 type gitObjects struct {
 	objects map[string]gitObject
-	// offsets of objects in the pack.
+	// offsets are the objects by their offset in the pack.
 	offsets map[int64]gitObject
-	// waiting are deltas whose base is not there yet, by its hash or offset.
+	// waiting are deltas whose base has not been read yet, by the hash or offset of the base.
 	waiting map[any][]delta
 	bytes   int64
-	// limit of them, and exceeded the error beyond it.
+	// limit is the limit of bytes, and exceeded the error beyond it.
 	limit    int64
 	exceeded error
 }
@@ -39,7 +39,7 @@ type gitObject struct {
 	large bool
 }
 
-// delta is an object as its difference to another one.
+// delta is an object that is stored as a difference to another one.
 type delta struct {
 	offset int64
 	data   []byte
@@ -52,6 +52,7 @@ func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObje
 	if room > 0 {
 		o.limit, o.exceeded = room, archive.ErrRoom
 	}
+
 	scanner := packfile.NewScanner(r)
 	_, n, err := scanner.Header()
 	if err != nil {
@@ -60,6 +61,7 @@ func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObje
 	if n > limits.GitObjects {
 		return nil, permanent("Keep packages in a repository of their own, or serve an archive.", "the commit has %d objects; the limit is %d", n, limits.GitObjects)
 	}
+
 	for range n {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
@@ -68,9 +70,11 @@ func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObje
 			return nil, err
 		}
 	}
+
 	if _, err := scanner.Checksum(); err != nil {
 		return nil, gitDamaged("%v", err)
 	}
+
 	return o, nil
 }
 
@@ -85,6 +89,7 @@ func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 	if h.Length > limits.FileBytes {
 		return o.skipObject(scanner, h)
 	}
+
 	content := &exactBuffer{data: make([]byte, 0, h.Length)}
 	if _, _, err := scanner.NextObject(content); err != nil {
 		return gitDamaged("%v", err)
@@ -92,6 +97,7 @@ func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 	if int64(len(content.data)) != h.Length {
 		return gitDamaged("an object has %d bytes, not %d", len(content.data), h.Length)
 	}
+
 	d := delta{offset: h.Offset, data: content.data}
 	switch h.Type {
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
@@ -110,13 +116,15 @@ func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 	default:
 		return gitDamaged("an object is of the type %d", h.Type)
 	}
+
 	return nil
 }
 
-// skipObject reads over an object with more bytes than any file may have: it may be one that is not read, or it is refused when it is.
+// skipObject skips an object that exceeds the size of any file. The object might never be read;
+// otherwise it is refused then.
 func (o *gitObjects) skipObject(scanner *packfile.Scanner, h *packfile.ObjectHeader) error {
 	if h.Type != plumbing.BlobObject {
-		return permanent("Keep packages in a repository of their own, or serve an archive.", "an object of the commit that is no file has %d bytes; the limit is %d", h.Length, limits.FileBytes)
+		return permanent("Keep packages in a repository of their own, or serve an archive.", "an object of the commit other than a file has %d bytes; the limit is %d", h.Length, limits.FileBytes)
 	}
 	hasher := plumbing.NewHasher(h.Type, h.Length)
 	if n, _, err := scanner.NextObject(hasher); err != nil {
@@ -128,7 +136,8 @@ func (o *gitObjects) skipObject(scanner *packfile.Scanner, h *packfile.ObjectHea
 	return nil
 }
 
-// exactBuffer takes as many bytes as it was made for. It never grows, unlike a bytes.Buffer.
+// exactBuffer takes exactly as many bytes as it was made for. Unlike a bytes.Buffer, it never
+// grows.
 type exactBuffer struct{ data []byte }
 
 // Write implements io.Writer.
@@ -153,7 +162,7 @@ type resolved struct {
 	object gitObject
 }
 
-// add keeps an object, and then what waited for it.
+// add keeps an object, and then the objects that waited for it.
 func (o *gitObjects) add(offset int64, object gitObject) error {
 	for queue := []resolved{{offset, object}}; len(queue) > 0; {
 		next := queue[len(queue)-1]
@@ -172,6 +181,7 @@ func (o *gitObjects) add(offset int64, object gitObject) error {
 			}
 		}
 	}
+
 	return nil
 }
 
@@ -183,12 +193,13 @@ func (o *gitObjects) patch(base gitObject, d delta) error {
 	return o.add(d.offset, object)
 }
 
-// apply makes an object of its base and the delta, which begins with the sizes of both.
+// apply builds an object from its base and a delta, which starts with the sizes of both.
 func (o *gitObjects) apply(base gitObject, d delta) (gitObject, error) {
 	_, n := binary.Uvarint(d.data)
 	if n <= 0 {
 		return gitObject{}, gitDamaged("a delta has no sizes")
 	}
+
 	size, m := binary.Uvarint(d.data[n:])
 	if m <= 0 {
 		return gitObject{}, gitDamaged("a delta has no sizes")
@@ -199,15 +210,17 @@ func (o *gitObjects) apply(base gitObject, d delta) (gitObject, error) {
 	if size > limits.FileBytes {
 		return gitObject{}, permanent("Keep packages in a repository of their own, or serve an archive.", "an object of the commit that is a difference makes %d bytes; the limit is %d", size, limits.FileBytes)
 	}
+
 	data, err := packfile.PatchDelta(base.data, d.data)
 	if err != nil {
 		return gitObject{}, gitDamaged("%v", err)
 	}
+
 	o.bytes -= int64(len(d.data))
 	return gitObject{kind: base.kind, data: data}, nil
 }
 
-// Modes of the entries of a tree.
+// The modes of entries of a tree.
 const (
 	modeFolder    = "40000"
 	modeLink      = "120000"
@@ -216,7 +229,7 @@ const (
 
 type treeEntry struct{ mode, name, hash string }
 
-// checkout reads the files below a folder of a commit. problems are those that are left out.
+// checkout reads the files below a folder of a commit. problems are the omitted ones.
 func (o *gitObjects) checkout(ctx context.Context, commit, folder string) (files map[string][]byte, problems []string, err error) {
 	tree, err := o.treeOf(commit)
 	if err != nil {
@@ -240,12 +253,13 @@ func (o *gitObjects) treeOf(hash string) (string, error) {
 		line, _, _ := bytes.Cut(object.data, []byte("\n"))
 		next, ok := strings.CutPrefix(string(line), field)
 		if field == "" || !ok || !isCommit(next) {
-			return "", permanent("Name a commit, or a branch or tag of one.", "the object %s is no commit", hash)
+			return "", permanent("Name a commit, or a branch or tag of one.", "the object %s is not a commit", hash)
 		}
 		if hash = next; object.kind == plumbing.CommitObject {
 			return hash, nil
 		}
 	}
+
 	return "", gitDamaged("a tag names a tag, eight times")
 }
 
@@ -267,10 +281,12 @@ func (c *checkout) walk(hash, at string, depth int) error {
 	if depth > limits.PathDepth {
 		return permanent("Use fewer folders.", "the path %.200q has more than %d folders", at, limits.PathDepth)
 	}
+
 	entries, err := parseTree(object.data)
 	if err != nil {
 		return err
 	}
+
 	for _, e := range entries {
 		if err := context.Cause(c.ctx); err != nil {
 			return err
@@ -282,6 +298,7 @@ func (c *checkout) walk(hash, at string, depth int) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -302,6 +319,7 @@ func (c *checkout) entry(e treeEntry, p string, depth int) error {
 		}
 		return nil
 	}
+
 	if !keeps(p, c.folder) {
 		return nil
 	}
@@ -309,6 +327,7 @@ func (c *checkout) entry(e treeEntry, p string, depth int) error {
 		c.problem("%s is a symbolic link, which is not followed: replace it by a copy", p)
 		return nil
 	}
+
 	return c.file(e, p)
 }
 
@@ -331,12 +350,12 @@ func (c *checkout) file(e treeEntry, p string) error {
 		return permanent("Split it.", "the file %.200q has more than %d bytes", p, limits.FileBytes)
 	}
 	if object.kind != plumbing.BlobObject {
-		return gitDamaged("the file %.200q is none", p)
+		return gitDamaged("the entry %.200q is not a file", p)
 	}
 	return c.files.add(p, object.data, "git")
 }
 
-// parseTree reads entries of mode, space, name, zero byte and hash.
+// parseTree parses entries of mode, space, name, zero byte and hash.
 func parseTree(data []byte) ([]treeEntry, error) {
 	var entries []treeEntry
 	for len(data) > 0 {
@@ -355,5 +374,6 @@ func parseTree(data []byte) ([]treeEntry, error) {
 		entries = append(entries, e)
 		data = hash[20:]
 	}
+
 	return entries, nil
 }

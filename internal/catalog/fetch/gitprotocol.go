@@ -15,18 +15,18 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// gitSession speaks the protocol of git-upload-pack, of version 2 where the server does and of version 0 else
-// (https://git-scm.com/docs/protocol-v2, https://git-scm.com/docs/gitprotocol-pack).
+// gitSession speaks the protocol of git-upload-pack: version 2 if the server supports it, otherwise
+// version 0 (https://git-scm.com/docs/protocol-v2, https://git-scm.com/docs/gitprotocol-pack).
 type gitSession struct {
 	server gitServer
-	// v2 is set for version 2. advertised are the references of version 0.
+	// v2 is set for version 2. advertised are the references in version 0.
 	v2         bool
 	advertised map[string]string
-	// capabilities by name, with their values.
+	// capabilities are the server's, by name, with their values.
 	capabilities map[string]string
 }
 
-// Kinds of packets.
+// The kinds of packets.
 const (
 	packetData = iota
 	packetFlush
@@ -34,7 +34,7 @@ const (
 	packetEnd
 )
 
-// packets are lengths in four hex digits, each before its data.
+// packets reads packets, which have their length in four hex digits before their data.
 type packets struct{ r *bufio.Reader }
 
 func newPackets(r io.Reader) *packets { return &packets{bufio.NewReaderSize(r, 64<<10)} }
@@ -44,13 +44,15 @@ func (p *packets) next() (data []byte, kind int, err error) {
 	if _, err := io.ReadFull(p.r, head[:]); err != nil {
 		return nil, packetEnd, err
 	}
+
 	length, err := strconv.ParseUint(string(head[:]), 16, 16)
 	switch {
 	case err != nil || length == 3:
-		return nil, packetEnd, gitDamaged("%.20q is no length of a packet", head)
+		return nil, packetEnd, gitDamaged("%.20q is not a packet length", head)
 	case length < 4:
 		return nil, []int{packetFlush, packetDelimiter, packetEnd}[length], nil
 	}
+
 	data = make([]byte, length-4)
 	if _, err := io.ReadFull(p.r, data); err != nil {
 		return nil, packetEnd, err
@@ -58,18 +60,19 @@ func (p *packets) next() (data []byte, kind int, err error) {
 	if message, ok := bytes.CutPrefix(data, []byte("ERR ")); ok {
 		return nil, packetEnd, remoteError(message)
 	}
+
 	return data, packetData, nil
 }
 
-// line is a packet of text.
+// line reads a packet of text.
 func (p *packets) line() (text string, kind int, err error) {
 	data, kind, err := p.next()
 	return strings.TrimSuffix(string(data), "\n"), kind, err
 }
 
-// remoteError is a message of the server itself.
+// remoteError wraps a message of the server itself.
 func remoteError(message []byte) *Error {
-	return permanent("Check the URL, git.ref and the credentials.", "the server says: %s", outbound.Redact(strings.TrimSpace(string(message))))
+	return permanent("Check the URL, git.ref and the credentials.", "the server reports: %s", outbound.Redact(strings.TrimSpace(string(message))))
 }
 
 func packet(format string, args ...any) string {
@@ -77,12 +80,13 @@ func packet(format string, args ...any) string {
 	return fmt.Sprintf("%04x%s", len(text)+4, text)
 }
 
-// beginGit reads what the server advertises.
+// beginGit reads the server's advertisement.
 func beginGit(ctx context.Context, server gitServer) (*gitSession, error) {
 	body, err := server.advertise(withBodyLimit(ctx, limits.GitRefsBytes))
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { _ = body.Close() }()
 	g := &gitSession{server: server, capabilities: map[string]string{}, advertised: map[string]string{}}
 	p := newPackets(body)
@@ -92,9 +96,11 @@ func beginGit(ctx context.Context, server gitServer) (*gitSession, error) {
 			line, kind, err = p.line()
 		}
 	}
+
 	if g.v2 = line == "version 2"; g.v2 || line == "version 1" {
 		line, kind, err = p.line()
 	}
+
 	for ; err == nil && kind == packetData; line, kind, err = p.line() {
 		if g.v2 {
 			g.capability(line)
@@ -102,12 +108,14 @@ func beginGit(ctx context.Context, server gitServer) (*gitSession, error) {
 			return nil, err
 		}
 	}
+
 	if err != nil {
 		return nil, err
 	}
 	if format := g.capabilities["object-format"]; format != "" && format != "sha1" {
 		return nil, permanent("Use a repository with SHA-1.", "the repository has objects with %.20s", format)
 	}
+
 	return g, nil
 }
 
@@ -116,18 +124,19 @@ func (g *gitSession) capability(text string) {
 	g.capabilities[name] = value
 }
 
-// reference reads a line of version 0; the first has the capabilities.
+// reference parses a line of version 0. The first one has the capabilities.
 func (g *gitSession) reference(line string) error {
 	line, capabilities, _ := strings.Cut(line, "\x00")
 	for _, c := range strings.Fields(capabilities) {
 		g.capability(c)
 	}
+
 	commit, name, ok := strings.Cut(line, " ")
 	switch {
 	case commit == "shallow" || name == "capabilities^{}":
 		return nil
 	case !ok || !isCommit(commit) || strings.Contains(name, " "):
-		return gitDamaged("%.100q is no reference", line)
+		return gitDamaged("%.100q is not a reference", line)
 	case len(g.advertised) > limits.GitRefs:
 		return permanent("", "the repository has more than %d references, the limit", limits.GitRefs)
 	}
@@ -135,21 +144,24 @@ func (g *gitSession) reference(line string) error {
 	return nil
 }
 
-// refs returns the commits of references that begin with one of the prefixes.
+// refs returns the commits of references that start with one of the prefixes.
 func (g *gitSession) refs(ctx context.Context, prefixes []string) (map[string]string, error) {
 	if !g.v2 {
 		return g.advertised, nil
 	}
+
 	var m strings.Builder
 	m.WriteString(packet("command=ls-refs") + "0001" + packet("peel"))
 	for _, prefix := range prefixes {
 		m.WriteString(packet("ref-prefix %s", prefix))
 	}
+
 	m.WriteString("0000")
 	body, err := g.server.request(withBodyLimit(ctx, limits.GitRefsBytes), []byte(m.String()))
 	if err != nil {
 		return nil, err
 	}
+
 	defer func() { _ = body.Close() }()
 	refs := map[string]string{}
 	p := newPackets(body)
@@ -163,7 +175,7 @@ func (g *gitSession) refs(ctx context.Context, prefixes []string) (map[string]st
 			continue
 		}
 		if len(fields) < 2 || !isCommit(fields[0]) {
-			return nil, gitDamaged("%.100q is no reference", line)
+			return nil, gitDamaged("%.100q is not a reference", line)
 		}
 		refs[fields[1]] = fields[0]
 		for _, attribute := range fields[2:] {
@@ -183,10 +195,12 @@ func (g *gitSession) fetch(ctx context.Context, commit string, pack io.Writer) e
 	if g.v2 {
 		message = g.fetchV2(commit)
 	}
+
 	body, err := g.server.request(withBodyLimit(ctx, 2*limits.GitBytes), []byte(message))
 	if err != nil {
 		return err
 	}
+
 	defer func() { _ = body.Close() }()
 	p := newPackets(body)
 	if g.v2 {
@@ -194,12 +208,14 @@ func (g *gitSession) fetch(ctx context.Context, commit string, pack io.Writer) e
 	} else {
 		err = p.skipNAK()
 	}
+
 	if err != nil {
 		return err
 	}
 	if _, sideband := g.capabilities["side-band-64k"]; !g.v2 && !sideband {
 		return copyPack(pack, p.r)
 	}
+
 	return copyPack(pack, &sideband{packets: p})
 }
 
@@ -225,7 +241,7 @@ func (g *gitSession) fetchV0(commit string) string {
 	return m + "0000" + packet("done")
 }
 
-// skipTo reads up to the beginning of a section.
+// skipTo reads up to the start of a section.
 func (p *packets) skipTo(section string) error {
 	for {
 		line, kind, err := p.line()
@@ -240,7 +256,7 @@ func (p *packets) skipTo(section string) error {
 	}
 }
 
-// skipNAK reads the shallow commits, and that there is nothing in common.
+// skipNAK reads the shallow commits, and the packet that there is nothing in common.
 func (p *packets) skipNAK() error {
 	for {
 		line, kind, err := p.line()
@@ -255,7 +271,7 @@ func (p *packets) skipNAK() error {
 	}
 }
 
-// sideband is the data of a stream with messages in between.
+// sideband is the data of a stream that is interleaved with messages.
 type sideband struct {
 	*packets
 	rest []byte
@@ -277,6 +293,7 @@ func (s *sideband) Read(b []byte) (int, error) {
 			return 0, remoteError(data[1:])
 		}
 	}
+
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]
 	return n, nil

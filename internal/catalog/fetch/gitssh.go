@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// gitSSH is git-upload-pack on a server by ssh.
+// gitSSH is git-upload-pack on an ssh server.
 type gitSSH struct {
 	conn    *ssh.Client
 	session *ssh.Session
@@ -37,14 +37,17 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, n
 	if u.Port() == "" {
 		address = net.JoinHostPort(u.Hostname(), "22")
 	}
+
 	config, err := f.sshConfig(ctx, namespace, u, address, secret)
 	if err != nil {
 		return nil, err
 	}
+
 	conn, err := f.dialer(namespace != "").Dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
+
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(limits.ResponseHeaderTimeout))
 	c, channels, requests, err := ssh.NewClientConn(conn, address, config)
@@ -53,12 +56,14 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, n
 		_ = conn.Close()
 		return nil, sshError(u.Hostname(), err)
 	}
+
 	_ = conn.SetDeadline(time.Time{})
 	g := &gitSSH{conn: ssh.NewClient(c, channels, requests), host: u.Hostname(), release: release, stderr: &head{}}
 	if err := g.start(u.Path); err != nil {
 		g.close()
 		return nil, err
 	}
+
 	return g, nil
 }
 
@@ -73,7 +78,7 @@ func (g *gitSSH) start(path string) (err error) {
 		return err
 	}
 	g.session.Stderr = g.stderr
-	_ = g.session.Setenv("GIT_PROTOCOL", "version=2") // servers may not accept it, and speak version 0
+	_ = g.session.Setenv("GIT_PROTOCOL", "version=2") // servers that refuse it speak version 0
 	return g.session.Start(gitService + " '" + strings.ReplaceAll(path, "'", `'\''`) + "'")
 }
 
@@ -91,7 +96,7 @@ func (g *gitSSH) request(ctx context.Context, message []byte) (io.ReadCloser, er
 	return g.answer(ctx), nil
 }
 
-// answer reads from the session up to the end of what the protocol says, and not beyond.
+// answer reads from the session up to the end of the answer by the protocol, and not beyond.
 func (g *gitSSH) answer(ctx context.Context) io.ReadCloser {
 	limit, _ := ctx.Value(bodyLimitKey{}).(int64)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -111,11 +116,11 @@ type sshAnswer struct {
 	stop func() bool
 }
 
-// Read implements io.Reader. Where the session ended at once, its own words say why.
+// Read implements io.Reader. If the session ended at once, its own output explains why.
 func (a *sshAnswer) Read(b []byte) (int, error) {
 	n, err := a.stdout.Read(b)
 	if n == 0 && errors.Is(err, io.EOF) {
-		_ = a.session.Wait() // for the rest of its words
+		_ = a.session.Wait() // for the rest of its output
 		if text := a.stderr.text(); text != "" {
 			return 0, remoteError([]byte(text))
 		}
@@ -129,7 +134,7 @@ func (a *sshAnswer) Close() error {
 	return nil
 }
 
-// head keeps the beginning of the bytes written to it.
+// head keeps the first bytes written to it.
 type head struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -149,7 +154,7 @@ func (h *head) text() string {
 	return strings.TrimSpace(h.b.String())
 }
 
-// sshConfig has the user of the URL, the key and the known hosts of the Secret.
+// sshConfig has the user of the URL, and the key and the known hosts of the Secret.
 func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
 	key, known := secret.data["ssh-privatekey"], secret.data["known_hosts"]
 	switch {
@@ -159,28 +164,34 @@ func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, a
 		return nil, permanent("Add what \"ssh-keyscan "+u.Hostname()+"\" prints, after comparing it with what the server's owner publishes.",
 			"git.secretRef: the Secret %q has no known_hosts, so that %s cannot be verified", secret.name, u.Hostname())
 	}
+
 	if keyRounds(key) > limits.SSHKeyRounds {
 		return nil, permanent("Encrypt it again, by ssh-keygen -p -a 16.",
 			"git.secretRef: the ssh-privatekey of the Secret %q is encrypted with more than %d rounds, the limit", secret.name, limits.SSHKeyRounds)
 	}
+
 	release, err := f.sshKeys.Acquire(ctx, namespace, 1)
 	if err != nil {
 		return nil, err
 	}
+
 	signer, err := privateKey(key, secret.text("password"))
 	release()
 	if err != nil {
 		return nil, permanent("Use a key as ssh-keygen writes it; the passphrase, if it has one, goes into the key password.",
 			"git.secretRef: the ssh-privatekey of the Secret %q cannot be read", secret.name)
 	}
+
 	db, err := knownHosts(known)
 	if err != nil {
 		return nil, permanent("Write lines as ssh-keyscan prints them.", "git.secretRef: the known_hosts of the Secret %q cannot be read", secret.name)
 	}
+
 	user := u.User.Username()
 	if user == "" {
 		user = "git"
 	}
+
 	return &ssh.ClientConfig{
 		User: user, Auth: []ssh.AuthMethod{ssh.PublicKeys(signer)},
 		HostKeyCallback: db.HostKeyCallback(), HostKeyAlgorithms: db.HostKeyAlgorithms(address),
@@ -188,19 +199,21 @@ func (f *Fetcher) sshConfig(ctx context.Context, namespace string, u *url.URL, a
 	}, nil
 }
 
-// keyRounds returns the rounds of bcrypt by which an OpenSSH key is encrypted; 0 for other keys, and for one that is not encrypted
-// (https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key).
+// keyRounds returns the rounds of bcrypt that encrypt an OpenSSH key; 0 for other and for
+// unencrypted keys (https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key).
 func keyRounds(text []byte) uint32 {
 	const magic = "openssh-key-v1\x00"
 	block, _ := pem.Decode(text)
 	if block == nil {
 		return 0
 	}
+
 	data, ok := bytes.CutPrefix(block.Bytes, []byte(magic))
 	var head struct {
 		Cipher, KDF, Options string
 		Rest                 []byte `ssh:"rest"`
 	}
+
 	var options struct {
 		Salt   string
 		Rounds uint32
@@ -208,6 +221,7 @@ func keyRounds(text []byte) uint32 {
 	if !ok || ssh.Unmarshal(data, &head) != nil || head.KDF != "bcrypt" || ssh.Unmarshal([]byte(head.Options), &options) != nil {
 		return 0
 	}
+
 	return options.Rounds
 }
 
@@ -220,7 +234,7 @@ func privateKey(text []byte, passphrase string) (ssh.Signer, error) {
 	return signer, err
 }
 
-// knownHosts reads lines through a file, as the library does.
+// knownHosts parses lines through a file, because the library requires one.
 func knownHosts(lines []byte) (*knownhosts.HostKeyDB, error) {
 	file, err := os.CreateTemp("", "fetch-")
 	if err != nil {

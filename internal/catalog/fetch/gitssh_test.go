@@ -56,12 +56,14 @@ func serveSSH(t *testing.T, setenv bool) *sshServer {
 		t: t, listener: listener, setenv: setenv, key: string(key),
 		known: knownhosts.Line([]string{knownhosts.Normalize(listener.Addr().String())}, host.PublicKey()),
 	}
+
 	s.config = &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, k ssh.PublicKey) (*ssh.Permissions, error) {
 		if string(k.Marshal()) != string(user.PublicKey().Marshal()) {
 			return nil, io.EOF
 		}
 		return nil, nil
 	}}
+
 	s.config.AddHostKey(host)
 	go s.accept()
 	return s
@@ -83,6 +85,7 @@ func (s *sshServer) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
+
 	go ssh.DiscardRequests(requests)
 	for c := range channels {
 		channel, requests, err := c.Accept()
@@ -123,7 +126,7 @@ func (s *sshServer) source(g *gitRepository, dir string) Source {
 	return withSecret(source, map[string]string{"ssh-privatekey": s.key, "known_hosts": s.known})
 }
 
-// By ssh as by http, in either version of the protocol.
+// ssh gives the same results as http, with either version of the protocol.
 func TestGitSSH(t *testing.T) {
 	t.Parallel()
 	g := newGit(t)
@@ -141,21 +144,22 @@ func TestGitSSH(t *testing.T) {
 	}
 }
 
-// encrypted returns a key with the passphrase geheim12, as one that says to have a number of rounds.
+// encrypted returns a function that makes keys with the passphrase geheim12 and a declared number
+// of rounds.
 func encrypted(t *testing.T) func(rounds uint32) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	require.NoError(t, err)
 	block, err := ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte("geheim12"))
 	require.NoError(t, err)
-	options := bytes.Index(block.Bytes, []byte("bcrypt")) + len("bcrypt") + 4 // their length
+	options := bytes.Index(block.Bytes, []byte("bcrypt")) + len("bcrypt") + 4 // behind their length
 	return func(rounds uint32) string {
-		binary.BigEndian.PutUint32(block.Bytes[options+4+16:], rounds) // behind the salt with its length
+		binary.BigEndian.PutUint32(block.Bytes[options+4+16:], rounds) // behind the salt and its length
 		return string(pem.EncodeToMemory(block))
 	}
 }
 
-// A key that takes long to derive is refused before that, and one is derived at a time.
+// A key that takes too long to derive is refused in advance, and keys are derived one at a time.
 func TestSSHKeyRounds(t *testing.T) {
 	t.Parallel()
 	_, plain := newKey(t)
@@ -168,9 +172,11 @@ func TestSSHKeyRounds(t *testing.T) {
 			t.Errorf("%d rounds, want %d", got, want)
 		}
 	}
+
 	if _, err := privateKey([]byte(encrypted(16)), "geheim12"); err != nil {
 		t.Error(err)
 	}
+
 	g := newGit(t)
 	s := serveSSH(t, true)
 	source := s.source(g, g.Dir)
@@ -180,6 +186,7 @@ func TestSSHKeyRounds(t *testing.T) {
 		_, err := local().Fetch(t.Context(), source, "")
 		checkError(t, err, true, `the ssh-privatekey of the Secret "login" is encrypted with more than 256 rounds, the limit. Encrypt it again, by ssh-keygen -p -a 16.`)
 	}
+
 	f := local()
 	_, err := f.sshKeys.Acquire(t.Context(), "", 1)
 	require.NoError(t, err)
@@ -202,6 +209,7 @@ func TestGitSSHErrors(t *testing.T) {
 		source.Secrets["login"][key] = []byte(value)
 		return source
 	}
+
 	where := "git: ssh://" + host + g.Dir + ": "
 	for _, test := range []struct {
 		name   string
@@ -215,7 +223,7 @@ func TestGitSSHErrors(t *testing.T) {
 		{"no key", with("ssh-privatekey", ""), []string{"there is no ssh-privatekey for 127.0.0.1. Name a Secret with ssh-privatekey and known_hosts."}},
 		{"damaged key", with("ssh-privatekey", "geheim"), []string{`the ssh-privatekey of the Secret "login" cannot be read`}},
 		{"other key", with("ssh-privatekey", string(otherKey)), []string{where, "127.0.0.1 does not accept the key. Check the ssh-privatekey"}},
-		{"no repository", s.source(g, "/no/such/it's"), []string{"the server says: fatal: '/no/such/it's' does not appear to be a git repository"}},
+		{"no repository", s.source(g, "/no/such/it's"), []string{"the server reports: fatal: '/no/such/it's' does not appear to be a git repository"}},
 	} {
 		_, err := local().Fetch(t.Context(), test.source, "")
 		checkError(t, err, true, test.texts...)
@@ -223,6 +231,7 @@ func TestGitSSHErrors(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 		}
 	}
+
 	_, err := New(Options{}).Fetch(t.Context(), s.source(g, g.Dir), "")
 	checkError(t, err, true, "127.0.0.1 is a loopback or link-local address, which sources may not be fetched from.")
 }

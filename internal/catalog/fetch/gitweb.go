@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// gitWeb is a server by http (https://git-scm.com/docs/http-protocol).
+// gitWeb is an http server (https://git-scm.com/docs/http-protocol).
 type gitWeb struct {
 	*client
 	base *url.URL
@@ -32,12 +32,14 @@ func (g *gitWeb) advertise(ctx context.Context) (io.ReadCloser, error) {
 		_ = resp.Body.Close()
 		return nil, permanent("Check the URL.", "there is no git repository: the server answered with the type %.100q", kind)
 	}
-	// A server that redirected this request expects the next ones where it led.
+
+	// A server that redirected this request expects the next ones at the new address.
 	at := *resp.Request.URL
 	if p, ok := strings.CutSuffix(at.Path, refs); ok {
 		at.Path, at.RawPath, at.RawQuery = p, "", g.base.RawQuery
 		g.base = &at
 	}
+
 	return resp.Body, nil
 }
 
@@ -56,12 +58,14 @@ func (g *gitWeb) send(ctx context.Context, method string, u *url.URL, message []
 	if err != nil {
 		return nil, err
 	}
+
 	r.Header.Set("Git-Protocol", "version=2")
-	r.Header.Set("User-Agent", "git/"+g.opts.UserAgent) // some servers answer only clients whose name begins so
+	r.Header.Set("User-Agent", "git/"+g.opts.UserAgent) // some servers answer only clients with this prefix
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-"+gitService+"-request")
 		r.Header.Set("Accept", "application/x-"+gitService+"-result")
 	}
+
 	resp, err := g.Do(r)
 	if err != nil {
 		return nil, err
@@ -70,5 +74,6 @@ func (g *gitWeb) send(ctx context.Context, method string, u *url.URL, message []
 		_ = resp.Body.Close()
 		return nil, statusError(resp)
 	}
+
 	return resp, nil
 }

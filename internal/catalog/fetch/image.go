@@ -19,6 +19,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if f.opts.Puller == nil {
 		return nil, permanent("", "image: images cannot be pulled here")
 	}
+
 	spec := s.Spec.Image
 	folder, err := cleanSubPath("image.subPath", spec.SubPath)
 	if err != nil {
@@ -27,12 +28,15 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if refusal := s.Image.Refusal; refusal != nil {
 		return nil, refusal.About(spec.Ref)
 	}
+
 	access := registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: f.imageFiles(folder)}
 	ref, tag := spec.Ref, ""
 	if s.Image.Rewritten {
-		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
+		// An administrator names this registry for all namespaces. It can be at a private address,
+		// and no flag redirects it.
 		ref, access.Exact = s.Image.Pull, true
 	}
+
 	puller := f.opts.Puller.With(access)
 	if spec.TagSelection != nil {
 		tags, err := puller.Tags(ctx, ref)
@@ -44,10 +48,12 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		}
 		ref = RepositoryOf(ref) + ":" + tag
 	}
+
 	digest, err := puller.Resolve(ctx, ref)
 	if err != nil {
 		return nil, pullError(err)
 	}
+
 	repository, knownDigest := RepositoryOf(ref), digestOfValidator(known)
 	outcome, validator, err := verify(ctx, puller, &s, repository+"@"+digest, digest, known)
 	if err != nil {
@@ -56,6 +62,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if digest == knownDigest {
 		return &Result{NotModified: true, Validator: validator, Verification: outcome}, nil
 	}
+
 	var image *registry.Image
 	err = s.inRoom(func(room int64) (err error) {
 		access.Room = room
@@ -65,22 +72,27 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, pullError(err)
 	}
+
 	relocated, err := Relocate(ctx, puller, repository, RepositoryOf(spec.Ref), digest, image.Files)
 	if err != nil {
 		return nil, err
 	}
+
 	files, err := choose(relocated, "image.subPath", folder)
 	if err != nil {
 		return nil, err
 	}
+
 	revision := digest
 	if tag != "" {
 		revision = tag + "@" + digest
 	}
+
 	return &Result{Files: files, Revision: revision, Validator: validator, Verification: outcome}, nil
 }
 
-// verifiedMark separates the digest of an image from the identity of the keys and roots that verified it.
+// verifiedMark separates the digest of an image from the identity of the keys and roots that
+// verified it.
 const verifiedMark = " verified by "
 
 func digestOfValidator(validator string) string {
@@ -88,32 +100,36 @@ func digestOfValidator(validator string) string {
 	return digest
 }
 
-// VerifiedBy returns the identity of the keys and roots that verified the image of a validator; empty if none did.
+// VerifiedBy returns the identity of the keys and roots that verified the image of a validator;
+// empty if it was not verified.
 func VerifiedBy(validator string) string {
 	_, key, _ := strings.Cut(validator, verifiedMark)
 	return key
 }
 
-// Unverified returns a validator of the same content, which does not say that its image was verified.
+// Unverified returns a validator for the same content without the mark of verification.
 func Unverified(validator string) string { return digestOfValidator(validator) }
 
-// verify verifies an image, unless it is known to be verified, and returns its validator. Its error is an *imagepolicy.Refusal where
-// the image must not be used.
+// verify verifies an image, unless it is already known to be verified, and returns its validator.
+// The error is an *imagepolicy.Refusal if the image must not be used.
 func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest, known string) (outcome *imagepolicy.Outcome, validator string, err error) {
 	if s.Image.Verification == nil {
 		return nil, digest, nil
 	}
+
 	key := s.Image.VerificationKey()
 	if validator = digest + verifiedMark + key; validator == known {
 		return nil, validator, nil
 	}
+
 	verified, err := puller.Verify(ctx, ref, digest, s.Image.Verification, key)
 	if outcome, err = s.Image.Outcome(s.Spec.Image.Ref, verified, err); err != nil {
 		return nil, "", err
 	}
 	if outcome.Refusal != nil {
-		validator = digest // it is looked at again with each fetch
+		validator = digest // each fetch checks it again
 	}
+
 	return outcome, validator, nil
 }
 
@@ -133,7 +149,7 @@ func RepositoryOf(ref string) string {
 	return ref
 }
 
-// pullError turns an error of package registry into one of this package.
+// pullError turns an error of package registry into an error of this package.
 func pullError(err error) error {
 	var failed *registry.PullError
 	if !errors.As(err, &failed) {

@@ -27,7 +27,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// imageServer is a registry that records what it is requested.
+// imageServer is a registry that records its requests.
 type imageServer struct {
 	*httptest.Server
 	host string
@@ -51,7 +51,7 @@ func serveImages(t *testing.T) *imageServer {
 	return s
 }
 
-// since returns the requests since the last call, without the check of the version.
+// since returns the requests since the last call, except the check of the version.
 func (s *imageServer) since() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,10 +124,12 @@ func TestImageIsDownloadedOncePerDigest(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"repository/repository.yaml": "a"}, text(first.Files)); diff != "" || first.Revision != digest {
 		t.Error(first.Revision, diff)
 	}
+
 	s.since()
 	if r := fetched(t, f, source, first.Validator); !r.NotModified {
 		t.Errorf("%+v", r)
 	}
+
 	require.Equal(t, []string{"HEAD /v2/repo/manifests/v1"}, s.since())
 	byDigest := imageSource(s.host + "/repo@" + digest)
 	known := fetched(t, f, byDigest, "").Validator
@@ -135,11 +137,13 @@ func TestImageIsDownloadedOncePerDigest(t *testing.T) {
 	if r := fetched(t, f, byDigest, known); !r.NotModified || len(s.since()) > 0 || !Static(byDigest.Spec) || Static(source.Spec) {
 		t.Errorf("%+v", r)
 	}
+
 	s.push(t, "repo:v1", map[string]string{"repository/repository.yaml": "b"})
 	second := fetched(t, f, source, first.Validator)
 	if second.NotModified || second.Digest == first.Digest || string(second.Files["repository/repository.yaml"]) != "b" {
 		t.Errorf("%+v", second)
 	}
+
 	source.Spec.Image.SubPath = "repository"
 	if r := fetched(t, f, source, second.Validator); r.NotModified {
 		t.Error("a changed source is not the known one")
@@ -186,7 +190,7 @@ func TestImageContent(t *testing.T) {
 	}
 }
 
-// The images of a bundle that was copied are in the bundle's own repository.
+// The images of a copied bundle are in the bundle's own repository.
 func TestRelocatedBundle(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)
@@ -197,6 +201,7 @@ func TestRelocatedBundle(t *testing.T) {
 		".imgpkg/bundle.yml":   "kind: Bundle\n",
 		"packages/shop/1.yaml": "image: team/shop@" + listed + "\nother: team/shop@" + other + "\n",
 	}
+
 	digest := s.push(t, "copied/bundle:v1", files)
 	source := imageSource(s.host + "/copied/bundle:v1")
 	r := fetched(t, f, source, "")
@@ -209,8 +214,8 @@ func TestRelocatedBundle(t *testing.T) {
 	}
 }
 
-// What manifests name by tag has the digest of the lock, as kbld gives it to them, and is in the bundle's own repository
-// once it was copied there.
+// Images that manifests name by tag get the digest from the lock, as kbld would set it. If the
+// bundle was copied, they are in its own repository.
 func TestBundleHasTheImagesOfItsLock(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)
@@ -221,6 +226,7 @@ func TestBundleHasTheImagesOfItsLock(t *testing.T) {
 			"\n- annotations: {kbld.carvel.dev/id: evil}\n  image: \"not a reference\"\n",
 		"a.yaml": "- image: team/shop:1.0\n  myimage: team/shop:1.0\n- {name: b, image: 'team/shop:1.0'}\n- image: team/shop:1.0.1\n- image: evil\n- \"image\": \"team/shop:1.0\" # team/shop:1.0\n",
 	}
+
 	const want = "- image: SHOP\n  myimage: team/shop:1.0\n- {name: b, image: 'SHOP'}\n- image: team/shop:1.0.1\n- image: evil\n- \"image\": \"SHOP\" # team/shop:1.0\n"
 	digest := s.push(t, "team/bundle:v1", files)
 	source := imageSource(s.host + "/team/bundle:v1")
@@ -230,7 +236,7 @@ func TestBundleHasTheImagesOfItsLock(t *testing.T) {
 	}
 }
 
-// The tag with the highest version is taken; while it is the same image, nothing is downloaded.
+// The tag with the highest version is chosen. While it is the same image, there is no download.
 func TestImageTagSelection(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)
@@ -238,21 +244,25 @@ func TestImageTagSelection(t *testing.T) {
 	for _, tag := range []string{"v1.0.0", "1.2.0", "2.0.0-rc.1", "latest", "v1.1.0"} {
 		s.push(t, "tags:"+tag, map[string]string{"packages/x.yaml": tag})
 	}
+
 	source := imageSource(s.host + "/tags")
 	source.Spec.Image.TagSelection = &corev1alpha1.VersionSelection{Version: "<2"}
 	r := fetched(t, f, source, "")
 	if got := string(r.Files["packages/x.yaml"]); got != "1.2.0" || !strings.HasPrefix(r.Revision, "1.2.0@sha256:") {
 		t.Errorf("%q %q", got, r.Revision)
 	}
+
 	s.since()
 	again := fetched(t, f, source, r.Validator)
 	if diff := cmp.Diff([]string{"GET /v2/tags/tags/list", "HEAD /v2/tags/manifests/1.2.0"}, s.since()); diff != "" || !again.NotModified {
 		t.Error(diff)
 	}
+
 	s.push(t, "tags:v1.3.0", map[string]string{"packages/x.yaml": "new"})
 	if r = fetched(t, f, source, r.Validator); string(r.Files["packages/x.yaml"]) != "new" {
 		t.Errorf("%+v", r)
 	}
+
 	source.Spec.Image.TagSelection = &corev1alpha1.VersionSelection{Version: ">3"}
 	_, err := f.Fetch(t.Context(), source, "")
 	checkError(t, err, true, "image.tagSelection: ", ">3")

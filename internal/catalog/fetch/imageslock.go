@@ -18,30 +18,34 @@ import (
 // locked matches image references by digest.
 var locked = regexp.MustCompile(`[0-9A-Za-z][0-9A-Za-z._:/-]*@(sha256:[0-9a-f]{64})`)
 
-// Relocate returns the files of a bundle with its images as kbld and imgpkg have them: the digests that its lock has in
-// the place of what its manifests name, and, as all images of a bundle that was copied are in its own repository, the
-// references to these. pulled is the repository as it is pulled from, and repository as it is written. Files without a lock stay as
-// they are.
+// Relocate returns the files of a bundle with their images replaced as kbld and imgpkg do: images
+// that the manifests name get the digests of the lock. Since all images of a copied bundle are in
+// its own repository, references to them change accordingly. pulled is the repository in the
+// address it is pulled from, and repository the one to write. Files without a lock stay unchanged.
 func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, digest string, files archive.Files) (archive.Files, error) {
 	lock, ok := files[loader.ImagesLock]
 	if !ok {
 		return files, nil
 	}
+
 	files = maps.Clone(files)
 	delete(files, loader.ImagesLock)
 	digests := lockedDigests(lock)
 	if len(digests) == 0 {
 		return files, nil
 	}
+
 	if images := lockedImages(lock); len(images) > 0 {
 		for p, data := range files {
 			files[p] = withDigests(data, images)
 		}
 	}
+
 	copied, err := wasCopied(ctx, puller, pulled, digest)
 	if err != nil || !copied {
 		return files, err
 	}
+
 	for p, data := range files {
 		files[p] = locked.ReplaceAllFunc(data, func(ref []byte) []byte {
 			if digest := string(ref[bytes.LastIndexByte(ref, '@')+1:]); digests[digest] {
@@ -50,6 +54,7 @@ func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, 
 			return ref
 		})
 	}
+
 	return files, nil
 }
 
@@ -64,10 +69,11 @@ func lockedDigests(lock []byte) map[string]bool {
 	return digests
 }
 
-// lockID is the annotation of an image with what manifests name it by.
+// lockID is the annotation of an image with the name that manifests use.
 const lockID = "kbld.carvel.dev/id"
 
-// lockedImages are the references of a list by what manifests name them by. A list that cannot be read has none.
+// lockedImages returns the references in a list by the names that manifests use. An unreadable list
+// has none.
 func lockedImages(lock []byte) map[string]string {
 	images := map[string]string{}
 	_ = document.Each(loader.ImagesLock, lock, func(d *document.Document) {
@@ -82,13 +88,14 @@ func lockedImages(lock []byte) map[string]string {
 			}
 		}
 	})
+
 	return images
 }
 
-// imageValue is a key image with its value, which kbld looks for.
+// imageValue matches an image key with its value, as kbld does.
 var imageValue = regexp.MustCompile(`(^|[\s{,])(["']?image["']?:[ \t]*["']?)([^\s"',}\]#]+)`)
 
-// withDigests returns a file with locked references in the place of images that the lock names.
+// withDigests returns a file with locked references instead of the images that the lock names.
 func withDigests(data []byte, images map[string]string) []byte {
 	return imageValue.ReplaceAllFunc(data, func(found []byte) []byte {
 		parts := imageValue.FindSubmatch(found)
@@ -100,7 +107,8 @@ func withDigests(data []byte, images map[string]string) []byte {
 	})
 }
 
-// wasCopied reports whether the repository of a bundle holds the list of image locations that a copy leaves there.
+// wasCopied reports whether the repository of a bundle has the list of image locations that a copy
+// leaves there.
 func wasCopied(ctx context.Context, puller *registry.Puller, repository, digest string) (bool, error) {
 	_, err := puller.Resolve(ctx, repository+":"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg")
 	var failed *registry.PullError

@@ -18,25 +18,29 @@ func inline(s Source, known string) (*Result, error) {
 			return nil, err
 		}
 	}
+
 	for i, from := range spec.FilesFrom {
 		if err := c.addFrom(s, from, fmt.Sprintf("inline.filesFrom[%d]", i)); err != nil {
 			return nil, err
 		}
 	}
+
 	if len(c.fromSecrets) > 0 {
 		return &Result{Files: c.files, FromSecrets: c.fromSecrets}, nil
 	}
+
 	digest := digestOf(c.files)
 	if digest == known {
 		return &Result{NotModified: true}, nil
 	}
+
 	return &Result{Files: c.files, Revision: digest, Validator: digest}, nil
 }
 
 // collection has the files read so far.
 type collection struct {
 	files map[string][]byte
-	// fromSecrets are the paths of those that come from Secrets.
+	// fromSecrets are the paths of files that come from Secrets.
 	fromSecrets map[string]bool
 	bytes       int
 }
@@ -60,6 +64,7 @@ func (c *collection) addFrom(s Source, from corev1alpha1.RepositoryFilesSource, 
 			data[key] = []byte(text)
 		}
 	}
+
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if !isContent(key) {
 			continue
@@ -71,6 +76,7 @@ func (c *collection) addFrom(s Source, from corev1alpha1.RepositoryFilesSource, 
 			c.fromSecrets[key] = true
 		}
 	}
+
 	return nil
 }
 
@@ -78,13 +84,13 @@ func missing(kind, name, field string) *Error {
 	return permanent("Create it in the namespace of the repository, for a ClusterPackageRepository in the manager's.", "%s: there is no %s %q", field, kind, name)
 }
 
-// add adds one file, whose path a user wrote.
+// add adds one file with a path that a user wrote.
 func (c *collection) add(p string, data []byte, field string) error {
 	if problem := pathProblem(p); problem != "" {
 		return permanent("Name the file by a path such as packages/shop.yaml.", "%s: the path %.200q %s", field, p, problem)
 	}
 	if _, twice := c.files[p]; twice {
-		return permanent("Rename one of them.", "%s: the file %q is there twice", field, p)
+		return permanent("Rename one of them.", "%s: the file %q is listed twice", field, p)
 	}
 	if c.bytes += len(data); c.bytes > limits.RepositoryBytes {
 		return permanent("Split the repository.", "%s: the files have more than %d bytes", field, limits.RepositoryBytes)
@@ -92,6 +98,7 @@ func (c *collection) add(p string, data []byte, field string) error {
 	if len(c.files) >= limits.RepositoryFiles {
 		return permanent("Split the repository.", "%s: there are more than %d files", field, limits.RepositoryFiles)
 	}
+
 	c.files[p] = data
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Downloads take no more of the disk than there is for all of them, those of a namespace no more than its share, and give it back.
+// All downloads together stay within the limit of the disk, those in a namespace within its share,
+// and all of it is released.
 func TestDownloadsShareTheDisk(t *testing.T) {
 	t.Parallel()
 	f := local()
@@ -19,7 +20,7 @@ func TestDownloadsShareTheDisk(t *testing.T) {
 	_, err = slow.Write([]byte("x"))
 	require.NoError(t, err)
 	_, err = f.Fetch(t.Context(), source, "")
-	checkError(t, err, false, "there is no room for it: all downloads at a time can have 1006632960 bytes, those of one namespace 536870912. It is repeated later.")
+	checkError(t, err, false, "there is no room for it: all downloads together can have 1006632960 bytes, and one namespace's 536870912. It is repeated later.")
 	source.Namespace = "other"
 	fetched(t, f, source, "")
 	require.NoError(t, slow.Close())

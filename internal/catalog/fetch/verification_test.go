@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// policed is an image source about which a policy says something.
+// policed is an image source with a policy for its image.
 func policed(ref string, p imagepolicy.Policy, required bool) Source {
 	s := imageSource(ref)
 	s.Image = imagepolicy.NewSet([]imagepolicy.Policy{p}, required, time.Now()).Decide(ref, imagepolicy.Repository)
@@ -35,7 +35,7 @@ func (s *imageServer) sign(t *testing.T, repository, digest string, key signed.P
 	s.since()
 }
 
-// refused fetches what must not be used, and returns why.
+// refused fetches an image that must not be used, and returns the refusal.
 func refused(t *testing.T, f *Fetcher, s Source, known string) *imagepolicy.Refusal {
 	t.Helper()
 	r, err := f.Fetch(t.Context(), s, known)
@@ -46,7 +46,8 @@ func refused(t *testing.T, f *Fetcher, s Source, known string) *imagepolicy.Refu
 	return refusal
 }
 
-// Nothing is read of an image that lacks the signature. One that has it is verified once by each key, and is downloaded once.
+// An image without the signature is not read. One with it is verified once by each key, and
+// downloaded once.
 func TestImageIsVerified(t *testing.T) {
 	t.Parallel()
 	own, other := signed.NewPair(t), signed.NewPair(t)
@@ -108,13 +109,14 @@ func TestDigestIsVerified(t *testing.T) {
 	if !verified.NotModified || verified.Verification == nil {
 		t.Errorf("%+v", verified)
 	}
+
 	s.since()
 	if again := fetched(t, s.fetcher(t), source, verified.Validator); !again.NotModified || len(s.since()) > 0 {
 		t.Errorf("%+v", again)
 	}
 }
 
-// With Warn the content is used, and its signature is looked for with each fetch.
+// With Warn, the content is used, and each fetch looks for the signature.
 func TestImageIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)
@@ -126,13 +128,14 @@ func TestImageIsWarnedOf(t *testing.T) {
 	if first.Verification == nil || first.Verification.Refusal == nil || len(first.Files) != 1 || VerifiedBy(first.Validator) != "" {
 		t.Fatalf("%+v", first)
 	}
+
 	s.sign(t, "repo", digest, own)
 	if again := fetched(t, f, source, first.Validator); !again.NotModified || again.Verification == nil || again.Verification.Verified == nil {
 		t.Errorf("%+v", again)
 	}
 }
 
-// The digest that was verified is the one that is fetched, though the tag leads to another one by then.
+// The verified digest is fetched even if the tag has moved in the meantime.
 func TestTagMovesAfterVerification(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)
@@ -149,15 +152,18 @@ func TestTagMovesAfterVerification(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	})
+
 	swap = func() { s.push(t, "repo:v1", map[string]string{"repository/repository.yaml": "evil"}) }
 	r := fetched(t, s.fetcher(t), policed(s.host+"/repo:v1", s.policy(imagepolicy.Enforce, own), false), "")
 	if swap != nil || r.Revision != digest || string(r.Files["repository/repository.yaml"]) != "good" {
 		t.Errorf("swapped: %t, fetched %s: %s", swap == nil, r.Revision, r.Files)
 	}
+
 	refused(t, s.fetcher(t), policed(s.host+"/repo:v1", s.policy(imagepolicy.Enforce, own), false), r.Validator)
 }
 
-// An image is pulled from where a policy says, and what it offers keeps the names that policies are about.
+// An image is pulled from the policy's address, and its offers keep the names that policies apply
+// to.
 func TestImageIsRewritten(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)
@@ -173,7 +179,8 @@ func TestImageIsRewritten(t *testing.T) {
 	if got := string(r.Files["a.yaml"]); got != "image: origin.example.com/team/bundle@"+locked+"\n" {
 		t.Error(got)
 	}
-	// From the mirror back: a rewrite is applied once.
+
+	// Back from the mirror: a rewrite is applied only once.
 	circle := imagepolicy.NewSet([]imagepolicy.Policy{
 		{Name: "there", Prefixes: []string{"origin.example.com"}, Rewrite: s.host + "/mirror"}, {Name: "back", Prefixes: []string{s.host}, Rewrite: "origin.example.com"},
 	}, false, time.Now())
@@ -181,7 +188,8 @@ func TestImageIsRewritten(t *testing.T) {
 	fetched(t, f, source, "")
 }
 
-// What no policy verifies is refused without a request where verification is required, and so is what two policies are about.
+// If verification is required, an image that no policy verifies is refused without a request. So is
+// one with two policies.
 func TestImageOfNoPolicy(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)

@@ -20,11 +20,11 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// webValidator is what a web server said of the file.
+// webValidator is a web server's description of the file.
 type webValidator struct {
 	ETag     string `json:"etag,omitempty"`
 	Modified string `json:"modified,omitempty"`
-	// SHA256 of the file, for servers that send it again unchanged.
+	// SHA256 is for servers that send the file again although it has not changed.
 	SHA256 string `json:"sha256"`
 }
 
@@ -35,18 +35,22 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 	if err != nil {
 		return nil, err
 	}
+
 	folder, err := cleanSubPath("http.subPath", spec.SubPath)
 	if err != nil {
 		return nil, err
 	}
+
 	secret, err := s.credentials("http.secretRef", spec.SecretRef)
 	if err != nil {
 		return nil, err
 	}
+
 	c, err := f.client("http", u, secret, s.Namespace != "")
 	if err != nil {
 		return nil, err
 	}
+
 	defer c.close()
 	d := &download{client: c, fetcher: f, namespace: s.Namespace, secret: secret, url: u, known: parseWebValidator(known), sha256: spec.SHA256}
 	defer d.close()
@@ -54,6 +58,7 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 	if err := d.get(ctx); err != nil {
 		return nil, classify(ctx, where, secret, err)
 	}
+
 	validator, err := json.Marshal(d.got)
 	if err != nil {
 		return nil, err
@@ -61,23 +66,26 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 	if d.file == nil {
 		return &Result{NotModified: true, Validator: string(validator)}, nil
 	}
+
 	files, err := f.unpack(ctx, &s, d.file, path.Base(u.Path), folder)
 	if err != nil {
 		return nil, classify(ctx, where, secret, err)
 	}
+
 	revision := d.got.ETag
 	if revision == "" {
 		revision = "sha256:" + d.got.SHA256
 	}
+
 	return &Result{Files: files, Revision: revision, Validator: string(validator)}, nil
 }
 
-// parseURL reads a URL without credentials.
+// parseURL parses a URL without credentials.
 func parseURL(field, text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return nil, permanent("", "%s is no URL", field) // the error has the text
+		return nil, permanent("", "%s is not a URL", field) // the error quotes the URL
 	case u.Scheme != "https" && u.Scheme != "http":
 		return nil, permanent("Write it as https://host/path.", "%s has the scheme %.20q", field, u.Scheme)
 	case u.User != nil:
@@ -104,7 +112,7 @@ type download struct {
 	url        *url.URL
 	sha256     string
 	known, got webValidator
-	// file is nil if it is the known one.
+	// file is nil if it has not changed.
 	file *temporary
 }
 
@@ -125,10 +133,12 @@ func (d *download) get(ctx context.Context) error {
 	if d.known.Modified != "" {
 		r.Header.Set("If-Modified-Since", d.known.Modified)
 	}
+
 	resp, err := d.Do(r)
 	if err != nil {
 		return err
 	}
+
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode == http.StatusNotModified && d.known.SHA256 != "" {
 		d.got = d.known
@@ -137,36 +147,41 @@ func (d *download) get(ctx context.Context) error {
 	if resp.StatusCode != http.StatusOK {
 		return statusError(resp)
 	}
+
 	d.got = webValidator{ETag: d.header(resp, "Etag"), Modified: d.header(resp, "Last-Modified")}
 	return d.save(resp)
 }
 
-// save writes the body into a file that has no name.
+// save writes the body into an unnamed file.
 func (d *download) save(resp *http.Response) error {
 	if resp.ContentLength > limits.DownloadBytes {
 		return permanent("Make the repository smaller.", "the file has %d bytes; the limit is %d", resp.ContentLength, limits.DownloadBytes)
 	}
+
 	file, err := d.fetcher.temporaryFile(d.namespace)
 	if err != nil {
 		return err
 	}
+
 	d.file = file
 	hasher := sha256.New()
 	if _, err := io.Copy(io.MultiWriter(file, hasher), resp.Body); err != nil {
 		return err
 	}
+
 	d.got.SHA256 = hex.EncodeToString(hasher.Sum(nil))
 	if d.sha256 != "" && d.sha256 != d.got.SHA256 {
-		return permanent("Correct it, or ask whoever runs the server.", "the file has another SHA-256 than http.sha256 says")
+		return permanent("Correct it, or ask the administrator of the server.", "the SHA-256 of the file differs from http.sha256")
 	}
 	if d.got.SHA256 == d.known.SHA256 {
 		d.close()
 		d.file = nil
 	}
+
 	return nil
 }
 
-// header returns a header for a status, if it is short text and repeats no credentials.
+// header returns a header for a status, if it is short text and does not repeat credentials.
 func (d *download) header(resp *http.Response, name string) string {
 	v := resp.Header.Get(name)
 	if len(v) > limits.ValidatorBytes || d.secret.hide(v) != v || strings.ContainsFunc(v, func(r rune) bool { return r < ' ' || r > '~' }) {
@@ -189,7 +204,7 @@ func statusError(resp *http.Response) *Error {
 	return e
 }
 
-// unpack reads the content of a download: an archive, or one file of that name.
+// unpack reads the content of a download: an archive, or a single file with this name.
 func (f *Fetcher) unpack(ctx context.Context, s *Source, file io.ReaderAt, name, folder string) (files map[string][]byte, err error) {
 	err = s.inRoom(func(room int64) (err error) {
 		files, err = f.unpackWithin(ctx, s.Namespace, file, name, folder, room)
@@ -203,32 +218,38 @@ func (f *Fetcher) unpackWithin(ctx context.Context, namespace string, file io.Re
 	if err != nil {
 		return nil, err
 	}
+
 	defer release()
 	isTar, err := archive.IsTar(io.NewSectionReader(file, 0, limits.DownloadBytes))
 	if err != nil {
 		return nil, contentError(err)
 	}
+
 	r := io.NewSectionReader(file, 0, limits.DownloadBytes)
 	if !isTar {
 		return single(r, name, folder, room, min(limits.FileBytes, f.opts.Bytes))
 	}
+
 	u := archive.NewUnpackerOf(archive.Selection{
 		Keep:  func(p string) bool { return keeps(p, folder) },
 		Plain: true, Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes, Room: room,
 	})
+
 	if err := u.Layer(ctx, r); errors.Is(err, archive.ErrRoom) {
 		return nil, err
 	} else if err != nil {
 		return nil, contentError(err)
 	}
+
 	return choose(u.Files(), "http.subPath", folder)
 }
 
 // single reads a file that is not an archive.
 func single(r io.Reader, name, folder string, room, limit int64) (map[string][]byte, error) {
 	if folder != "" {
-		return nil, permanent("Leave it out, or serve a tar archive.", "http.subPath: the file is no tar archive")
+		return nil, permanent("Leave it out, or serve a tar archive.", "http.subPath: the file is not a tar archive")
 	}
+
 	data, err := archive.ReadPlain(r, cmp.Or(room, limit))
 	switch {
 	case err != nil && room > 0:
@@ -236,6 +257,7 @@ func single(r io.Reader, name, folder string, room, limit int64) (map[string][]b
 	case err != nil:
 		return nil, contentError(err)
 	}
+
 	if !utf8.Valid(data) || strings.ContainsRune(string(data), 0) {
 		return nil, permanent("Serve one of these.", "the file is neither a tar archive, with or without gzip, nor YAML")
 	}
@@ -245,5 +267,6 @@ func single(r io.Reader, name, folder string, room, limit int64) (map[string][]b
 	if name = strings.TrimSuffix(name, ".gz"); pathProblem(name) != "" {
 		name = "repository.yaml"
 	}
+
 	return map[string][]byte{name: data}, nil
 }

@@ -80,11 +80,11 @@ func TestWebContent(t *testing.T) {
 		{"YAML", "/shop.yaml", "", []byte("kind: x\n"), map[string]string{"shop.yaml": "kind: x\n"}, ""},
 		{"YAML with gzip", "/shop.yaml.gz", "", gzipped([]byte("kind: x\n")), map[string]string{"shop.yaml": "kind: x\n"}, ""},
 		{"YAML without a name", "/", "", []byte("kind: x\n"), map[string]string{"repository.yaml": "kind: x\n"}, ""},
-		{"subPath of a file", "/shop.yaml", "a", []byte("kind: x\n"), nil, "http.subPath: the file is no tar archive. Leave it out, or serve a tar archive."},
+		{"subPath of a file", "/shop.yaml", "a", []byte("kind: x\n"), nil, "http.subPath: the file is not a tar archive. Leave it out, or serve a tar archive."},
 		{"subPath that is not there", "/r.tar", "b", archive, nil, `http.subPath: there is no *.yaml, *.yml or *.json file below "b"`},
 		{"binary", "/r.tar", "", []byte("PK\x03\x04\x00\x00"), nil, "the file is neither a tar archive, with or without gzip, nor YAML"},
 		{"page", "/r.tar", "", []byte("<!doctype html><html>"), nil, "the file is a page for browsers, no YAML"},
-		{"truncated archive", "/r.tar", "", archive[:len(archive)-1800], nil, "it is no complete tar archive"},
+		{"truncated archive", "/r.tar", "", archive[:len(archive)-1800], nil, "it is not a complete tar archive"},
 		{"truncated gzip", "/r.tgz", "", gzipped(archive)[:100], nil, "the file is damaged"},
 		{"path out of the archive", "/r.tar", "", tarOf(t, map[string]string{"../../etc/x.yaml": "x"}), nil, `entry refused: entry "../../etc/x.yaml": the path leads out of its folder`},
 		{"absolute path", "/r.tar", "", tarOf(t, map[string]string{"/etc/x.yaml": "x"}), nil, "the path is absolute"},
@@ -105,7 +105,7 @@ func TestWebContent(t *testing.T) {
 	}
 }
 
-// Links may be in an archive beside the files that are read, and are not followed.
+// An archive can contain links next to the files that are read. They are not followed.
 func TestLinksOfArchives(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -123,7 +123,8 @@ func TestLinksOfArchives(t *testing.T) {
 	checkError(t, err, true, `entry refused: entry "b.yaml": it is a symbolic link. Replace it by a copy.`)
 }
 
-// A server that supports conditional requests sends the file once; with one that does not, equal content is not new.
+// A server that supports conditional requests sends the file once. With other servers, equal
+// content does not count as new.
 func TestConditionalRequests(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"Etag", "Last-Modified", ""} {
@@ -171,9 +172,10 @@ func TestSHA256(t *testing.T) {
 	if r := fetched(t, New(Options{}), s, first.Validator); !r.NotModified {
 		t.Error("a file with a checksum is fetched again")
 	}
+
 	s.Spec.HTTP.SHA256 = strings.Repeat("0", 64)
 	_, err := local().Fetch(t.Context(), s, "")
-	checkError(t, err, true, "the file has another SHA-256 than http.sha256 says.")
+	checkError(t, err, true, "the SHA-256 of the file differs from http.sha256.")
 	if strings.Contains(err.Error(), hex.EncodeToString(sum[:8])) {
 		t.Errorf("the digest of what a server answered is in a message: %v", err)
 	}
@@ -245,7 +247,7 @@ func TestWebServerErrors(t *testing.T) {
 	}
 }
 
-// Neither a URL, nor a name, nor a redirect leads to the manager's own pod, its node, or a service of the cloud.
+// No URL, name or redirect leads to the manager's own pod, its node, or a service of the cloud.
 func TestLocalAddressesAreRefused(t *testing.T) {
 	t.Parallel()
 	reached := false
@@ -262,20 +264,22 @@ func TestLocalAddressesAreRefused(t *testing.T) {
 		{"http://[fe80::1]/", "fe80::1 is a loopback or link-local address" + remedy},
 		{"http://[fd00:ec2::254]/", "fd00:ec2::254 is a loopback or link-local address" + remedy},
 		{"http://0.0.0.0" + port, "0.0.0.0 is a loopback or link-local address" + remedy},
-		{"http://2130706433" + port, ""}, // a name, or the loopback address, by the resolver
+		{"http://2130706433" + port, ""}, // the resolver decides whether it is a name or the loopback address
 	} {
 		_, err := New(Options{}).Fetch(t.Context(), webSource(test.address), "")
 		checkError(t, err, test.text != "", test.text)
 	}
+
 	if reached {
 		t.Error("the server was reached")
 	}
 }
 
-// A source of a namespace leads to private addresses where a flag names them, one of the cluster always.
+// A source of a namespace reaches private addresses only if a flag permits them; a source of the
+// cluster always does.
 func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
-	// An allowed request fails by this context instead of a connection.
+	// This context makes a permitted request fail before it connects.
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	git := Source{Spec: corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "https://10.0.0.1/x"}}}
@@ -311,7 +315,7 @@ func TestPrivateAddresses(t *testing.T) {
 	}
 }
 
-// A redirect is checked as the URL itself is, with and without a proxy.
+// Redirects are checked like the URL itself, with and without a proxy.
 func TestRedirectsToLocalAddresses(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"http://127.0.0.2:1/", "http://169.254.169.254/latest/", "http://[fe80::1]/", "http://[::1]:1/"} {
@@ -338,7 +342,7 @@ func TestRedirectsToLocalAddresses(t *testing.T) {
 	}
 }
 
-// Credentials go to the server of the URL alone, by https, and into no message.
+// Credentials are sent only to the server of the URL, only by https, and do not appear in messages.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	leaked := ""
@@ -363,24 +367,29 @@ func TestCredentials(t *testing.T) {
 			_, _ = io.WriteString(w, "kind: x\n")
 		}
 	})
+
 	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	source := func(path string) Source {
 		return withSecret(webSource(s.URL+path), map[string]string{"username": "u", "password": "geheim12\n", "ca.crt": ca})
 	}
+
 	for _, path := range []string{"/x.yaml", "/redirect"} {
 		if _, err := local().Fetch(t.Context(), source(path), ""); err != nil || got != "Basic dTpnZWhlaW0xMg==" || leaked != "" {
 			t.Errorf("%s: %v, got %q, leaked %q", path, err, got, leaked)
 		}
 	}
+
 	_, err := local().Fetch(t.Context(), source("/fails"), "")
 	if err == nil || strings.Contains(err.Error(), "geheim") || strings.Contains(err.Error(), "dTpn") {
 		t.Error(err)
 	}
-	// A server may repeat what it was sent.
+
+	// A server can repeat the credentials that it received.
 	r := fetched(t, local(), source("/etag"), "")
 	if text := r.Revision + r.Validator; strings.Contains(text, "geheim") || strings.Contains(text, "dTpn") {
 		t.Error(text)
 	}
+
 	token := withSecret(webSource(s.URL), map[string]string{"token": "geheim12\n", "ca.crt": ca})
 	if _, err := local().Fetch(t.Context(), token, ""); err != nil || got != "Bearer geheim12" {
 		t.Errorf("%v, got %q", err, got)
@@ -395,7 +404,7 @@ func TestCredentialErrors(t *testing.T) {
 		text   string
 	}{
 		{webSource("https://user:geheim@host.example/x"), "http.url contains credentials. Put them into a Secret, and name it in secretRef."},
-		{webSource("https://host.example/x%zz?geheim"), "http.url is no URL"},
+		{webSource("https://host.example/x%zz?geheim"), "http.url is not a URL"},
 		{webSource("ftp://host.example/x"), `http.url has the scheme "ftp"`},
 		{withSecret(webSource("http://host.example/x"), map[string]string{"password": "geheim"}), `http: the credentials of the Secret "login" would be sent by plain HTTP. Use https.`},
 		{withSecret(webSource("https://host.example/x"), map[string]string{"token": "geheim\nX: y"}), `http.secretRef: the token of the Secret "login" has characters that no header may have`},
@@ -413,6 +422,7 @@ func TestCredentialErrors(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	missing := withSecret(webSource(s.URL), nil)
 	missing.Secrets = nil
 	_, err := New(Options{}).Fetch(t.Context(), missing, "")

@@ -22,13 +22,16 @@ func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.Package
 			wanted = append(wanted, *d.Image)
 		}
 	}
+
 	if len(wanted) == 0 {
 		return nil, nil
 	}
+
 	indexes, err := u.repositories(ctx, spec.Repositories)
 	if err != nil {
 		return nil, err
 	}
+
 	var out []manifestsv1alpha1.PackageManifestLockDependency
 	var failed []error
 	for _, d := range wanted {
@@ -41,6 +44,7 @@ func (u *unit) dependencies(ctx context.Context, spec *manifestsv1alpha1.Package
 			Name: d.Name, Image: c.entry.Image, Digest: c.entry.Digest, Version: "v" + c.version.String(),
 		})
 	}
+
 	return out, errors.Join(failed...)
 }
 
@@ -68,12 +72,14 @@ type candidate struct {
 func choose(indexes []*repository.Index, d manifestsv1alpha1.PackageManifestDependencyImage, constraints []manifestsv1alpha1.PackageManifestConstraint) (candidate, error) {
 	want, err := manifest.ParseRange(d.Range)
 	if err != nil {
-		return candidate{}, fmt.Errorf("%q is no range of versions", d.Range)
+		return candidate{}, fmt.Errorf("%q is not a range of versions", d.Range)
 	}
+
 	offered, err := offers(indexes, d.Package)
 	if err != nil {
 		return candidate{}, err
 	}
+
 	slices.SortStableFunc(offered, func(a, b candidate) int {
 		return cmp.Or(b.version.Compare(a.version), cmp.Compare(a.entry.Digest, b.entry.Digest))
 	})
@@ -87,13 +93,16 @@ func choose(indexes []*repository.Index, d manifestsv1alpha1.PackageManifestDepe
 			return c, nil
 		}
 	}
+
 	if inRange > 0 {
 		return candidate{}, fmt.Errorf("none of the %d versions of %s within %s can be installed on all platforms that this package is for: narrow spec.constraints, or widen the range", inRange, d.Package, d.Range)
 	}
+
 	return candidate{}, fmt.Errorf("no version of %s is within %s; there are: %s", d.Package, d.Range, list(offered))
 }
 
-// offers returns all versions of a package named <package>.<repository>; both names may have dots.
+// offers returns all versions of a package named <package>.<repository>. Both names can contain
+// dots.
 func offers(indexes []*repository.Index, fqdn string) ([]candidate, error) {
 	var out []candidate
 	var names []string
@@ -112,13 +121,15 @@ func offers(indexes []*repository.Index, fqdn string) ([]candidate, error) {
 			}
 		}
 	}
+
 	if len(out) == 0 {
 		return nil, fmt.Errorf("no repository offers %s: write it as <package>.<repository>; spec.repositories holds: %s", fqdn, cmp.Or(strings.Join(names, ", "), "none"))
 	}
+
 	return out, nil
 }
 
-// list names versions, the highest first, as many as fit.
+// list names as many versions as fit, starting with the highest.
 func list(offered []candidate) string {
 	const most = 10
 	var texts []string

@@ -1,5 +1,5 @@
-// Package lockfile computes the lock of a package and of each component: the digests of its images, and the package
-// images that meet its dependencies.
+// Package lockfile computes the locks of a package and its components: the digests of images, and
+// the package images that meet the dependencies.
 //
 //	manifest ─► images, dependencies ─► registry, repositories ─► manifest.lock.yaml
 //

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Options are how references are looked up.
+// Options define how references are looked up.
 type Options struct {
 	Resolve    func(ctx context.Context, ref string) (string, error)
 	Repository func(ctx context.Context, source manifestsv1alpha1.PackageManifestRepository) (*repository.Index, error)
@@ -26,14 +26,14 @@ type Options struct {
 // File is the lock of one part of a package.
 type File struct {
 	Component string
-	// Path of the file below the package's folder.
+	// Path is the path of the file below the package's folder.
 	Path string
 	Data []byte
 	// Changed is set if the file has to be written.
 	Changed bool
 }
 
-// Compute returns the locks of a package and its components. Its error may be violation.Violations.
+// Compute returns the locks of a package and its components. Its error can be violation.Violations.
 func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, error) {
 	var out []File
 	digests := map[string]string{}
@@ -51,10 +51,11 @@ func Compute(ctx context.Context, files loader.Files, opts Options) ([]File, err
 			out = append(out, *file)
 		}
 	}
+
 	return out, nil
 }
 
-// unit is one part of a package. digests are shared by all parts.
+// unit is one part of a package. All parts share digests.
 type unit struct {
 	part    loader.Part
 	opts    Options
@@ -66,6 +67,7 @@ func (u *unit) compute(ctx context.Context) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	file := &File{Component: u.part.Component, Path: path.Join(u.part.Folder, lockPath(u.part.Files))}
 	_, exists := u.part.Files[lockPath(u.part.Files)]
 	if len(spec.Images) == 0 && len(spec.Dependencies) == 0 {
@@ -76,6 +78,7 @@ func (u *unit) compute(ctx context.Context) (*File, error) {
 			return file, nil
 		}
 	}
+
 	lock := manifestsv1alpha1.PackageManifestLockSpec{}
 	if lock.Images, err = u.images(ctx, spec.Images); err != nil {
 		return nil, err
@@ -86,11 +89,13 @@ func (u *unit) compute(ctx context.Context) (*File, error) {
 	if file.Data, err = marshal(lock); err != nil {
 		return nil, err
 	}
+
 	file.Changed = !exists || old == nil || !equality.Semantic.DeepEqual(*old, lock)
 	return file, nil
 }
 
-// read returns the manifest's spec and that of its lock, nil for none. Problems of the lock are about to be corrected.
+// read returns the spec of the manifest and of its lock, or nil if there is no lock. It ignores
+// problems of the lock, which are about to be corrected.
 func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha1.PackageManifestLockSpec, error) {
 	bare := loader.Files{}
 	for p, data := range u.part.Files {
@@ -98,6 +103,7 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 			bare[p] = data
 		}
 	}
+
 	result, problems := manifest.Read(bare, u.part.Component)
 	var wrong violation.Violations
 	for _, p := range problems {
@@ -106,9 +112,11 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 			wrong = append(wrong, p)
 		}
 	}
+
 	if err := wrong.Err(); err != nil {
 		return nil, nil, err
 	}
+
 	locked, problems := manifest.Read(u.part.Files, u.part.Component)
 	for _, p := range problems {
 		if p.Reason == violation.ReasonLockDuplicated {
@@ -116,9 +124,11 @@ func (u *unit) read() (*manifestsv1alpha1.PackageManifestSpec, *manifestsv1alpha
 			return nil, nil, violation.Violations{p}.Err()
 		}
 	}
+
 	if locked == nil || locked.Lock == nil {
 		return &result.Manifest.Spec, nil, nil
 	}
+
 	return &result.Manifest.Spec, &locked.Lock.Spec, nil
 }
 
@@ -151,10 +161,11 @@ func (u *unit) images(ctx context.Context, images []manifestsv1alpha1.PackageMan
 		}
 		out = append(out, manifestsv1alpha1.PackageManifestLockImage{Name: img.Name, Image: img.Image, Digest: digest})
 	}
+
 	return out, errors.Join(failed...)
 }
 
-// marshal writes a lock. Keys are in the order of the alphabet.
+// marshal writes a lock with its keys in alphabetical order.
 func marshal(spec manifestsv1alpha1.PackageManifestLockSpec) ([]byte, error) {
 	data, err := yaml.Marshal(struct {
 		metav1.TypeMeta `json:",inline"`

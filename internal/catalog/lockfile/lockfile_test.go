@@ -52,6 +52,7 @@ func TestCompute(t *testing.T) {
 		Path, Data string
 		Changed    bool
 	}
+
 	for name, tc := range map[string]struct {
 		reason string
 		files  loader.Files

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// covers reports whether inner constraints allow every cluster and manager that outer ones allow; some are OpenShift as well.
+// covers reports whether inner constraints permit every cluster and manager that outer ones permit.
+// Some clusters are OpenShift as well.
 func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 	for _, openShift := range []bool{false, true} {
 		if !onPlatform(outer, openShift) {
@@ -20,10 +21,12 @@ func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 			return false
 		}
 	}
+
 	platforms := []manifestsv1alpha1.PlatformName{manifestsv1alpha1.PlatformKubernetes, manifestsv1alpha1.PlatformLockstep}
 	if onPlatform(outer, true) {
 		platforms = append(platforms, manifestsv1alpha1.PlatformOpenShift)
 	}
+
 	return !slices.ContainsFunc(platforms, func(p manifestsv1alpha1.PlatformName) bool {
 		return !coversVersions(ranges(inner, p), ranges(outer, p))
 	})
@@ -48,8 +51,9 @@ func ranges(constraints []manifestsv1alpha1.PackageManifestConstraint, platform 
 	return out
 }
 
-// coversVersions reports whether inner ranges allow every version that outer ones allow, at the versions that ranges
-// name and their neighbours. Of very many it covers none: a repository must not keep its reader busy.
+// coversVersions reports whether inner ranges permit every version that outer ones permit, checking
+// the versions that ranges name and their neighbours. It returns false for a very large number of
+// them, so that a repository cannot keep its reader busy.
 func coversVersions(inner, outer []string) bool {
 	const most = 5000
 	if len(inner) == 0 {
@@ -64,7 +68,7 @@ func coversVersions(inner, outer []string) bool {
 	return !slices.ContainsFunc(versions, func(v *semver.Version) bool { return around(v) && !within(v) })
 }
 
-// parsed returns a predicate for versions within all ranges; not ok where one cannot be read.
+// parsed returns a predicate for versions within all ranges. ok is false if a range is invalid.
 func parsed(texts []string) (within func(*semver.Version) bool, ok bool) {
 	ranges := make([]*semver.Constraints, len(texts))
 	for i, text := range texts {
@@ -81,7 +85,8 @@ func parsed(texts []string) (within func(*semver.Version) bool, ok bool) {
 
 var versionInRange = regexp.MustCompile(`\d+(\.\d+){0,2}`)
 
-// neighbours are the versions that ranges name, and those below and above in each of their parts.
+// neighbours returns the versions that ranges name, and the next lower and higher ones in each of
+// their parts.
 func neighbours(ranges []string) []*semver.Version {
 	const beyond = 1_000_000
 	out := []*semver.Version{semver.New(0, 0, 0, "", ""), semver.New(beyond, 0, 0, "", "")}
@@ -104,5 +109,6 @@ func neighbours(ranges []string) []*semver.Version {
 			}
 		}
 	}
+
 	return out
 }

@@ -21,7 +21,7 @@ import (
 // Offered is one version of a package.
 type Offered struct {
 	Version corev1alpha1.AvailableVersion
-	// Scope is that of the repository that offers it.
+	// Scope is the scope of the repository that offers it.
 	Scope corev1alpha1.Scope
 }
 
@@ -36,7 +36,7 @@ func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec,
 	return offered
 }
 
-// Each is Candidates one by one.
+// Each is Candidates as an iterator.
 func Each(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) iter.Seq[Offered] {
 	return func(yield func(Offered) bool) {
 		seen := map[string]bool{}
@@ -61,8 +61,8 @@ func Each(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visib
 	}
 }
 
-// Visible reports whether the repository of the cluster with this spec is for namespaces with these labels. A selector
-// that cannot be read selects none.
+// Visible reports whether a cluster repository with this spec is visible to namespaces with these
+// labels. An invalid selector selects no namespace.
 func Visible(repository *corev1alpha1.PackageRepositorySpec, namespace labels.Set) bool {
 	if repository.NamespaceSelector == nil {
 		return true
@@ -71,7 +71,8 @@ func Visible(repository *corev1alpha1.PackageRepositorySpec, namespace labels.Se
 	return err == nil && selector.Matches(namespace)
 }
 
-// Pending reports whether it is not known yet what a repository offers: it was never fetched, and will be.
+// Pending reports whether the offers of a repository are not known yet, because it was never
+// fetched but will be.
 func Pending(repository corev1alpha1.GenericPackageRepository) bool {
 	status := repository.RepositoryStatus()
 	if status.Artifact != nil || repository.RepositorySpec().Paused || repository.GetDeletionTimestamp() != nil {
@@ -81,7 +82,7 @@ func Pending(repository corev1alpha1.GenericPackageRepository) bool {
 	return c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != repository.GetGeneration()
 }
 
-// parts returns the specs of a package in the order of their parts.
+// parts returns the specs of a package, ordered by part.
 func parts(name string, specs []corev1alpha1.AvailablePackageSpec) []*corev1alpha1.AvailablePackageSpec {
 	found := []*corev1alpha1.AvailablePackageSpec{}
 	for i := range specs {
@@ -93,15 +94,16 @@ func parts(name string, specs []corev1alpha1.AvailablePackageSpec) []*corev1alph
 	return found
 }
 
-// Source returns the kind and name of the repository that offers the version, such as PackageRepository/stable.
+// Source returns the kind and name of the repository that offers the version, such as
+// PackageRepository/stable.
 func (o Offered) Source() string {
 	return o.Scope.Kind("PackageRepository") + "/" + o.Version.Repository
 }
 
-// Inline reports whether the content of the version is in its own files, not in an image.
+// Inline reports whether the version's own files have its content, instead of an image.
 func (o Offered) Inline() bool { return o.Version.Image == "" && len(o.Version.Files) > 0 }
 
-// Candidate returns what a selection reads of the version.
+// Candidate returns the part of the version that a selection reads.
 func (o Offered) Candidate() versions.Candidate {
 	return versions.Candidate{
 		Version: o.Version.Version, Retracted: o.Version.Retracted, Constraints: o.Version.Constraints,
@@ -109,11 +111,11 @@ func (o Offered) Candidate() versions.Candidate {
 	}
 }
 
-// notInstallable returns why the version cannot be installed at all; empty if it can.
+// notInstallable returns why the version can never be installed; empty if it can be.
 func (o Offered) notInstallable() string {
 	switch {
 	case len(o.Version.NotCarriedOver) > 0:
-		return "it asks for " + asked(o.Version.NotCarriedOver) + ", which packages do not have here: render it with the tools of kapp-controller, and make a package of the objects by kubectl package kickstart"
+		return "it requires " + asked(o.Version.NotCarriedOver) + ", which packages do not support here: render it with the tools of kapp-controller, and make a package of the objects with kubectl package kickstart"
 	case len(o.Version.Image) > limits.ReferenceBytes:
 		return fmt.Sprintf("the reference of its image has %d bytes; the limit is %d", len(o.Version.Image), limits.ReferenceBytes)
 	case o.Version.Image == "" && len(o.Version.Files) == 0:
@@ -122,9 +124,9 @@ func (o Offered) notInstallable() string {
 	return ""
 }
 
-// asked joins names, within what the reader of a repository keeps of them.
+// asked joins names, within the limit for names read from a repository.
 func asked(names []string) string {
-	const most = 160 // bytes of one
+	const most = 160 // bytes of one name
 	kept := make([]string, min(len(names), limits.NotCarriedOver+1))
 	for i := range kept {
 		kept[i] = strings.ToValidUTF8(names[i][:min(len(names[i]), most)], "")
@@ -132,11 +134,11 @@ func asked(names []string) string {
 	return strings.Join(kept, ", ")
 }
 
-// FilesDigest returns a digest of paths and contents in the form of those of images.
+// FilesDigest returns a digest of paths and contents in the form of an image digest.
 func FilesDigest(files map[string]string) string {
-	encoded, err := json.Marshal(files) // keys are sorted
+	encoded, err := json.Marshal(files) // map keys are sorted
 	if err != nil {
-		return "" // never, for strings
+		return "" // impossible for strings
 	}
 	sum := sha256.Sum256(encoded)
 	return "sha256:" + hex.EncodeToString(sum[:])

@@ -52,6 +52,7 @@ func TestCandidates(t *testing.T) {
 			local: specs{spec("shop", 0, "secret", "1.0.0")},
 		},
 	}
+
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -92,6 +93,7 @@ func TestPending(t *testing.T) {
 			conditions.Set(&r.Status.Conditions, generation, corev1alpha1.ConditionStalled, true, corev1alpha1.ReasonFetchFailed, "")
 		}
 	}
+
 	for reason, c := range map[string]struct {
 		change func(*corev1alpha1.PackageRepository)
 		want   bool
@@ -125,12 +127,13 @@ func TestCandidate(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+
 	if o := (Offered{Version: corev1alpha1.AvailableVersion{Version: "1.0.0", Files: map[string]string{"a.yaml": ""}}}); !o.Inline() || o.Candidate().NotInstallable != "" {
 		t.Error("manifests of the repository itself")
 	}
 }
 
-// The digest of manifests depends on their paths and texts alone.
+// The digest of manifests depends only on their paths and texts.
 func TestFilesDigest(t *testing.T) {
 	t.Parallel()
 	a := FilesDigest(map[string]string{"a": "1", "b": "2"})

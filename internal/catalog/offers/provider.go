@@ -10,7 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-const providersNamed = 8 // of packages that provide an API: that are kept, and named in messages
+const providersNamed = 8 // number of providers of an API that are kept, and named in messages
 
 // NameOf returns the name of the package that packageRef leads to: the one that it names, or that was chosen last for its API. It is
 // empty if there is none.
@@ -27,7 +27,7 @@ func NameOf(pkg corev1alpha1.GenericPackage) string {
 	return last.PackageName
 }
 
-// APIOf returns the API of a reference; nil for one by name.
+// APIOf returns the API of a reference, or nil if the reference has a name.
 func APIOf(ref *corev1alpha1.PackageReference) *corev1alpha1.ProvidedAPI {
 	if ref == nil || ref.API == nil {
 		return nil
@@ -36,8 +36,8 @@ func APIOf(ref *corev1alpha1.PackageReference) *corev1alpha1.ProvidedAPI {
 	return &api
 }
 
-// Provide reports whether one of the versions of a package may be chosen for its API: it provides the API, is not retracted, and
-// can be installed in the scope. It reads no version after that one.
+// Provide reports whether any version of a package can be chosen for its API: it provides the API,
+// is not retracted, and can be installed in the scope. It stops reading at the first such version.
 func Provide(offered iter.Seq[Offered], api corev1alpha1.ProvidedAPI, scope corev1alpha1.Scope) bool {
 	for o := range offered {
 		v := &o.Version
@@ -48,29 +48,31 @@ func Provide(offered iter.Seq[Offered], api corev1alpha1.ProvidedAPI, scope core
 	return false
 }
 
-// Provider is the package that packageRef leads to, or why there is none.
+// Provider is the package that packageRef leads to, or the reason why there is none.
 type Provider struct {
 	// Name of the package; empty if there is none.
 	Name string
-	// API for which it was chosen; nil where packageRef names the package.
+	// API is the API that it was chosen for; nil if packageRef names the package.
 	API *corev1alpha1.ProvidedAPI
-	// Others are the first of the packages that provide the API beside it, or while none is chosen of all that do, sorted; there are
-	// so many More. The author of a repository decides how many there are in all.
+	// Others are the sorted names of other packages that provide the API. While no package is
+	// chosen, they are all providers. The list is cut, because authors of repositories decide its
+	// length; More is the number of omitted names.
 	Others []string
 	More   int
 	// waits reports whether the choice waits for repositories that were never fetched.
 	waits bool
 }
 
-// ProviderOf returns the package that packageRef leads to. Of the packages that provide its API it is the only one; but one that was
-// chosen before remains, whatever else is offered, while it provides the API or is installed. While repositories were never fetched,
-// no package is the only one.
+// ProviderOf returns the package that packageRef leads to: the only one that provides its API. A
+// package that was chosen before stays, regardless of other offers, while it provides the API or is
+// installed. While some repositories have never been fetched, no package counts as the only one.
 func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Provider {
 	ref, status := pkg.PackageSpec().PackageRef, pkg.PackageStatus()
 	p := Provider{Name: ref.Name, API: APIOf(ref)}
 	if p.API == nil {
 		return p
 	}
+
 	providers = slices.Compact(slices.Sorted(slices.Values(providers)))
 	last, resolved := status.LastAttempted, status.Resolved
 	switch {
@@ -84,6 +86,7 @@ func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Pr
 	case len(providers) == 1:
 		p.Name = providers[0]
 	}
+
 	providers = slices.DeleteFunc(providers, func(name string) bool { return name == p.Name })
 	p.Others = slices.Clone(providers[:min(len(providers), providersNamed)])
 	p.More = len(providers) - len(p.Others)
@@ -111,14 +114,15 @@ func NotFetched(pending []string) string {
 	return "; not fetched yet: " + strings.Join(pending, ", ")
 }
 
-// Describe adds to a message about versions which package they are of, and which others provide its API.
+// Describe adds the name of the package, and the other providers of its API, to a message about
+// versions.
 func (p Provider) Describe(message string) string {
 	if p.API == nil {
 		return p.Name + ": " + message
 	}
 	text := fmt.Sprintf("%s, chosen for %s: %s", p.Name, p.API, message)
 	if len(p.Others) > 0 {
-		text += fmt.Sprintf("; %s also offered with this API: what was chosen first stays, to change it set packageRef.name", are(p.Others, p.More))
+		text += fmt.Sprintf("; %s also offered with this API: the first choice stays; to change it, set packageRef.name", are(p.Others, p.More))
 	}
 	return text
 }
@@ -130,7 +134,7 @@ func are(names []string, more int) string {
 	return few(names, more) + " are"
 }
 
-// few lists names, of which there are so many more.
+// few lists names, of a total of len(names)+more.
 func few(names []string, more int) string {
 	if more > 0 {
 		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", more)

@@ -24,7 +24,7 @@ func byAPI(changes ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
 	return pkg
 }
 
-// chose makes a Package have chosen a package for an API, nil for one that was named.
+// chose sets the package that was chosen last: for an API, or by name if api is nil.
 func chose(name string, api *corev1alpha1.APIReference) func(*corev1alpha1.Package) {
 	return func(pkg *corev1alpha1.Package) {
 		pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: name, API: api, Version: "1.0.0"}
@@ -44,6 +44,7 @@ func TestProviderOf(t *testing.T) {
 	for i := range many {
 		many[i] = fmt.Sprintf("shop-%03d", i)
 	}
+
 	type names = []string
 	for reason, c := range map[string]struct {
 		pkg                *corev1alpha1.Package
@@ -106,13 +107,15 @@ func TestProviderOf(t *testing.T) {
 	}
 }
 
-// A repository can offer as many packages as it likes with an API; a Package that names the API keeps a few of their names.
+// A repository can offer any number of packages with an API. A Package that names the API keeps
+// only a few of their names.
 func TestProviderKeepsFewNames(t *testing.T) {
 	t.Parallel()
 	many := make([]string, limits.RepositoryOffers)
 	for i := range many {
 		many[i] = fmt.Sprintf("%0*d", limits.AvailableNameBytes, i)
 	}
+
 	for reason, pkg := range map[string]*corev1alpha1.Package{"none is chosen": byAPI(), "one is": byAPI(chose(many[7], &shopAPI))} {
 		got := ProviderOf(pkg, many, nil)
 		kept, err := json.Marshal(got)
@@ -134,8 +137,8 @@ func TestProviderDescribe(t *testing.T) {
 	for want, p := range map[string]Provider{
 		"shop: text": {Name: "shop"},
 		"shop, chosen for example.com/v1 Shop: text": ProviderOf(byAPI(), []string{"shop"}, nil),
-		"shop, chosen for example.com/v1 Shop: text; other is also offered with this API: what was chosen first stays, to change it set packageRef.name":    ProviderOf(byAPI(chose("shop", &shopAPI)), []string{"shop", "other"}, nil),
-		"shop, chosen for example.com/v1 Shop: text; a and b are also offered with this API: what was chosen first stays, to change it set packageRef.name": ProviderOf(byAPI(chose("shop", &shopAPI)), []string{"shop", "b", "a"}, nil),
+		"shop, chosen for example.com/v1 Shop: text; other is also offered with this API: the first choice stays; to change it, set packageRef.name":    ProviderOf(byAPI(chose("shop", &shopAPI)), []string{"shop", "other"}, nil),
+		"shop, chosen for example.com/v1 Shop: text; a and b are also offered with this API: the first choice stays; to change it, set packageRef.name": ProviderOf(byAPI(chose("shop", &shopAPI)), []string{"shop", "b", "a"}, nil),
 	} {
 		if got := p.Describe("text"); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-const resolutionVersions = 16 // of a package whose own version is resolved with its dependencies, the highest ones
+const resolutionVersions = 16 // highest versions to consider of a package whose own version is resolved with its dependencies
 
 const (
 	// DowngradableAnnotation allows downgrades if it is present, as downgradePolicy does.
@@ -19,19 +19,21 @@ const (
 	ignoreKubernetesAnnotation = "packaging.carvel.dev/ignore-kubernetes-version-selection"
 )
 
-// RequestOf returns what a Package with a packageRef, which leads to a package of a name, selects by. Versions of another package
-// are not compared.
+// RequestOf returns the request of a Package whose packageRef leads to the package with this name.
+// Versions of another package are not compared.
 func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.Platform) versions.Request {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	_, downgradable := pkg.GetAnnotations()[DowngradableAnnotation]
 	r := versions.Request{
 		Selection: spec.PackageRef.VersionSelection, API: APIOf(spec.PackageRef), Platform: platform,
-		// A generated package has one version, which the manager alone decides on.
+		// A generated package has a single version, which only the manager decides.
 		AllowDowngrade: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" || downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
 	}
+
 	if _, ignored := pkg.GetAnnotations()[ignoreKubernetesAnnotation]; ignored {
 		r.Ignored = []versions.Filter{versions.FilterKubernetes}
 	}
+
 	if last := LastAttempted(pkg, name); last != nil {
 		r.LastAttempted = last.Version
 		r.AllowDowngrade = r.AllowDowngrade || pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation] == last.Version
@@ -39,6 +41,7 @@ func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.P
 			r.Installed = resolved.Version
 		}
 	}
+
 	return r
 }
 
@@ -59,6 +62,7 @@ func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versio
 			all = append(all, candidate{v, offered[c.Index]})
 		}
 	}
+
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(versions.Compare(b.version, a.version), cmp.Compare(b.Version.Version, a.Version.Version))
 	})
@@ -68,6 +72,7 @@ func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versio
 			found = append(found, c.Offered)
 		}
 	}
+
 	return found
 }
 

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Of a repository in the shape of real ones every version is listed; those that no tool has to render can be installed, and
-// the others say whole what they ask for and what to do.
+// Every version of a repository in a realistic shape is listed. Versions that need no rendering
+// tool can be installed; the others state which tools they require, and a remedy.
 func TestShapesOfRealRepositories(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../repository/testdata/shapes.yaml")
@@ -20,15 +20,17 @@ func TestShapesOfRealRepositories(t *testing.T) {
 	if err != nil || len(content.Problems) > 0 {
 		t.Fatal(err, content.Problems)
 	}
-	const remedy = ", which packages do not have here: render it with the tools of kapp-controller, and make a package of the objects by kubectl package kickstart"
+
+	const remedy = ", which packages do not support here: render it with the tools of kapp-controller, and make a package of the objects with kubectl package kickstart"
 	want := []string{
 		"bin.tools.example.com 1.0.0: ",
 		"bin.tools.example.com 1.1.0: , unchecked",
 		"certs.tools.example.com 0.1.0: , unchecked",
-		"certs.tools.example.com 0.2.0: it asks for template.spec.fetch[0].helmChart, template.spec.template[0].helmTemplate, template.spec.template[1].ytt" + remedy + ", unchecked",
-		"shop.tools.example.com 1.0.0: it asks for template.spec.template[0].ytt" + remedy,
-		"shop.tools.example.com 1.1.0: it asks for template.spec.template[0].ytt, template.spec.deploy[0].kapp.rawOptions" + remedy + ", unchecked",
+		"certs.tools.example.com 0.2.0: it requires template.spec.fetch[0].helmChart, template.spec.template[0].helmTemplate, template.spec.template[1].ytt" + remedy + ", unchecked",
+		"shop.tools.example.com 1.0.0: it requires template.spec.template[0].ytt" + remedy,
+		"shop.tools.example.com 1.1.0: it requires template.spec.template[0].ytt, template.spec.deploy[0].kapp.rawOptions" + remedy + ", unchecked",
 	}
+
 	var got []string
 	for _, p := range content.Packages {
 		for _, v := range p.Versions {
@@ -39,5 +41,6 @@ func TestShapesOfRealRepositories(t *testing.T) {
 			got = append(got, text)
 		}
 	}
+
 	require.Equal(t, want, got)
 }

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// carvelMetadata describes a package.
+// carvelMetadata reads the description of a package.
 func (r *reader) carvelMetadata() {
 	var doc packageMetadata
 	if !r.decode(&doc) {
@@ -23,14 +23,17 @@ func (r *reader) carvelMetadata() {
 	if !r.name("metadata.name", doc.Metadata.Name) || !r.qualified("metadata.name", doc.Metadata.Name) {
 		return
 	}
+
 	s := &doc.Spec
 	d := corev1alpha1.PackageDisplay{
 		Name: s.DisplayName, ShortDescription: s.ShortDescription, LongDescription: s.LongDescription, IconSVG: s.IconSVGBase64,
 		Provider: s.ProviderName, Categories: s.Categories, Support: s.SupportDescription,
 	}
+
 	for _, m := range s.Maintainers {
 		d.Maintainers = append(d.Maintainers, m.Name)
 	}
+
 	r.describe(doc.Metadata.Name, &d)
 }
 
@@ -42,12 +45,13 @@ func (r *reader) qualified(field, name string) bool {
 	return true
 }
 
-// carvelPackage offers one version.
+// carvelPackage reads one version.
 func (r *reader) carvelPackage() {
 	var doc carvelPackage
 	if !r.decode(&doc) {
 		return
 	}
+
 	r.object = "Package " + doc.Metadata.Name
 	before, s := len(r.problems), &doc.Spec
 	order := r.carvelName(&doc)
@@ -57,22 +61,25 @@ func (r *reader) carvelPackage() {
 	if s.ValuesSchema != nil {
 		v.ConfigSchema, v.ConfigUnchecked = r.foreignSchema(s.ValuesSchema.OpenAPIv3)
 	}
+
 	r.requirements(&v, s)
 	if app := &s.Template.Spec; len(v.Dependencies) > 0 && len(app.Fetch)+len(app.Template)+len(app.Deploy) == 0 {
 		r.bundle(&v, s.RefName)
 	} else {
 		r.template(&v, app)
 	}
+
 	if len(r.problems) > before || r.whole != nil {
 		return
 	}
 	if s.KappControllerVersionSelection != nil && !r.opts.Withheld[r.doc.Path] {
-		r.ignored[s.RefName+": kappControllerVersionSelection is ignored, as it constrains another controller; versions that state it"]++
+		r.ignored[s.RefName+": kappControllerVersionSelection is ignored because it constrains another controller; versions that state it"]++
 	}
+
 	r.offer(s.RefName, v, order)
 }
 
-// revisionAnnotation orders what several repositories offer as one version.
+// revisionAnnotation orders different contents of the same version from several repositories.
 const revisionAnnotation = "packaging.carvel.dev/revision"
 
 // carvelName checks name and version.
@@ -81,14 +88,16 @@ func (r *reader) carvelName(doc *carvelPackage) *semver.Version {
 	if r.name("spec.refName", s.RefName) {
 		r.qualified("spec.refName", s.RefName)
 	}
+
 	order, err := semver.StrictNewVersion(s.Version)
 	if err != nil || len(s.Version) > validation.DNS1123SubdomainMaxLength {
-		r.fail("spec.version", "Write it as 1.2.3.", "%q is no semantic version", s.Version)
+		r.fail("spec.version", "Write it as 1.2.3.", "%q is not a semantic version", s.Version)
 		return nil
 	}
 	if want := s.RefName + "." + s.Version; doc.Metadata.Name != want {
 		r.fail("metadata.name", "", "it has to be refName and version: %q", want)
 	}
+
 	return order
 }
 
@@ -98,7 +107,7 @@ func (r *reader) kubernetesVersions(v *corev1alpha1.AvailableVersion, c *version
 	}
 	const at = "spec.kubernetesVersionSelection.constraints"
 	if _, err := versions.ParseConstraint(c.Constraints); err != nil || c.Constraints == "" {
-		r.fail(at, `Write it as ">=1.29".`, "%q is no range of versions", c.Constraints)
+		r.fail(at, `Write it as ">=1.29".`, "%q is not a range of versions", c.Constraints)
 	}
 	v.Constraints = []corev1alpha1.AvailableConstraint{{Platform: string(manifestsv1alpha1.PlatformKubernetes), Range: c.Constraints}}
 }
@@ -110,19 +119,21 @@ func (r *reader) release(s *carvelSpec) *corev1alpha1.PackageRelease {
 	}
 	if s.ReleasedAt != "" {
 		if _, err := time.Parse(time.RFC3339, s.ReleasedAt); err != nil {
-			r.fail("spec.releasedAt", "Write it as 2026-01-31T12:00:00Z.", "%q is no date", s.ReleasedAt)
+			r.fail("spec.releasedAt", "Write it as 2026-01-31T12:00:00Z.", "%q is not a date", s.ReleasedAt)
 		}
 	}
+
 	if len(s.IncludedSoftware) > 0 {
 		out.Notes = strings.TrimSpace(strings.TrimSpace(out.Notes) + "\n\n" + included(s.IncludedSoftware))
 	}
 	if out.Notes+out.Date+out.Requirements == "" && len(out.Licenses) == 0 {
 		return nil
 	}
+
 	return &out
 }
 
-// included is a list of software in Markdown.
+// included formats a list of software in Markdown.
 func included(software []includedSoftware) string {
 	lines := []string{"Included software:", ""}
 	for _, s := range software {
@@ -135,9 +146,8 @@ func included(software []includedSoftware) string {
 	return strings.Join(lines, "\n")
 }
 
-// resolves reports whether a step of kbld does no more than to put digests in the place
-// of images, which the lock of a bundle has: its input is everything, or the output of
-// the steps before it.
+// resolves reports whether a step of kbld only replaces images by digests, which the lock of a
+// bundle already has. Its input has to be everything, or the output of the steps before it.
 func resolves(step any) bool {
 	kbld, ok := step.(map[string]any)
 	if !ok {
@@ -152,8 +162,7 @@ func resolves(step any) bool {
 	return len(without(kbld, "paths")) == 0
 }
 
-// template reads where the content of a version comes from, and names the parts that are
-// not carried over.
+// template reads the source of a version's content, and names the parts that are not carried over.
 func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 	r.fetch(v, s.Fetch)
 	lost := &v.NotCarriedOver
@@ -163,6 +172,7 @@ func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 		}
 		lose(lost, fmt.Sprintf("template.spec.template[%d]", i), step)
 	}
+
 	for i, step := range s.Deploy {
 		at := fmt.Sprintf("template.spec.deploy[%d]", i)
 		kapp, ok := step["kapp"].(map[string]any)
@@ -172,9 +182,11 @@ func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 		}
 		lose(lost, at, step)
 	}
+
 	if len(*lost) > 0 {
 		v.Image, v.Files = "", nil
 		*lost = bounded(*lost)
 	}
+
 	v.Scopes = loader.PlainScopes(v.Files)
 }

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// fetch sets image or files of a version, if that is all that is fetched.
+// fetch sets the image or the files of a version, if there is nothing else to fetch.
 func (r *reader) fetch(v *corev1alpha1.AvailableVersion, steps []map[string]any) {
 	const at = "template.spec.fetch"
 	lost := &v.NotCarriedOver
@@ -28,6 +28,7 @@ func (r *reader) fetch(v *corev1alpha1.AvailableVersion, steps []map[string]any)
 		}
 		return
 	}
+
 	for _, tool := range slices.Sorted(maps.Keys(steps[0])) {
 		step, ok := steps[0][tool].(map[string]any)
 		field := at + "[0]." + tool
@@ -53,7 +54,7 @@ func (r *reader) fetch(v *corev1alpha1.AvailableVersion, steps []map[string]any)
 func (r *reader) image(at string, value any) string {
 	text, _ := value.(string)
 	if _, err := name.ParseReference(text); err != nil || len(text) > limits.ReferenceBytes {
-		r.fail("spec."+at, "Write it as host/path@sha256:….", "%.100q is no reference of an image", text)
+		r.fail("spec."+at, "Write it as host/path@sha256:….", "%.100q is not an image reference", text)
 		return ""
 	}
 	return text
@@ -66,28 +67,30 @@ func (r *reader) files(at string, value any) map[string]string {
 		r.fail("spec."+at, "Write at least one path with its content.", "it holds no files")
 		return nil
 	}
+
 	out := make(map[string]string, len(paths))
 	for _, p := range slices.Sorted(maps.Keys(paths)) {
 		text, ok := paths[p].(string)
 		if !ok {
-			r.fail("spec."+at, "Write the content of a file as a text.", "the content of %.100q is no text", p)
+			r.fail("spec."+at, "Write the content of a file as a text.", "the content of %.100q is not a text", p)
 		}
 		if p == "" || len(p) > limits.PathBytes || path.Clean(p) != p || path.IsAbs(p) || p == ".." || strings.HasPrefix(p, "../") || printable(p) != p {
-			r.fail("spec."+at, fmt.Sprintf("Write a path without .. of at most %d bytes.", limits.PathBytes), "%.100q is no path of a file", p)
+			r.fail("spec."+at, fmt.Sprintf("Write a path without .. of at most %d bytes.", limits.PathBytes), "%.100q is not a file path", p)
 		}
 		out[p] = text
 	}
+
 	return out
 }
 
-// lose names the keys of a step whose values are not empty.
+// lose records the keys of a step whose values are not empty.
 func lose(lost *[]string, at string, step map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(step)) {
 		*lost = append(*lost, fmt.Sprintf("%s.%.64s", at, printable(key)))
 	}
 }
 
-// without returns a step without a key and those that are empty.
+// without returns a step without the given key and without empty values.
 func without(step map[string]any, key string) map[string]any {
 	out := map[string]any{}
 	for k, v := range step {
@@ -112,7 +115,7 @@ func isEmpty(v any) bool {
 	return v == false
 }
 
-// bounded are the first names and how many others there are.
+// bounded returns the first names and the number of the others.
 func bounded(names []string) []string {
 	if n := len(names) - limits.NotCarriedOver; n > 0 {
 		names = append(names[:limits.NotCarriedOver:limits.NotCarriedOver], fmt.Sprintf("and %d more", n))

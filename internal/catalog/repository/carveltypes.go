@@ -7,7 +7,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// The documents of the group data.packaging.carvel.dev, as far as they are read.
+// These are the documents of the group data.packaging.carvel.dev, as far as they are read.
 type packageMetadata struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     struct {
@@ -62,7 +62,8 @@ type versionSelection struct {
 	Constraints string `json:"constraints"`
 }
 
-// appSpec is how a package is fetched, templated and deployed: lists of steps, each of which names one tool.
+// appSpec describes how a package is fetched, templated and deployed. Each step of the lists names
+// one tool.
 type appSpec struct {
 	Fetch    []map[string]any `json:"fetch"`
 	Template []map[string]any `json:"template"`

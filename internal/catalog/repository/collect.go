@@ -17,10 +17,10 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// offered is a package as it is collected.
+// offered collects the offers of a package.
 type offered struct {
 	versions map[string]*offeredVersion
-	// described is the PackageMetadata; display is that of the highest version.
+	// described is the PackageMetadata; display is the description of the highest version.
 	described *description
 	display   *corev1alpha1.PackageDisplay
 	displayOf *semver.Version
@@ -31,7 +31,7 @@ type offeredVersion struct {
 	order   *semver.Version
 	digest  digest
 	place   string
-	// contradicted versions are offered twice, with different content.
+	// contradicted means that the version is offered twice, with different content.
 	contradicted bool
 }
 
@@ -51,17 +51,17 @@ func (r *reader) pkg(name string) *offered {
 	return p
 }
 
-// place is where the document is, in messages about another one.
+// place returns the position of the document, for messages about another one.
 func (r *reader) place() string { return fmt.Sprintf("%s idx %d", r.doc.Path, r.doc.Index-1) }
 
 var reservedName = regexp.MustCompile(`\.part-[0-9]+$`)
 
-// name checks a name by which a catalogue knows a package.
+// name checks a package name of a catalogue.
 func (r *reader) name(field, name string) bool {
 	problems := validation.IsDNS1123Subdomain(name)
 	switch {
 	case len(problems) > 0:
-		r.fail(field, "Write it as shop.example.com.", "%q is no name of a package: %s", name, problems[0])
+		r.fail(field, "Write it as shop.example.com.", "%q is not a valid package name: %s", name, problems[0])
 	case len(name) > limits.AvailableNameBytes:
 		r.limit(field, "Shorten it.", "the name has %d bytes; the limit is %d", len(name), limits.AvailableNameBytes)
 	case reservedName.MatchString(name):
@@ -72,7 +72,7 @@ func (r *reader) name(field, name string) bool {
 	return false
 }
 
-// offer adds versions with equal content.
+// offer adds versions with the same content.
 func (r *reader) offer(name string, v corev1alpha1.AvailableVersion, orders ...*semver.Version) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -83,6 +83,7 @@ func (r *reader) offer(name string, v corev1alpha1.AvailableVersion, orders ...*
 		r.limit("", "Shorten its notes, schema or files.", "the version has %d bytes; the limit is %d", len(data), limits.AvailableVersionBytes)
 		return
 	}
+
 	sum := digest(sha256.Sum256(data))
 	p := r.pkg(name)
 	for _, order := range orders {
@@ -100,7 +101,7 @@ func (r *reader) offer(name string, v corev1alpha1.AvailableVersion, orders ...*
 	}
 }
 
-// count ends the reading of a repository that offers too much.
+// count stops reading a repository that offers too much.
 func (r *reader) count(size int) {
 	r.versions++
 	small := r.bytes <= limits.SmallPackageBytes
@@ -119,7 +120,7 @@ func (r *reader) count(size int) {
 	}
 }
 
-// sized returns a display, nil if it is too large.
+// sized returns a description, or nil if it is too large.
 func (r *reader) sized(field string, d *corev1alpha1.PackageDisplay) (*corev1alpha1.PackageDisplay, []byte) {
 	data, err := json.Marshal(d)
 	if err != nil {
@@ -130,18 +131,20 @@ func (r *reader) sized(field string, d *corev1alpha1.PackageDisplay) (*corev1alp
 		r.limit(field, "Use a smaller icon, or a shorter description.", "the description of the package has %d bytes; the limit is %d: it is not shown", len(data), limits.AvailableDisplayBytes)
 		return nil, nil
 	}
+
 	if d != nil {
 		for i, link := range d.Links {
 			if !manifest.IsWebPage(link.URL) {
-				r.fail(document.Index(field+".links", i)+".url", manifest.LinkRemedy, "%q is no link to a page: the description of the package is not shown", link.URL)
+				r.fail(document.Index(field+".links", i)+".url", manifest.LinkRemedy, "%q is not a link to a page: the description of the package is not shown", link.URL)
 				return nil, nil
 			}
 		}
 	}
+
 	return d, data
 }
 
-// describe sets what a package shows, whatever its versions say.
+// describe sets the description of a package, which overrides its versions' descriptions.
 func (r *reader) describe(name string, d *corev1alpha1.PackageDisplay) {
 	d, data := r.sized("spec", d)
 	if d == nil {
@@ -153,25 +156,28 @@ func (r *reader) describe(name string, d *corev1alpha1.PackageDisplay) {
 		p.described = &description{display: d, digest: sum, place: r.place()}
 	case have.digest != sum:
 		have.contradicted = true
-		r.fail("", "Remove one of them.", "%s describes %s in another way: neither is shown", have.place, name)
+		r.fail("", "Remove one of them.", "%s describes %s differently: neither is shown", have.place, name)
 	}
 }
 
-// content returns the package, and whether any version of it is offered.
+// content returns the package, and whether any of its versions is offered.
 func (p *offered) content(name string) (Package, bool) {
 	out := Package{Name: name, Display: p.display}
 	if d := p.described; d != nil && !d.contradicted {
 		out.Display = d.display
 	}
+
 	kept := make([]*offeredVersion, 0, len(p.versions))
 	for _, v := range p.versions {
 		if !v.contradicted {
 			kept = append(kept, v)
 		}
 	}
+
 	slices.SortFunc(kept, func(a, b *offeredVersion) int { return versions.Compare(a.order, b.order) })
 	for _, v := range kept {
 		out.Versions = append(out.Versions, v.version)
 	}
+
 	return out, len(kept) > 0
 }

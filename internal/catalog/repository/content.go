@@ -15,36 +15,37 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Content is what one repository offers.
+// Content is the offer of one repository.
 type Content struct {
-	// Packages by name.
+	// Packages are sorted by name.
 	Packages []Package
-	// Problems name the documents and versions that are not offered, or not whole, with file, document and field. At
-	// most limits.RepositoryProblems, and one that counts the others.
+	// Problems name the documents and versions that are not offered, or only in part, with file,
+	// document and field. There are at most limits.RepositoryProblems, and one that counts the
+	// others.
 	Problems []string
 }
 
-// Package is one package with the versions in which a repository offers it.
+// Package is one package with the versions that a repository offers.
 type Package struct {
 	Name    string
 	Display *corev1alpha1.PackageDisplay
-	// Versions, the lowest first, without Repository.
+	// Versions start with the lowest. Repository is not set in them.
 	Versions []corev1alpha1.AvailableVersion
 }
 
-// Read reads the documents of a repository out of files by path: *.yaml, *.yml and *.json, in any folder whose name
-// begins with no dot. A document that cannot be used becomes a problem. The error is about the whole: it is too large,
-// offers too much, or nothing in it can be used.
+// Read reads the documents of a repository from files by path: *.yaml, *.yml and *.json, in any
+// folder that does not start with a dot. An unusable document becomes a problem. The error is about
+// the whole repository: it is too large, offers too much, or has no usable document.
 func Read(files map[string][]byte) (*Content, error) { return ReadWith(files, Options{}) }
 
-// Options of reading.
+// Options configure ReadWith.
 type Options struct {
-	// Withheld are files that come from Secrets: problems of those quote nothing of them.
+	// Withheld are files that come from Secrets. Problems do not quote them.
 	Withheld map[string]bool
-	// Bytes are how many everything that is offered may have as JSON: limits.RepositoryOfferBytes by default, and at most.
+	// Bytes limits all offers as JSON. limits.RepositoryOfferBytes is the default and the maximum.
 	Bytes int64
-	// Admit, if set, is called before the offers have more than limits.SmallPackageBytes.
-	// It may wait; its error ends the reading.
+	// Admit, if set, is called before the offers exceed limits.SmallPackageBytes. It can wait. Its
+	// error stops the reading.
 	Admit func() error
 }
 
@@ -56,6 +57,7 @@ func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 	if o.Bytes == 0 || o.Bytes > limits.RepositoryOfferBytes {
 		o.Bytes = limits.RepositoryOfferBytes
 	}
+
 	r := &reader{opts: o, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isRead(name) {
@@ -66,6 +68,7 @@ func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 			return nil, r.whole
 		}
 	}
+
 	return r.content()
 }
 
@@ -91,20 +94,20 @@ func isRead(name string) bool {
 	return false
 }
 
-// reader collects what the documents of a repository offer.
+// reader collects the offers in the documents of a repository.
 type reader struct {
 	reporter
 	opts     Options
 	packages map[string]*offered
-	// known counts the documents of known kinds, versions and bytes what they offer.
+	// known counts documents of known kinds; versions and bytes count their offers.
 	known, versions, bytes int
 	schemas                schemas
-	// found are the problems of the files before; dropped counts those beyond the limit.
+	// found are the problems of the files before. dropped counts problems beyond the limit.
 	found   violation.Violations
 	dropped int
 	// ignored counts versions by the fields that are ignored in them.
 	ignored map[string]int
-	// whole is why the repository cannot be used.
+	// whole is why the repository is unusable.
 	whole error
 }
 
@@ -115,6 +118,7 @@ func (r *reader) file(name string, data []byte) {
 			Because("Shorten it.", "the path %.100q… has %d bytes; the limit is %d", name, len(name), limits.PathBytes))
 		return
 	}
+
 	problems := document.Each(printable(name), data, r.document)
 	problems = append(problems, r.problems...)
 	slices.SortStableFunc(problems, func(a, b violation.Violation) int { return cmp.Compare(a.Document, b.Document) })
@@ -123,14 +127,16 @@ func (r *reader) file(name string, data []byte) {
 			problems[i] = positionOf(problems[i])
 		}
 	}
+
 	r.keep(problems...)
 }
 
-// positionOf returns where a problem is, without a word of the file: fields and objects may have them, too.
+// positionOf reduces a problem to its position, because fields and objects can quote the file as
+// well.
 func positionOf(v violation.Violation) violation.Violation {
 	return violation.Violation{
 		Reason: v.Reason, Path: v.Path, Document: v.Document, Line: v.Line,
-		Details: "the file comes from a Secret, of which no message has a word", Remedy: "kubectl package repository build says what is wrong in a file.",
+		Details: "the file comes from a Secret, so messages do not quote it", Remedy: "kubectl package repository build shows the problems of a file.",
 	}
 }
 
@@ -140,7 +146,7 @@ func (r *reader) keep(problems ...violation.Violation) {
 	r.dropped += len(problems) - room
 }
 
-// printable is a path without what would draw on a terminal.
+// printable quotes a path that would draw on a terminal.
 func printable(name string) string {
 	if quoted := fmt.Sprintf("%q", name); quoted[1:len(quoted)-1] != name {
 		return quoted
@@ -152,6 +158,7 @@ func (r *reader) document(d *document.Document) {
 	if r.whole != nil {
 		return
 	}
+
 	r.doc, r.object = d, ""
 	m, _ := d.Value.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
@@ -162,11 +169,12 @@ func (r *reader) document(d *document.Document) {
 			"got apiVersion %q and kind %q", apiVersion, kind)
 		return
 	}
+
 	r.known++
 	read(r)
 }
 
-// content returns the content that was read.
+// content returns everything read so far.
 func (r *reader) content() (*Content, error) {
 	out := &Content{}
 	for _, name := range slices.Sorted(maps.Keys(r.packages)) {
@@ -174,9 +182,11 @@ func (r *reader) content() (*Content, error) {
 			out.Packages = append(out.Packages, p)
 		}
 	}
+
 	for _, v := range r.found {
 		out.Problems = append(out.Problems, v.String())
 	}
+
 	switch {
 	case r.known == 0 && len(out.Problems) > 0:
 		return nil, fmt.Errorf("the repository has no document of a known kind; the first problem: %s", out.Problems[0])
@@ -185,11 +195,14 @@ func (r *reader) content() (*Content, error) {
 	case len(out.Packages) == 0 && len(out.Problems) > 0:
 		return nil, fmt.Errorf("nothing in the repository can be used; the first problem: %s", out.Problems[0])
 	}
+
 	if r.dropped > 0 {
 		out.Problems = append(out.Problems, fmt.Sprintf("%d more problems are not shown; the limit is %d", r.dropped, limits.RepositoryProblems))
 	}
+
 	for _, what := range slices.Sorted(maps.Keys(r.ignored)) {
 		out.Problems = append(out.Problems, fmt.Sprintf("%s: %d", what, r.ignored[what]))
 	}
+
 	return out, nil
 }

@@ -11,10 +11,11 @@ import (
 	"lockstep.run/lockstep/test/fuzzing"
 )
 
-// Whatever a repository holds, two reads of it yield the same, sorted and within the
-// limits, and problems can be shown.
+// FuzzContent reads any repository twice. Both reads yield the same, sorted and within the limits,
+// and problems are printable.
 //
-// Code: content.go, collect.go, carvel.go, carvelfetch.go, requirements.go, entries.go, entry.go, schema.go, schemawalk.go, merge.go, shard.go
+// Code: content.go, collect.go, carvel.go, carvelfetch.go, requirements.go, entries.go, entry.go,
+// schema.go, schemawalk.go, merge.go, shard.go
 func FuzzContent(f *testing.F) {
 	f.Add([]byte(carvel()), []byte(webEntry()))
 	f.Add([]byte(carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a.yaml: x}}")), []byte(carvel("- kapp: {}", "- kapp: {rawOptions: [a]}")))
@@ -22,9 +23,11 @@ func FuzzContent(f *testing.F) {
 	f.Add([]byte(webEntry("versions", "configSchema: {type: object}, display: {name: A}, revision: '1.2', provides: [{apiVersion: a/v1, kind: B}], versions")), []byte(webEntry("v1.0.0", "v2.0.0")))
 	f.Add([]byte(webEntry("versions", "scopes: [Cluster], constraints: [{uniqueInScope: {}}], dependencies: [{name: a, package: {name: b.c.d, version: '>1'}}], versions")),
 		[]byte(carvel("version: 1.0.0", "version: 1.0.0\n  installationType: onePerCluster\n  dependencies: [{name: a, gvk: {apiVersion: v1, kind: X}}]", "      - imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "", "      - kapp: {}", "")))
+
 	for path, text := range filesIn(f, "testdata/carvel/packages") {
 		f.Add(text, []byte(path))
 	}
+
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		content, err := repository.Read(map[string][]byte{"a.yaml": a, "b/b.yaml": b})
 		again, errAgain := repository.Read(map[string][]byte{"a.yaml": a, "b/b.yaml": b})

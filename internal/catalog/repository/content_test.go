@@ -28,6 +28,7 @@ func filesIn(t testing.TB, folder string) map[string][]byte {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
+
 	return files
 }
 
@@ -46,8 +47,8 @@ func golden(t *testing.T, path string, value any) {
 	}
 }
 
-// A repository in the form of Carvel's: its documents are offered, and parts that are not
-// carried over are named.
+// The documents of a repository in Carvel's format are offered, and parts that are not carried over
+// are named.
 func TestReadCarvel(t *testing.T) {
 	t.Parallel()
 	content, err := repository.Read(filesIn(t, "testdata/carvel"))
@@ -55,7 +56,7 @@ func TestReadCarvel(t *testing.T) {
 	golden(t, "testdata/carvel.yaml", content)
 }
 
-// Each step that is not carried over has a name, and the version cannot be installed.
+// Each step that is not carried over is named, and the version cannot be installed.
 func TestStepsOfCarvel(t *testing.T) {
 	t.Parallel()
 	const fetch, kapp = "- imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "- kapp: {}"

@@ -29,6 +29,7 @@ func (r *reader) repositoryEntry() {
 	if !ok {
 		return
 	}
+
 	r.object = "entry " + e.name()
 	v := corev1alpha1.AvailableVersion{
 		Image: e.Image + "@" + e.Digest, Revision: e.Revision, Retracted: e.Retracted, Constraints: constraintsOf(e.Constraints),
@@ -47,10 +48,11 @@ func (r *reader) repositoryEntry() {
 	if e.Display != nil {
 		r.display(name, &e)
 	}
+
 	r.offer(name, v, e.Versions...)
 }
 
-// display keeps the description that comes with the highest version.
+// display keeps the description of the highest version.
 func (r *reader) display(name string, e *Entry) {
 	d, _ := r.sized("data.display", e.Display)
 	order := e.Versions[0]
@@ -64,7 +66,7 @@ func (r *reader) display(name string, e *Entry) {
 	}
 }
 
-// scopes are those in which a version may be installed.
+// scopes are the scopes that a version can be installed in.
 func (e *Entry) scopes() []corev1alpha1.Scope {
 	var out []corev1alpha1.Scope
 	for _, s := range scopesOf(e.Scopes) {
@@ -73,8 +75,8 @@ func (e *Entry) scopes() []corev1alpha1.Scope {
 	return out
 }
 
-// uniqueIn is the scope in which a version may be installed once: where the constraint names none, that of a Package, if
-// it may be installed by one.
+// uniqueIn is the scope that can have a version only once. If the constraint does not
+// name one, it is the scope of a Package, provided that a Package can install it.
 func uniqueIn(e *Entry) corev1alpha1.UniqueScope {
 	installed := corev1alpha1.ScopeNamespaced
 	if slices.Equal(scopesOf(e.Scopes), []manifestsv1alpha1.PackageManifestScope{manifestsv1alpha1.PackageManifestScopeCluster}) {
@@ -83,7 +85,7 @@ func uniqueIn(e *Entry) corev1alpha1.UniqueScope {
 	return manifest.UniqueIn(e.Constraints, installed)
 }
 
-// constraintsOf returns what a cluster has to meet. That a package is unique is judged when it is installed.
+// constraintsOf returns the requirements for a cluster. Uniqueness is checked at installation.
 func constraintsOf(constraints []manifestsv1alpha1.PackageManifestConstraint) []corev1alpha1.AvailableConstraint {
 	var out []corev1alpha1.AvailableConstraint
 	for _, c := range constraints {
@@ -98,5 +100,6 @@ func constraintsOf(constraints []manifestsv1alpha1.PackageManifestConstraint) []
 			out = append(out, a)
 		}
 	}
+
 	return out
 }

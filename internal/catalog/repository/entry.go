@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// hexDigest is a digest with or without its algorithm.
+// hexDigest matches a digest with or without its algorithm.
 var hexDigest = regexp.MustCompile(`^(sha256:)?[0-9a-f]{64}$`)
 
 // repository reads the document that names a repository.
@@ -28,18 +28,19 @@ func (r *reporter) repository() (name string, ok bool) {
 		return "", false
 	}
 	if problems := validation.IsDNS1123Subdomain(doc.Name); len(problems) > 0 {
-		r.fail("metadata.name", "", "%q is no name: %s", doc.Name, problems[0])
+		r.fail("metadata.name", "", "%q is not a valid name: %s", doc.Name, problems[0])
 		return "", false
 	}
 	return doc.Name, true
 }
 
-// entry reads a RepositoryEntry, as far as possible.
+// entry reads as much as possible of a RepositoryEntry.
 func (r *reporter) entry() (Entry, bool) {
 	var doc manifestsv1alpha1.RepositoryEntry
 	if !r.decode(&doc) {
 		return Entry{}, false
 	}
+
 	before := len(r.problems)
 	d := &doc.Data
 	e := Entry{RepositoryEntryData: *d}
@@ -48,34 +49,37 @@ func (r *reporter) entry() (Entry, bool) {
 		r.fail("data.name", "", "%q is no name of a package: %s", e.Name, problems[0])
 	}
 	if _, err := name.NewRepository(e.Image); err != nil {
-		r.fail("data.image", "Write it as host/path, without tag and digest.", "%q is no repository of an image", e.Image)
+		r.fail("data.image", "Write it as host/path, without tag and digest.", "%q is not an image repository", e.Image)
 	}
 	if !hexDigest.MatchString(e.Digest) {
-		r.fail("data.digest", "", "%q is no digest", e.Digest)
+		r.fail("data.digest", "", "%q is not a digest", e.Digest)
 	}
+
 	e.Digest = digestPrefix + e.hex()
 	if doc.Name != e.name() {
 		r.fail("metadata.name", "", "it has to be the name of the package and the digest: %q", e.name())
 	}
+
 	e.Versions = r.versions(d.Versions)
 	r.constraints(d.Constraints)
 	r.catalogued(d)
 	return e, len(r.problems) == before
 }
 
-// catalogued checks what a catalogue shows of an entry.
+// catalogued checks the fields of an entry that a catalogue shows.
 func (r *reporter) catalogued(d *manifestsv1alpha1.RepositoryEntryData) {
 	if d.PackageName != "" {
 		if problems := validation.IsDNS1123Subdomain(d.PackageName); len(problems) > 0 {
-			r.fail("data.packageName", "Write it as shop.example.com.", "%q is no name of a package: %s", d.PackageName, problems[0])
+			r.fail("data.packageName", "Write it as shop.example.com.", "%q is not a valid package name: %s", d.PackageName, problems[0])
 		}
 	}
+
 	r.revision("data.revision", d.Revision)
 	r.provides("data.provides", d.Provides)
 	r.dependencies("data.dependencies", cmp.Or(d.PackageName, d.Name), d.Provides, d.Dependencies)
 	for i, s := range d.Scopes {
 		if s != manifestsv1alpha1.PackageManifestScopeCluster && s != manifestsv1alpha1.PackageManifestScopeNamespaced {
-			r.fail(document.Index("data.scopes", i), "Supported: Cluster, Namespaced.", "%q is no scope", s)
+			r.fail(document.Index("data.scopes", i), "Supported: Cluster, Namespaced.", "%q is not a scope", s)
 		}
 	}
 }
@@ -88,6 +92,7 @@ func (r *reporter) versions(texts []string) []*semver.Version {
 		r.fail("data.versions", "", "%d versions; the limit is %d", len(texts), limits.RepositoryVersions)
 		return nil
 	}
+
 	var out []*semver.Version
 	for i, text := range texts {
 		v, err := versions.ParseVersion(text)
@@ -97,6 +102,7 @@ func (r *reporter) versions(texts []string) []*semver.Version {
 		}
 		out = append(out, v)
 	}
+
 	return out
 }
 
@@ -105,9 +111,10 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 		r.fail("data.constraints", "", "%d constraints; the limit is %d", n, limits.Expressions)
 		return
 	}
+
 	for i, c := range constraints {
 		if u := c.UniqueInScope; u != nil && !slices.Contains([]corev1alpha1.UniqueScope{"", corev1alpha1.UniqueScopeCluster, corev1alpha1.UniqueScopeNamespace}, u.Scope) {
-			r.fail(document.Index("data.constraints", i)+".uniqueInScope.scope", "Supported: Cluster, Namespace.", "%q is no scope", u.Scope)
+			r.fail(document.Index("data.constraints", i)+".uniqueInScope.scope", "Supported: Cluster, Namespace.", "%q is not a scope", u.Scope)
 		}
 		for _, name := range c.Platform {
 			r.platform(i, name, manifest.Platforms)
@@ -115,7 +122,7 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 		if pv := c.PlatformVersion; pv != nil {
 			r.platform(i, pv.Name, manifest.VersionedPlatforms)
 			if _, err := manifest.ParseRange(pv.Range); err != nil {
-				r.fail(document.Index("data.constraints", i)+".platformVersion.range", `Write it as ">=1.29, <2".`, "%q is no range of versions", pv.Range)
+				r.fail(document.Index("data.constraints", i)+".platformVersion.range", `Write it as ">=1.29, <2".`, "%q is not a range of versions", pv.Range)
 			}
 		}
 	}
@@ -123,6 +130,6 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 
 func (r *reporter) platform(constraint int, name manifestsv1alpha1.PlatformName, known []string) {
 	if !slices.Contains(known, string(name)) {
-		r.fail(document.Index("data.constraints", constraint), "Supported: "+strings.Join(known, ", ")+".", "%q is no platform", name)
+		r.fail(document.Index("data.constraints", constraint), "Supported: "+strings.Join(known, ", ")+".", "%q is not a platform", name)
 	}
 }

@@ -20,19 +20,21 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// EntryOf returns the entry of a package image, with what a catalogue shows of it: image is its repository, without tag
-// and digest, digest such as sha256:…, files the files of the package, provides the APIs that it brings if it is loaded by
-// default. The manifest has to state spec.version.
+// EntryOf returns the entry of a package image, with the fields that a catalogue shows. image is
+// its repository without tag and digest, digest is a text such as sha256:…, files are the files of
+// the package, and provides are the APIs that it brings if it is loaded with defaults. The manifest
+// must state spec.version.
 func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files loader.Files, provides []corev1alpha1.ProvidedAPI) (Entry, error) {
 	if m.Spec.Version == "" {
 		return Entry{}, fmt.Errorf("the manifest of %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", m.Name)
 	}
+
 	version, err := semver.StrictNewVersion(m.Spec.Version)
 	if err != nil {
-		return Entry{}, fmt.Errorf("spec.version of %s, %.100q, is no semantic version: write it as 1.2.3", m.Name, m.Spec.Version)
+		return Entry{}, fmt.Errorf("spec.version of %s, %.100q, is not a semantic version: write it as 1.2.3", m.Name, m.Spec.Version)
 	}
 	if !hexDigest.MatchString(digest) {
-		return Entry{}, fmt.Errorf("%.100q is no digest of the image %s", digest, image)
+		return Entry{}, fmt.Errorf("%.100q is not a digest of the image %s", digest, image)
 	}
 	e := Entry{RepositoryEntryData: manifestsv1alpha1.RepositoryEntryData{
 		Name: m.Name, Image: image, Digest: digestPrefix + strings.TrimPrefix(digest, digestPrefix),
@@ -43,6 +45,7 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files l
 	if size := jsonSize(e.Display); size > limits.AvailableDisplayBytes {
 		return Entry{}, fmt.Errorf("the icon and the description of %s have %d bytes, encoded; the limit is %d: use a smaller icon", m.Name, size, limits.AvailableDisplayBytes)
 	}
+
 	if s := m.Spec.Config.OpenAPIV3Schema; s != nil {
 		raw, err := json.Marshal(s)
 		if err != nil {
@@ -50,6 +53,7 @@ func EntryOf(m *manifestsv1alpha1.PackageManifest, image, digest string, files l
 		}
 		e.ConfigSchema = &runtime.RawExtension{Raw: raw}
 	}
+
 	return e, nil
 }
 
@@ -69,13 +73,15 @@ func displayOf(m *manifestsv1alpha1.PackageManifest, files loader.Files) *corev1
 			out.Links = append(out.Links, corev1alpha1.PackageLink{Name: l.Name, URL: l.URL})
 		}
 	}
+
 	if jsonSize(out) == len("{}") {
 		return nil
 	}
+
 	return out
 }
 
-// svg returns an icon as an SVG image; a PNG image becomes the content of one.
+// svg returns an icon as an SVG image. It embeds a PNG image.
 func svg(icon []byte) []byte {
 	size, err := png.DecodeConfig(bytes.NewReader(icon))
 	if err != nil {

@@ -53,7 +53,7 @@ func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
 	}
 }
 
-// A repository that is built of manifests says in the catalogue what the manifests say, and is the same whatever the
+// A repository built from manifests shows the manifests' data in the catalogue, regardless of the
 // order of the packages.
 func TestBuild(t *testing.T) {
 	t.Parallel()
@@ -79,6 +79,7 @@ func TestBuild(t *testing.T) {
 		texts = append(texts, string(data))
 		slices.Reverse(entries)
 	}
+
 	require.Equal(t, texts[0], texts[1], "in another order")
 	read, err := repository.Parse("repository.yaml", []byte(texts[0]))
 	require.NoError(t, err)
@@ -86,6 +87,7 @@ func TestBuild(t *testing.T) {
 	if err != nil || string(written) != texts[0] {
 		t.Errorf("written again, %v: %s", err, cmp.Diff(texts[0], string(written)))
 	}
+
 	content, err := repository.Read(map[string][]byte{"repository.yaml": []byte(texts[0])})
 	require.NoError(t, err)
 	golden(t, "testdata/built.yaml", map[string]any{"repository": texts[0], "content": content})
@@ -100,12 +102,13 @@ func TestBuildRefuses(t *testing.T) {
 	if err == nil || strings.ReplaceAll(err.Error(), two, one) != want {
 		t.Errorf("got %v", err)
 	}
+
 	large := loader.Files{"icon.png": make([]byte, limits.IconBytes), "README.md": bytes.Repeat([]byte("x"), limits.ProseBytes)}
 	for reason, test := range map[string]struct{ version, digest, want string }{
 		"no version":  {"", one, "the manifest of shop states no spec.version: state one, such as 1.2.3, to offer the package in a repository"},
-		"bad version": {"v1", one, `spec.version of shop, "v1", is no semantic version: write it as 1.2.3`},
+		"bad version": {"v1", one, `spec.version of shop, "v1", is not a semantic version: write it as 1.2.3`},
 		"large icon":  {"1.0.0", one, "the icon and the description of shop have 415405 bytes, encoded; the limit is 393216: use a smaller icon"},
-		"bad digest":  {"1.0.0", "sha256:12", `"sha256:12" is no digest of the image example.com/shop`},
+		"bad digest":  {"1.0.0", "sha256:12", `"sha256:12" is not a digest of the image example.com/shop`},
 	} {
 		if _, err := repository.EntryOf(shopManifest(test.version), "example.com/shop", test.digest, large, nil); err == nil || err.Error() != test.want {
 			t.Errorf("%s: got %v", reason, err)
@@ -113,7 +116,7 @@ func TestBuildRefuses(t *testing.T) {
 	}
 }
 
-// What a catalogue shows stays when a version is added by an entry that says nothing on it.
+// The description stays if an entry without one adds a version.
 func TestAddKeepsTheDescription(t *testing.T) {
 	t.Parallel()
 	x := &repository.Index{Name: "shop"}

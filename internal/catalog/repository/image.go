@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Folder of an image that a repository lies in.
+// Folder is the folder of a repository in an image.
 const Folder = "repository"
 
 const file = "repository.yaml"
@@ -22,7 +22,8 @@ func (x *Index) Image() (v1.Image, error) {
 	return loader.BuildFolder(Folder, loader.Files{file: data}, loader.BuildOptions{})
 }
 
-// FromImage reads a repository out of the files of an image's [Folder]. ref names the image in messages.
+// FromImage reads a repository from the files in an image's [Folder]. ref names the image in
+// messages.
 func FromImage(ref string, files loader.Files) (*Index, error) {
 	data, ok := files[file]
 	if !ok {

@@ -14,7 +14,7 @@ import (
 
 // Index is the content of a repository.
 type Index struct {
-	// Name of the repository. Dependencies name packages as <package>.<Name>.
+	// Name is the name of the repository. Dependencies name packages as <package>.<Name>.
 	Name    string
 	Entries []Entry
 }
@@ -35,7 +35,8 @@ func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix)
 
 const digestPrefix = "sha256:"
 
-// Add offers an image, or further versions of one. It refuses a version that another image of the package has.
+// Add offers an image, or further versions of one. It refuses a version that another image of the
+// package has.
 func (x *Index) Add(e Entry) error {
 	into := -1
 	for i := range x.Entries {
@@ -53,11 +54,13 @@ func (x *Index) Add(e Entry) error {
 			}
 		}
 	}
+
 	if into < 0 {
 		x.Entries = append(x.Entries, e)
 	} else {
 		x.Entries[into] = x.Entries[into].with(e)
 	}
+
 	x.sort()
 	return nil
 }
@@ -70,8 +73,8 @@ func ambiguous(v *semver.Version, have *Entry) error {
 	return fmt.Errorf("version %s of %s is offered by %s@%s already%s: remove that first, or choose another version", v, have.Name, have.Image, have.Digest, offered)
 }
 
-// with returns another entry of the same image with the versions of both, described as by this one if the other says
-// nothing.
+// with adds another entry of the same image. It keeps this entry's description if the other one has
+// none.
 func (e Entry) with(o Entry) Entry {
 	o.Versions = append(e.Versions, o.Versions...)
 	if o.describes() {
@@ -81,7 +84,7 @@ func (e Entry) with(o Entry) Entry {
 	return e
 }
 
-// describes reports whether an entry says anything of what catalogues show.
+// describes reports whether an entry has any field that catalogues show.
 func (e *Entry) describes() bool {
 	return e.PackageName+e.Retracted+e.Revision != "" || e.Display != nil || e.Release != nil || e.ConfigSchema != nil ||
 		len(e.Provides)+len(e.Dependencies)+len(e.Scopes) > 0
@@ -120,6 +123,7 @@ func (e *Entry) document() manifestsv1alpha1.RepositoryEntry {
 	for i, v := range e.Versions {
 		data.Versions[i] = "v" + v.String()
 	}
+
 	return manifestsv1alpha1.RepositoryEntry{
 		TypeMeta:   metav1.TypeMeta{APIVersion: manifestsv1alpha1.GroupVersion.String(), Kind: manifestsv1alpha1.KindRepositoryEntry},
 		ObjectMeta: metav1.ObjectMeta{Name: e.name()},

@@ -15,12 +15,12 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Offer is what one repository offers, and what decides between repositories.
+// Offer is the offer of one repository, with the properties that decide between repositories.
 type Offer struct {
 	// Repository is its name.
 	Repository string
 	Priority   int32
-	// Limited is set for a repository that not all namespaces see.
+	// Limited is set if some namespaces do not see the repository.
 	Limited bool
 	Created time.Time
 	Content *Content
@@ -29,12 +29,12 @@ type Offer struct {
 // Merge returns the AvailablePackages of all offers, sorted by name and part, each of at most
 // limits.AvailablePartBytes as JSON. existing are the present ones, in any order.
 //
-// Of several repositories that offer a version, those with the highest revision count; of these, if their contents
-// differ, those with the highest priority; of these, if their contents still differ, the present owner, else the oldest.
-// Where contents are equal, the present owner keeps the version, else the oldest repository has it. Behind a version of a
-// limited repository is that of the one which has it for the other namespaces. conflicts are, by
-// the name of the repository, the versions that are not offered as it has them although revision and priority are equal,
-// and those that are too large.
+// If several repositories offer a version, the highest revision wins. If the remaining contents
+// differ, the highest priority wins, and then the present owner or else the oldest repository.
+// Among repositories with equal content, the present owner keeps the version, or else the oldest
+// one gets it. If the winner is a limited repository, the winner for all other namespaces follows
+// it. conflicts lists by repository the versions that it offers with other content although
+// revision and priority are equal, and those that are too large.
 func Merge(offers []Offer, existing []corev1alpha1.AvailablePackageSpec) (available []corev1alpha1.AvailablePackageSpec, conflicts map[string][]string) {
 	m := merger{owners: ownersOf(existing), conflicts: map[string][]string{}}
 	offers = slices.SortedFunc(slices.Values(offers), func(a, b Offer) int {
@@ -50,14 +50,17 @@ func Merge(offers []Offer, existing []corev1alpha1.AvailablePackageSpec) (availa
 			byName[p.Name] = append(byName[p.Name], claim{offer: &offers[i], pkg: p})
 		}
 	}
+
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		available = append(available, m.merge(name, byName[name])...)
 	}
+
 	for repository, texts := range m.conflicts {
 		if n := len(texts) - limits.RepositoryProblems; n > 0 {
 			m.conflicts[repository] = append(texts[:limits.RepositoryProblems:limits.RepositoryProblems], fmt.Sprintf("%d more conflicts are not shown", n))
 		}
 	}
+
 	return available, m.conflicts
 }
 
@@ -68,7 +71,7 @@ type merger struct {
 
 type ownedVersion struct{ name, version string }
 
-// ownersOf returns the repositories of which versions are published, in their order.
+// ownersOf returns the repositories with published versions, in their order.
 func ownersOf(existing []corev1alpha1.AvailablePackageSpec) map[ownedVersion][]string {
 	owners := map[ownedVersion][]string{}
 	existing = slices.SortedStableFunc(slices.Values(existing), func(a, b corev1alpha1.AvailablePackageSpec) int { return cmp.Compare(a.Part, b.Part) })
@@ -88,12 +91,13 @@ type claim struct {
 	pkg     *Package
 	version *corev1alpha1.AvailableVersion
 	order   *semver.Version
-	// content is compared with that of other claims; losers differ from the winner with equal right.
+	// content is compared with other claims' contents. losers have different content, but an equal
+	// right.
 	content string
 	losers  []claim
 }
 
-// merge returns the parts of one package, that claims offer, the oldest repository first.
+// merge returns the parts of the package that claims offer, starting with the oldest repository.
 func (m *merger) merge(name string, claims []claim) []corev1alpha1.AvailablePackageSpec {
 	byVersion := map[string][]claim{}
 	for _, c := range claims {
@@ -101,29 +105,32 @@ func (m *merger) merge(name string, claims []claim) []corev1alpha1.AvailablePack
 			c.version = &c.pkg.Versions[i]
 			order, err := semver.StrictNewVersion(c.version.Version)
 			if err != nil {
-				m.conflict(c, "it is no semantic version")
+				m.conflict(c, "it is not a semantic version")
 				continue
 			}
 			c.order = order
 			byVersion[c.version.Version] = append(byVersion[c.version.Version], c)
 		}
 	}
+
 	winners := make([]claim, 0, len(byVersion))
 	for version, claims := range byVersion {
 		winners = append(winners, decide(claims, m.owners[ownedVersion{name, version}])...)
 	}
+
 	slices.SortStableFunc(winners, func(a, b claim) int { return versions.Compare(a.order, b.order) })
 	for _, winner := range winners {
 		for _, loser := range winner.losers {
-			m.conflict(loser, fmt.Sprintf("the repository %q offers it with another content, which is taken, as revisions and priorities are equal: "+
+			m.conflict(loser, fmt.Sprintf("the repository %q offers it with another content, which is chosen, because revisions and priorities are equal: "+
 				"set spec.priority of one of the two, or withdraw the version from one", winner.offer.Repository))
 		}
 	}
+
 	return m.shard(name, winners)
 }
 
-// decide returns the claims that are offered, of those on one version, the oldest repository first: the best one, and
-// behind a limited one the best of the others.
+// decide returns the claims to offer among those on one version, which start with the oldest
+// repository: the best one and, if that is limited, the best of the others behind it.
 func decide(claims []claim, owners []string) []claim {
 	var winners []claim
 	for lost := map[*Offer]bool{}; ; {
@@ -140,19 +147,22 @@ func decide(claims []claim, owners []string) []claim {
 	}
 }
 
-// best returns the claim that comes before the others on its version, the oldest repository first.
+// best returns the winner among claims on one version, which start with the oldest repository.
 func best(claims []claim, owners []string) claim {
 	if len(claims) == 1 {
 		return claims[0]
 	}
+
 	claims = topmost(claims, func(a, b claim) int { return CompareRevisions(a.version.Revision, b.version.Revision) })
 	for i := range claims {
 		claims[i].content = contentOf(claims[i].version)
 	}
+
 	candidates := claims
 	if _, differ := byContent(claims, claims[0].content); len(differ) > 0 {
 		candidates = topmost(claims, func(a, b claim) int { return cmp.Compare(a.offer.Priority, b.offer.Priority) })
 	}
+
 	content := present(candidates, owners).content
 	equal, _ := byContent(claims, content)
 	winner := present(equal, owners)
@@ -164,7 +174,7 @@ func (m *merger) conflict(c claim, why string) {
 	m.conflicts[c.offer.Repository] = append(m.conflicts[c.offer.Repository], fmt.Sprintf("%s %s: %s", c.pkg.Name, c.version.Version, why))
 }
 
-// topmost returns the claims that are below no other, in their order.
+// topmost returns the claims with the highest rank, in their order.
 func topmost(claims []claim, compare func(a, b claim) int) []claim {
 	var out []claim
 	for _, c := range claims {
@@ -178,10 +188,11 @@ func topmost(claims []claim, compare func(a, b claim) int) []claim {
 		}
 		out = append(out, c)
 	}
+
 	return out
 }
 
-// byContent returns the claims with a content, and the others.
+// byContent separates the claims with a content from the others.
 func byContent(claims []claim, content string) (equal, differ []claim) {
 	for _, c := range claims {
 		if c.content == content {
@@ -193,7 +204,7 @@ func byContent(claims []claim, content string) (equal, differ []claim) {
 	return equal, differ
 }
 
-// present returns the claim of the first present owner that has one, else the first.
+// present returns the claim of the first present owner, or else the first claim.
 func present(claims []claim, owners []string) claim {
 	for _, owner := range owners {
 		if i := slices.IndexFunc(claims, func(c claim) bool { return c.offer.Repository == owner }); i >= 0 {
@@ -203,7 +214,7 @@ func present(claims []claim, owners []string) claim {
 	return claims[0]
 }
 
-// contentOf is a version without its owner and revision.
+// contentOf returns a version without its owner and revision.
 func contentOf(v *corev1alpha1.AvailableVersion) string {
 	bare := *v
 	bare.Repository, bare.Revision = "", ""

@@ -21,7 +21,8 @@ import (
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// offers is a repository that offers versions of shop.example.com with an image and a revision each: 1.0.0=A or 1.0.0=A@2.
+// offers is a repository that offers versions of shop.example.com with an image and a revision
+// each: 1.0.0=A or 1.0.0=A@2.
 func offers(name string, age int, priority int32, versions ...string) repository.Offer {
 	p := repository.Package{Name: "shop.example.com", Display: &corev1alpha1.PackageDisplay{Name: "of " + name}}
 	for _, text := range versions {
@@ -35,13 +36,13 @@ func offers(name string, age int, priority int32, versions ...string) repository
 	}
 }
 
-// limited is an offer of a repository that not all namespaces see.
+// limited is an offer of a repository that some namespaces do not see.
 func limited(o repository.Offer) repository.Offer {
 	o.Limited = true
 	return o
 }
 
-// owned are versions as 1.0.0=repository.
+// owned are versions in the form 1.0.0=repository.
 func owned(versions ...string) []corev1alpha1.AvailablePackageSpec {
 	spec := corev1alpha1.AvailablePackageSpec{PackageName: "shop.example.com"}
 	for _, text := range versions {
@@ -124,12 +125,12 @@ func conflicting(conflicts map[string][]string) string {
 func TestConflictText(t *testing.T) {
 	t.Parallel()
 	_, conflicts := repository.Merge([]repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 0, 0, "1.0.0=B")}, nil)
-	want := map[string][]string{"b": {`shop.example.com 1.0.0: the repository "a" offers it with another content, which is taken, as revisions and priorities are equal: ` +
+	want := map[string][]string{"b": {`shop.example.com 1.0.0: the repository "a" offers it with another content, which is chosen, because revisions and priorities are equal: ` +
 		`set spec.priority of one of the two, or withdraw the version from one`}}
 	require.Equal(t, want, conflicts)
 }
 
-// A package shows what the repository with its highest version says.
+// A package has the description of the repository with its highest version.
 func TestMergedDisplay(t *testing.T) {
 	t.Parallel()
 	available, _ := repository.Merge([]repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 0, 0, "1.1.0=B")}, nil)
@@ -166,7 +167,8 @@ func drawLimited(t *rapid.T) []repository.Offer {
 	return all
 }
 
-// Whatever repositories a namespace does not see, each version that another one offers is offered, once by each.
+// Regardless of the repositories that a namespace does not see, each version that another one
+// offers is offered, once by each.
 func TestMergeForAllNamespaces(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -195,7 +197,7 @@ func TestMergeForAllNamespaces(t *testing.T) {
 	})
 }
 
-// The order of repositories does not matter, and a second merge changes nothing.
+// The order of repositories does not matter, and a second merge does not change anything.
 func TestMergeIsStable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -212,8 +214,8 @@ func TestMergeIsStable(t *testing.T) {
 	})
 }
 
-// Every version that any repository offers is offered, by one that has it with the highest revision and, of several
-// contents with that, one that a repository of the highest priority has.
+// Every version that a repository offers is offered by a repository with the highest revision and,
+// if contents differ, the highest priority.
 func TestMergeTakesTheBest(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -272,8 +274,8 @@ func sizedOffer(sizes []int) repository.Offer {
 	return o
 }
 
-// No part is too large, all versions are in them once and in order, and one more version at the end changes the last
-// part alone.
+// No part is too large. All versions are in them once and in order, and one more version at the end
+// changes only the last part.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

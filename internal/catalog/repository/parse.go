@@ -9,25 +9,28 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Parse reads a repository file, named path in messages. Its error is violation.Violations.
+// Parse reads a repository file. Messages call it path. Its error is violation.Violations.
 func Parse(path string, data []byte) (*Index, error) {
 	if len(data) > limits.FileBytes {
 		return nil, violation.Violations{{
 			Reason: violation.ReasonLimit, Path: path, Details: fmt.Sprintf("the file has more than %d bytes", limits.FileBytes), Remedy: "Split the repository.",
 		}}
 	}
+
 	p := parser{index: &Index{}, seen: map[string]bool{}}
 	problems := document.Each(path, data, p.document)
 	problems = append(problems, p.problems...)
 	if p.documents == 0 && len(problems) == 0 {
 		problems = append(problems, violation.Violation{
 			Reason: violation.ReasonRepositoryInvalid, Path: path, Details: "the file is empty",
-			Remedy: "Begin one with kubectl package repository initialize.",
+			Remedy: "Start one with kubectl package repository initialize.",
 		})
 	}
+
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}
+
 	p.index.sort()
 	return p.index, nil
 }
@@ -46,23 +49,27 @@ func (p *parser) document(d *document.Document) {
 	if d.Index == 1 {
 		want = manifestsv1alpha1.KindRepository
 	}
+
 	m, _ := d.Value.(map[string]any)
 	if m["apiVersion"] != manifestsv1alpha1.GroupVersion.String() || m["kind"] != want {
 		p.fail("kind", fmt.Sprintf("Set apiVersion to %s and kind to %s.", manifestsv1alpha1.GroupVersion, want),
 			"got apiVersion %q and kind %q", fmt.Sprint(m["apiVersion"]), fmt.Sprint(m["kind"]))
 		return
 	}
+
 	if d.Index == 1 {
 		p.index.Name, _ = p.repository()
 		return
 	}
+
 	e, ok := p.entry()
 	if key := e.Image + "@" + e.name(); !p.seen[key] {
 		p.seen[key] = true
 	} else {
-		p.fail("metadata.name", "Remove one of the two entries.", "%q stands twice", e.name())
+		p.fail("metadata.name", "Remove one of the two entries.", "%q is listed twice", e.name())
 		ok = false
 	}
+
 	if ok {
 		p.index.Entries = append(p.index.Entries, e)
 	}

@@ -17,7 +17,7 @@ const (
 	isMeta  = "apiVersion: data.packaging.carvel.dev/v1alpha1\nkind: PackageMetadata\n"
 )
 
-// carvel is a Package whose parts are replaced: old, new, old, new.
+// carvel is a Package with replaced parts: old, new, old, new.
 func carvel(replace ...string) string {
 	return strings.NewReplacer(replace...).Replace(`apiVersion: data.packaging.carvel.dev/v1alpha1
 kind: Package
@@ -40,11 +40,12 @@ func webEntry(replace ...string) string {
 		"metadata: {name: web."+one[7:]+"}\ndata: {name: web, image: example.com/web, digest: "+one+", versions: [v1.0.0]}\n")
 }
 
-// positionAlone is a problem of a file of a Secret.
+// positionAlone is a problem of a file that comes from a Secret.
 var positionAlone = regexp.MustCompile(`^(Repository invalid|Invalid YAML|unknown GVK|Limit exceeded) in bad\.yaml( idx [0-9]+)?( line [0-9]+)?: ` +
-	`the file comes from a Secret, of which no message has a word\. kubectl package repository build says what is wrong in a file\.$`)
+	`the file comes from a Secret, so messages do not quote it\. kubectl package repository build shows the problems of a file\.$`)
 
-// A document that cannot be used is named with its file, document and field, and what to do; others are offered.
+// An unusable document is reported with its file, document, field and a remedy. The others are
+// offered.
 func TestReadProblems(t *testing.T) {
 	t.Parallel()
 	const good = "  version: 1.0.0\n"
@@ -55,52 +56,52 @@ func TestReadProblems(t *testing.T) {
 		{"another kind", "apiVersion: v1\nkind: Secret\n", `unknown GVK in bad.yaml idx 0 line 2: kind: got apiVersion "v1" and kind "Secret"`},
 		{"no object", "- a\n", `unknown GVK in bad.yaml idx 0 line 1: kind: got apiVersion "" and kind ""`},
 		{"an unknown version of a kind", carvel("v1alpha1", "v2"), `got apiVersion "data.packaging.carvel.dev/v2"`},
-		{"no version", carvel(good, ""), `bad.yaml idx 0 line 5: Package shop.example.com.1.0.0: spec.version: "" is no semantic version. Write it as 1.2.3.`},
-		{"a v", carvel(good, "  version: v1.0.0\n"), `"v1.0.0" is no semantic version`},
-		{"two numbers", carvel(good, "  version: '1.0'\n"), `"1.0" is no semantic version`},
-		{"leading zero", carvel(good, "  version: 1.00.0\n"), `"1.00.0" is no semantic version`},
+		{"no version", carvel(good, ""), `bad.yaml idx 0 line 5: Package shop.example.com.1.0.0: spec.version: "" is not a semantic version. Write it as 1.2.3.`},
+		{"a v", carvel(good, "  version: v1.0.0\n"), `"v1.0.0" is not a semantic version`},
+		{"two numbers", carvel(good, "  version: '1.0'\n"), `"1.0" is not a semantic version`},
+		{"leading zero", carvel(good, "  version: 1.00.0\n"), `"1.00.0" is not a semantic version`},
 		{"a number", carvel(good, "  version: 1.0\n"), "spec.version: cannot unmarshal a number into string. Put it in quotes."},
-		{"a very long version", carvel(good, "  version: 1.0.0-"+strings.Repeat("a", 300)+"\n"), "is no semantic version"},
+		{"a very long version", carvel(good, "  version: 1.0.0-"+strings.Repeat("a", 300)+"\n"), "is not a semantic version"},
 		{"another name", carvel("shop.example.com.1.0.0", "shop-1.0.0"), `metadata.name: it has to be refName and version: "shop.example.com.1.0.0"`},
 		{"two segments", carvel("shop.example.com", "example.com"), `spec.refName: "example.com" has fewer than three segments`},
-		{"a trailing dot", carvel("shop.example.com", "shop.example.com."), `"shop.example.com." is no name of a package`},
-		{"capitals", carvel("shop.example.com", "Shop.example.com"), `"Shop.example.com" is no name of a package`},
+		{"a trailing dot", carvel("shop.example.com", "shop.example.com."), `"shop.example.com." is not a valid package name`},
+		{"capitals", carvel("shop.example.com", "Shop.example.com"), `"Shop.example.com" is not a valid package name`},
 		{"the name of a part", carvel("shop.example.com", "shop.example.part-1"), `"shop.example.part-1" ends as the objects of packages with many versions do`},
 		{"a long name", carvel("shop.example.com", strings.Repeat("a.", 122)+"a"), "the name has 245 bytes; the limit is 240"},
-		{"a date", carvel(good, good+"  releasedAt: yesterday\n"), `spec.releasedAt: "yesterday" is no date`},
-		{"an empty constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: ''}\n"), `spec.kubernetesVersionSelection.constraints: "" is no range`},
-		{"a constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: some}\n"), `"some" is no range of versions. Write it as ">=1.29".`},
-		{"a revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: 1.x}\n"), `metadata.annotations[packaging.carvel.dev/revision]: "1.x" is no revision`},
-		{"a long revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: '"+strings.Repeat("1.", 130)+"1'}\n"), "is no revision"},
-		{"no image", carvel("registry.example.com/shop:1.0.0", "''"), `spec.template.spec.fetch[0].imgpkgBundle.image: "" is no reference of an image`},
-		{"an image", carvel("registry.example.com/shop:1.0.0", "Registry/A:B:C"), "is no reference of an image"},
+		{"a date", carvel(good, good+"  releasedAt: yesterday\n"), `spec.releasedAt: "yesterday" is not a date`},
+		{"an empty constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: ''}\n"), `spec.kubernetesVersionSelection.constraints: "" is not a range of versions`},
+		{"a constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: some}\n"), `"some" is not a range of versions. Write it as ">=1.29".`},
+		{"a revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: 1.x}\n"), `metadata.annotations[packaging.carvel.dev/revision]: "1.x" is not a revision`},
+		{"a long revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: '"+strings.Repeat("1.", 130)+"1'}\n"), "is not a revision"},
+		{"no image", carvel("registry.example.com/shop:1.0.0", "''"), `spec.template.spec.fetch[0].imgpkgBundle.image: "" is not an image reference`},
+		{"an image", carvel("registry.example.com/shop:1.0.0", "Registry/A:B:C"), "is not an image reference"},
 		{"no files", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {}}"), "inline.paths: it holds no files"},
-		{"a path outside", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {../../etc/passwd: x}}"), `"../../etc/passwd" is no path of a file`},
-		{"an absolute path", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {/etc/passwd: x}}"), `"/etc/passwd" is no path of a file`},
-		{"a file that is no text", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a: 1}}"), `the content of "a" is no text`},
+		{"a path outside", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {../../etc/passwd: x}}"), `"../../etc/passwd" is not a file path`},
+		{"an absolute path", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {/etc/passwd: x}}"), `"/etc/passwd" is not a file path`},
+		{"a file that is not a text", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a: 1}}"), `the content of "a" is not a text`},
 		{"notes", carvel(good, good+"  releaseNotes: "+strings.Repeat("x", limits.AvailableVersionBytes)+"\n"), fmt.Sprintf("bytes; the limit is %d. Shorten its notes, schema or files.", limits.AvailableVersionBytes)},
 		{"metadata of two segments", isMeta + "metadata: {name: example.com}\n", `metadata.name: "example.com" has fewer than three segments`},
 		{"an icon that is no base64", isMeta + "metadata: {name: shop.example.com}\nspec: {iconSVGBase64: '<svg>'}\n", "bad.yaml idx 0"},
 		{"an icon", isMeta + "metadata: {name: shop.example.com}\nspec: {longDescription: " + strings.Repeat("x", limits.AvailableDisplayBytes) + "}\n", "the description of the package has"},
 		{"an entry without versions", webEntry("[v1.0.0]", "[]"), "data.versions: Required value"},
-		{"an entry whose version is none", webEntry("[v1.0.0]", "[one]"), `data.versions[0]: "one" is no semantic version`},
-		{"an entry's revision", webEntry("versions", "revision: new, versions"), `data.revision: "new" is no revision`},
-		{"an entry's package name", webEntry("versions", "packageName: A, versions"), `data.packageName: "A" is no name of a package`},
+		{"an entry whose version is none", webEntry("[v1.0.0]", "[one]"), `data.versions[0]: "one" is not a semantic version`},
+		{"an entry's revision", webEntry("versions", "revision: new, versions"), `data.revision: "new" is not a revision`},
+		{"an entry's package name", webEntry("versions", "packageName: A, versions"), `data.packageName: "A" is not a valid package name`},
 		{"an entry's schema", webEntry("versions", "configSchema: {type: list}, versions"), "data.configSchema: the schema does not compile: "},
 		{"an entry's API", webEntry("versions", "provides: [{kind: Shop}], versions"), "data.provides[0].apiVersion: Required value"},
 		{"an entry's dependency on itself", webEntry("versions", "dependencies: [{name: a, package: {name: web}}], versions"), "data.dependencies[0].package.name: the package cannot depend on itself. Remove it."},
 		{"an entry's dependency of no form", webEntry("versions", "dependencies: [{name: a}], versions"), "data.dependencies[0]: exactly one of package and api is needed. Write one entry for each."},
-		{"an entry's range", webEntry("versions", "dependencies: [{name: a, package: {name: db, version: some}}], versions"), `data.dependencies[0].package.version: "some" is no range of versions`},
+		{"an entry's range", webEntry("versions", "dependencies: [{name: a, package: {name: db, version: some}}], versions"), `data.dependencies[0].package.version: "some" is not a range of versions`},
 		{"an entry's dependencies", webEntry("versions", "dependencies: ["+strings.Repeat("{name: a, package: {name: db}},", 51)+"], versions"), "data.dependencies: 51 dependencies on packages and APIs; the limit is 50"},
-		{"an entry's scope", webEntry("versions", "scopes: [All], versions"), `data.scopes[0]: "All" is no scope. Supported: Cluster, Namespaced.`},
-		{"where an entry is unique", webEntry("versions", "constraints: [{uniqueInScope: {scope: All}}], versions"), `data.constraints[0].uniqueInScope.scope: "All" is no scope`},
+		{"an entry's scope", webEntry("versions", "scopes: [All], versions"), `data.scopes[0]: "All" is not a scope. Supported: Cluster, Namespaced.`},
+		{"where an entry is unique", webEntry("versions", "constraints: [{uniqueInScope: {scope: All}}], versions"), `data.constraints[0].uniqueInScope.scope: "All" is not a scope`},
 		{"a dependency that is none", carvel(good, good+"  dependencies: [{name: a}]\n"), "spec.dependencies[0]: exactly one of gvk and packageRef is needed. Write one entry for each."},
 		{"a dependency of both forms", carvel(good, good+"  dependencies: [{name: a, gvk: {apiVersion: v1, kind: X}, packageRef: {refName: db.example.com}}]\n"), "spec.dependencies[0]: exactly one of gvk"},
 		{"a dependency without a name", carvel(good, good+"  dependencies: [{packageRef: {refName: db.example.com}}]\n"), "spec.dependencies[0].name: Required value"},
 		{"a gvk without a kind", carvel(good, good+"  dependencies: [{name: a, gvk: {apiVersion: v1}}]\n"), "spec.dependencies[0].api.kind: Required value"},
-		{"a dependency's constraint", carvel(good, good+"  dependencies: [{name: a, packageRef: {refName: db.example.com, versionSelection: {constraints: some}}}]\n"), `spec.dependencies[0].package.version: "some" is no range`},
+		{"a dependency's constraint", carvel(good, good+"  dependencies: [{name: a, packageRef: {refName: db.example.com, versionSelection: {constraints: some}}}]\n"), `spec.dependencies[0].package.version: "some" is not a range of versions`},
 		{"an installation type", carvel(good, good+"  installationType: OnePerPlanet\n"), `spec.installationType: Unsupported value: "OnePerPlanet". Supported: onePerCluster, onePerNamespace, noRestrictions.`},
-		{"what a Package provides", carvel(good, good+"  provides: [{apiVersion: a/b/c, kind: X}]\n"), `spec.provides[0].apiVersion: "a/b/c" is no apiVersion`},
+		{"what a Package provides", carvel(good, good+"  provides: [{apiVersion: a/b/c, kind: X}]\n"), `spec.provides[0].apiVersion: "a/b/c" is not a valid apiVersion`},
 		{"an entry of a reserved name", strings.ReplaceAll(webEntry(), "web", "web.part-1"), "data.name: "},
 	} {
 		files := map[string][]byte{"bad.yaml": []byte(test.text), "good.yaml": []byte(webEntry(one[7:], two[7:], "v1.0.0", "v0.1.0", "name: web", "name: good"))}
@@ -122,7 +123,7 @@ func TestReadProblems(t *testing.T) {
 	}
 }
 
-// Of two documents on one version with different content, neither is offered; equal ones are.
+// If two documents have one version with different content, neither is offered. Equal ones are.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -135,9 +136,9 @@ func TestContradictions(t *testing.T) {
 		{"an entry and a Package", carvel(), strings.NewReplacer("name: web,", "name: web, packageName: shop.example.com,").Replace(webEntry()), 0, "b.yaml idx 0"},
 		{"versions of one digest", webEntry(), webEntry("v1.0.0", "v1.1.0"), 2, ""},
 		{"a link that runs a script", carvel(), strings.NewReplacer("name: web,", "name: web, display: {name: Web, links: [{name: a, url: 'javascript:alert(1)'}]},").Replace(webEntry()), 2,
-			`data.display.links[0].url: "javascript:alert(1)" is no link to a page: the description of the package is not shown. Write it as https://example.com/page, without user name and password.`},
+			`data.display.links[0].url: "javascript:alert(1)" is not a link to a page: the description of the package is not shown. Write it as https://example.com/page, without user name and password.`},
 		{"metadata", isMeta + "metadata: {name: shop.example.com}\nspec: {displayName: A}\n---\n" + carvel(), isMeta + "metadata: {name: shop.example.com}\nspec: {displayName: B}\n", 1,
-			"b.yaml idx 0 line 1: a.yaml idx 0 describes shop.example.com in another way: neither is shown"},
+			"b.yaml idx 0 line 1: a.yaml idx 0 describes shop.example.com differently: neither is shown"},
 	} {
 		content, err := repository.Read(map[string][]byte{"a.yaml": []byte(test.a), "b.yaml": []byte(test.b), "c.yaml": []byte(head)})
 		if test.versions == 0 && err != nil {
@@ -160,17 +161,19 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// A repository that cannot be used as a whole is an error, so that its former content stays.
+// A repository that is unusable as a whole is an error, so that its former content stays.
 func TestReadRefusesTheWhole(t *testing.T) {
 	t.Parallel()
 	many := map[string][]byte{}
 	for i := range limits.RepositoryOffers/limits.RepositoryVersions + 1 {
 		many[fmt.Sprintf("%03d.yaml", i)] = entryOf1000(i, "")
 	}
+
 	large := map[string][]byte{}
 	for i := range 5 {
 		large[fmt.Sprintf("%d.yaml", i)] = entryOf1000(i, ", release: {notes: "+strings.Repeat("x", 30_000)+"}")
 	}
+
 	for _, test := range []struct {
 		reason string
 		files  map[string][]byte
@@ -190,6 +193,7 @@ func TestReadRefusesTheWhole(t *testing.T) {
 			t.Errorf("%s: got %v", test.reason, err)
 		}
 	}
+
 	if content, err := repository.Read(map[string][]byte{"a.yaml": []byte(head)}); err != nil || len(content.Packages)+len(content.Problems) > 0 {
 		t.Errorf("an empty repository: %+v, %v", content, err)
 	}
@@ -209,7 +213,7 @@ func costlySchema() []byte {
 	return []byte(carvel("  template:", "  valuesSchema: {openAPIv3: {properties: {a: {type: array, items: {type: string, enum: ["+list+"]}, default: ["+list+"]}}}}\n  template:"))
 }
 
-// A hundred problems are kept, and the others counted.
+// A hundred problems are kept, and the others are counted.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"good.yaml": []byte(webEntry())}
@@ -224,7 +228,7 @@ func TestManyProblems(t *testing.T) {
 	}
 }
 
-// Paths of hostile archives cannot draw on a terminal.
+// Paths in hostile archives cannot draw on a terminal.
 func TestHostilePaths(t *testing.T) {
 	t.Parallel()
 	content, err := repository.Read(map[string][]byte{"\x1b[2J\n.yaml": []byte("a: ["), "good.yaml": []byte(webEntry())})
@@ -244,7 +248,7 @@ func TestForeignSchemasAreNotRequired(t *testing.T) {
 		"a rule":                  {"{type: object, x-kubernetes-validations: [{rule: 'self.none'}]}", "its schema is not one that Kubernetes has: "},
 		"a default of a type":     {"{properties: {a: {type: integer, default: x}}}", "its schema is not one that Kubernetes has: "},
 		"a default out of bounds": {"{type: object, properties: {a: {type: string, minLength: 1, default: ''}}}", "its schema is not one that Kubernetes has: "},
-		"a text":                  {"some", "it is no object"},
+		"a text":                  {"some", "it is not an object"},
 		"a reference":             {"{type: object, properties: {a: {$ref: '#/b'}}}", "$ref"},
 		"nullable":                {"{type: object, nullable: true}", "nullable"},
 		"nullable in oneOf":       {"{type: object, properties: {a: {oneOf: [{nullable: true, type: string}, {type: integer}]}}}", "nullable"},
@@ -260,6 +264,7 @@ func TestForeignSchemasAreNotRequired(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", reason, v, test.want)
 		}
 	}
+
 	withheld, err := repository.ReadWith(map[string][]byte{"a.yaml": []byte(carvel(good, good+fmt.Sprintf(schema, "{properties: {a: {type: hunter2}}}")))}, repository.Options{Withheld: map[string]bool{"a.yaml": true}})
 	if err != nil || len(withheld.Packages) != 1 || withheld.Packages[0].Versions[0].ConfigUnchecked == "" || strings.Contains(withheld.Packages[0].Versions[0].ConfigUnchecked, "hunter2") {
 		t.Errorf("from a Secret: %v %+v", err, withheld)

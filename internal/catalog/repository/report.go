@@ -13,7 +13,7 @@ import (
 // reporter collects the problems of a document.
 type reporter struct {
 	doc *document.Document
-	// object names the object that is read, in messages.
+	// object names the object in messages.
 	object   string
 	problems violation.Violations
 }
@@ -35,7 +35,7 @@ func (r *reporter) because(reason violation.Reason, field, remedy, format string
 	r.problems = append(r.problems, v)
 }
 
-// decode fills into with the document, whose unknown fields are left out.
+// decode decodes the document into a value, ignoring unknown fields.
 func (r *reporter) decode(into any) bool {
 	raw, err := json.Marshal(r.doc.Value)
 	if err == nil {

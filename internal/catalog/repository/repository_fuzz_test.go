@@ -7,8 +7,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Whatever a repository holds, it is read or refused in words, and its encoding can be
-// read again.
+// FuzzRepository checks any repository. It is refused with a message, or read, and its encoding can
+// be read again.
 //
 // Code: read.go, index.go, write.go
 func FuzzRepository(f *testing.F) {

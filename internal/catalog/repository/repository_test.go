@@ -28,8 +28,8 @@ func entry(digest string, versions ...string) repository.Entry {
 	return e
 }
 
-// A written repository is read as the same, in one order, and digests stand in it as
-// Package Operator writes them. Names that YAML takes for other types are read as text.
+// A written repository reads back as the same one, in the same order, with digests in Package
+// Operator's form. Names that look like other YAML types are read as text.
 func TestNamesAreTexts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"2024", "true", "null", "1e3"} {
@@ -49,6 +49,7 @@ func TestRoundTrip(t *testing.T) {
 	for _, e := range []repository.Entry{constrained, entry(one, "1.0.0"), entry(one, "1.0.0", "1.0.1")} {
 		require.NoError(t, x.Add(e))
 	}
+
 	data, err := x.Marshal()
 	require.NoError(t, err)
 	want := `apiVersion: manifests.package-operator.run/v1alpha1
@@ -83,15 +84,18 @@ kind: RepositoryEntry
 metadata:
   name: web.2222222222222222222222222222222222222222222222222222222222222222
 `
+
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Fatal(diff)
 	}
+
 	read, err := repository.Parse("shop.yaml", data)
 	require.NoError(t, err)
 	again, err := read.Marshal()
 	if err != nil || string(again) != want {
 		t.Errorf("%v, %s", err, cmp.Diff(want, string(again)))
 	}
+
 	image, err := x.Image()
 	require.NoError(t, err)
 	files, err := loader.ReadImage(t.Context(), image)
@@ -121,23 +125,24 @@ func TestParseRefuses(t *testing.T) {
 	if _, err := repository.Parse("r.yaml", []byte(head+kind+good)); err != nil {
 		t.Fatal(err)
 	}
+
 	for name, tc := range map[string]struct{ text, want string }{
 		"empty":        {"", "the file is empty"},
 		"no head":      {kind + good, `Set apiVersion to manifests.package-operator.run/v1alpha1 and kind to Repository`},
 		"two heads":    {head + head, "kind to RepositoryEntry"},
-		"bad name":     {strings.Replace(head, "shop", "Sho p", 1), "is no name"},
-		"tag in image": {head + kind + strings.Replace(good, "example.com/web,", "'example.com/web:v1',", 1), "is no repository of an image"},
-		"bad digest":   {head + kind + strings.Replace(good, one+",", "sha256:12,", 1), `"sha256:12" is no digest`},
+		"bad name":     {strings.Replace(head, "shop", "Sho p", 1), "is not a valid name"},
+		"tag in image": {head + kind + strings.Replace(good, "example.com/web,", "'example.com/web:v1',", 1), "is not an image repository"},
+		"bad digest":   {head + kind + strings.Replace(good, one+",", "sha256:12,", 1), `"sha256:12" is not a digest`},
 		"other name":   {head + kind + strings.Replace(good, "name: web.", "name: shop.", 1), "it has to be the name of the package and the digest"},
 		"no versions":  {head + kind + strings.Replace(good, "[v1.0.0]", "[]", 1), "data.versions: Required value"},
-		"bad version":  {head + kind + strings.Replace(good, "[v1.0.0]", "[one]", 1), `"one" is no semantic version`},
-		"bad range":    {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: Kubernetes, range: nope}}], versions:", 1), `"nope" is no range of versions`},
-		"bad platform": {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Openshift]}], versions:", 1), `"Openshift" is no platform`},
-		"manager":      {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Lockstep]}], versions:", 1), `data.constraints[0]: "Lockstep" is no platform. Supported: Kubernetes, OpenShift.`},
-		"of a version": {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: K8s, range: '>1'}}], versions:", 1), `"K8s" is no platform`},
+		"bad version":  {head + kind + strings.Replace(good, "[v1.0.0]", "[one]", 1), `"one" is not a semantic version`},
+		"bad range":    {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: Kubernetes, range: nope}}], versions:", 1), `"nope" is not a range of versions`},
+		"bad platform": {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Openshift]}], versions:", 1), `"Openshift" is not a platform`},
+		"manager":      {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Lockstep]}], versions:", 1), `data.constraints[0]: "Lockstep" is not a platform. Supported: Kubernetes, OpenShift.`},
+		"of a version": {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: K8s, range: '>1'}}], versions:", 1), `"K8s" is not a platform`},
 		"constraints":  {head + kind + strings.Replace(good, "versions:", "constraints: ["+strings.Repeat("{}, ", limits.Expressions+1)+"], versions:", 1), fmt.Sprintf("the limit is %d", limits.Expressions)},
 		"wrong type":   {head + kind + strings.Replace(good, "[v1.0.0]", "{a: b}", 1), "cannot unmarshal"},
-		"twice":        {head + kind + good + "---\n" + kind + good, "stands twice"},
+		"twice":        {head + kind + good + "---\n" + kind + good, "is listed twice"},
 		"not YAML":     {head + "a: [", "Invalid YAML in r.yaml"},
 	} {
 		_, err := repository.Parse("r.yaml", []byte(tc.text))

@@ -23,7 +23,7 @@ func (r *reporter) provides(field string, apis []corev1alpha1.ProvidedAPI) {
 	}
 }
 
-// dependencies checks what a version of the package self depends on.
+// dependencies checks the dependencies of a version of the package self.
 func (r *reporter) dependencies(field, self string, provides []corev1alpha1.ProvidedAPI, list []corev1alpha1.Dependency) {
 	check := &manifest.DependencyCheck{Self: self, Provides: provides, Invalid: violation.ReasonRepositoryInvalid, Fail: r.because}
 	if !check.Whole(field, list) {
@@ -38,7 +38,7 @@ func (r *reporter) dependencies(field, self string, provides []corev1alpha1.Prov
 	}
 }
 
-// The dependencies of Packages of kapp-controller, as proposed.
+// These are the dependencies of kapp-controller's Packages, as proposed.
 type carvelDependency struct {
 	Name       string                    `json:"name"`
 	GVK        *corev1alpha1.ProvidedAPI `json:"gvk"`
@@ -55,10 +55,11 @@ type carvelSelection struct {
 	Prereleases *corev1alpha1.Prereleases `json:"prereleases"`
 }
 
-// requirements reads what a Package depends on, brings, and how often it may be installed.
+// requirements reads the dependencies of a Package, the APIs it brings, and how often it can be
+// installed.
 func (r *reader) requirements(v *corev1alpha1.AvailableVersion, s *carvelSpec) {
 	const onePerCluster, onePerNamespace, noRestrictions = "onePerCluster", "onePerNamespace", "noRestrictions"
-	switch is := func(name string) bool { return strings.EqualFold(s.InstallationType, name) }; { // the proposal writes them both ways
+	switch is := func(name string) bool { return strings.EqualFold(s.InstallationType, name) }; { // the proposal uses both spellings
 	case is(onePerCluster):
 		v.UniqueInScope = corev1alpha1.UniqueScopeCluster
 	case is(onePerNamespace):
@@ -67,6 +68,7 @@ func (r *reader) requirements(v *corev1alpha1.AvailableVersion, s *carvelSpec) {
 	default:
 		r.fail("spec.installationType", fmt.Sprintf("Supported: %s, %s, %s.", onePerCluster, onePerNamespace, noRestrictions), "Unsupported value: %q", s.InstallationType)
 	}
+
 	r.provides("spec.provides", s.Provides)
 	v.Provides = s.Provides
 	before := len(r.problems)
@@ -75,6 +77,7 @@ func (r *reader) requirements(v *corev1alpha1.AvailableVersion, s *carvelSpec) {
 			v.Dependencies = append(v.Dependencies, d)
 		}
 	}
+
 	if len(r.problems) == before {
 		r.dependencies("spec.dependencies", s.RefName, s.Provides, v.Dependencies)
 	}
@@ -90,14 +93,16 @@ func (r *reader) carvelDependency(field string, d *carvelDependency) (corev1alph
 		out.API = &corev1alpha1.DependencyAPI{APIVersion: api.APIVersion, Kind: api.Kind}
 		return out, true
 	}
+
 	out.Package = &corev1alpha1.DependencyPackage{Name: d.PackageRef.RefName}
 	if s := d.PackageRef.VersionSelection; s != nil {
 		out.Package.VersionSelection = corev1alpha1.VersionSelection{Version: s.Constraints, Prereleases: s.Prereleases}
 	}
+
 	return out, true
 }
 
-// bundle offers a version that is nothing but what it depends on.
+// bundle offers a version that consists only of its dependencies.
 func (r *reader) bundle(v *corev1alpha1.AvailableVersion, name string) {
 	files, err := loader.Plain(name, nil, loader.Declared{Dependencies: v.Dependencies, UniqueInScope: v.UniqueInScope})
 	if err != nil {

@@ -19,7 +19,7 @@ type requirements struct {
 	Scopes       []corev1alpha1.Scope
 }
 
-// only is the one version that is offered, also when it was merged.
+// only is the single version that is offered, even after a merge.
 func only(t *testing.T, text string) *corev1alpha1.AvailableVersion {
 	t.Helper()
 	content, err := repository.Read(map[string][]byte{"a.yaml": []byte(text)})
@@ -45,7 +45,7 @@ var (
 	shops  = []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}
 )
 
-// What an entry says of dependencies, APIs and scopes is offered.
+// An entry's dependencies, APIs and scopes are offered.
 func TestRequirementsOfEntries(t *testing.T) {
 	t.Parallel()
 	optional := onCert
@@ -69,7 +69,7 @@ func TestRequirementsOfEntries(t *testing.T) {
 	}
 }
 
-// Packages of kapp-controller say it in another form.
+// Packages of kapp-controller have another form.
 func TestRequirementsOfCarvel(t *testing.T) {
 	t.Parallel()
 	const dependencies = `  dependencies:
@@ -77,9 +77,11 @@ func TestRequirementsOfCarvel(t *testing.T) {
   - {name: old-db, packageRef: {refName: db.example.com, versionSelection: {constraints: 1.x, prereleases: {identifiers: [rc]}}}}
   - {name: certs, gvk: {apiVersion: cert-manager.io/v1, kind: Certificate}}
 `
+
 	old := corev1alpha1.Dependency{Name: "old-db", Package: &corev1alpha1.DependencyPackage{
 		Name: "db.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: "1.x", Prereleases: &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}},
 	}}
+
 	for _, test := range []struct {
 		reason, spec string
 		want         requirements
@@ -94,7 +96,7 @@ func TestRequirementsOfCarvel(t *testing.T) {
 	}
 }
 
-// Manifests with an object of the cluster are offered to the cluster alone.
+// Manifests with a cluster-scoped object are offered only to the cluster.
 func TestScopesOfCarvel(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string][]corev1alpha1.Scope{
@@ -105,7 +107,7 @@ func TestScopesOfCarvel(t *testing.T) {
 	}
 }
 
-// A Package without a template is nothing but what it depends on, and can be installed.
+// A Package without a template consists only of its dependencies, and can be installed.
 func TestBundleOfCarvel(t *testing.T) {
 	t.Parallel()
 	text, _, _ := strings.Cut(carvel(), "  template:")
@@ -114,6 +116,7 @@ func TestBundleOfCarvel(t *testing.T) {
 	for path, content := range v.Files {
 		files[path] = []byte(content)
 	}
+
 	opts := loader.Options{}
 	opts.Package.Metadata.Name, opts.Package.Metadata.Namespace = "shop", "team"
 	pkg, err := loader.Load(t.Context(), files, opts)

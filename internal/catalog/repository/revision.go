@@ -12,12 +12,12 @@ var revisionText = regexp.MustCompile(`^[0-9]+(\.[0-9]+)*$`)
 
 func (r *reporter) revision(field, text string) {
 	if text != "" && (len(text) > limits.RevisionBytes || !revisionText.MatchString(text)) {
-		r.fail(field, "Write it as 1.2.", "%q is no revision: integers with dots between them, of at most %d bytes together", text, limits.RevisionBytes)
+		r.fail(field, "Write it as 1.2.", "%q is not a revision: integers with dots between them, of at most %d bytes together", text, limits.RevisionBytes)
 	}
 }
 
-// CompareRevisions compares revisions element by element, as integers. Of two with the same beginning the longer is
-// higher, and none is the lowest.
+// CompareRevisions compares revisions element by element, as integers. If one is a prefix of the
+// other, the longer one is higher. The empty revision is the lowest.
 func CompareRevisions(a, b string) int {
 	for a != "" && b != "" {
 		var x, y string

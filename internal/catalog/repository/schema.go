@@ -18,17 +18,17 @@ import (
 
 type digest [sha256.Size]byte
 
-// schemas checks config schemas, each different one once.
+// schemas checks config schemas. Equal ones are checked once.
 type schemas struct {
-	// read has schemas by the digest of their text; compiled has problems by that of the
-	// compiled part: without titles, descriptions and examples.
+	// read has schemas by the digest of their text. compiled has problems by the digest of the part
+	// that is compiled, which excludes titles, descriptions and examples.
 	read     map[digest]checkedSchema
 	compiled map[digest]string
-	// cost of all that were compiled.
+	// cost is the total cost of the compiled schemas.
 	cost int
 }
 
-// checkedSchema is a schema, or why it cannot be used; neither for an empty one.
+// checkedSchema is a schema, or the reason why it is unusable. Both are unset for an empty schema.
 type checkedSchema struct {
 	schema  *runtime.RawExtension
 	problem string
@@ -64,11 +64,12 @@ func (r *reader) foreignSchema(raw *runtime.RawExtension) (schema *runtime.RawEx
 	return nil, "its schema is not one that Kubernetes has: " + printable(problem)
 }
 
-// checked sets whole where the schemas are too costly.
+// checked sets whole if the schemas are too costly.
 func (r *reader) checked(raw *runtime.RawExtension) checkedSchema {
 	if raw == nil {
 		return checkedSchema{}
 	}
+
 	key := digest(sha256.Sum256(raw.Raw))
 	c, found := r.schemas.read[key]
 	if !found {
@@ -79,6 +80,7 @@ func (r *reader) checked(raw *runtime.RawExtension) checkedSchema {
 		r.whole = fmt.Errorf("the config schemas of the repository are too costly to check: %d, by their number, size, rules, patterns and defaults; the limit is %d: "+
 			"withdraw old versions, or split it into several repositories", r.schemas.cost, limits.RepositorySchemaCost)
 	}
+
 	return c
 }
 
@@ -89,25 +91,29 @@ func (s *schemas) check(raw []byte) checkedSchema {
 	if err := decoder.Decode(&value); err != nil {
 		return checkedSchema{problem: err.Error()}
 	}
+
 	m, isMap := value.(map[string]any)
 	if value == nil || isMap && len(m) == 0 {
 		return checkedSchema{}
 	}
 	if !isMap {
-		return checkedSchema{problem: "it is no object"}
+		return checkedSchema{problem: "it is not an object"}
 	}
 	if _, ok := m["type"]; !ok {
 		m["type"] = "object"
 	}
+
 	walkSchema(m, false, complete)
 	full, err := json.Marshal(m)
 	if err != nil {
 		return checkedSchema{problem: err.Error()}
 	}
+
 	walkSchema(m, false, strip)
 	if problem := s.compile(m); problem != "" {
 		return checkedSchema{problem: problem}
 	}
+
 	return checkedSchema{schema: &runtime.RawExtension{Raw: full}}
 }
 
@@ -117,6 +123,7 @@ func (s *schemas) compile(m map[string]any) string {
 	if err != nil {
 		return err.Error()
 	}
+
 	key := digest(sha256.Sum256(data))
 	problem, found := s.compiled[key]
 	if found {
@@ -125,6 +132,7 @@ func (s *schemas) compile(m map[string]any) string {
 	if s.cost += costOf(m); s.cost > limits.RepositorySchemaCost {
 		return ""
 	}
+
 	var props apiextensionsv1.JSONSchemaProps
 	if err := json.Unmarshal(data, &props); err != nil {
 		problem = err.Error()
@@ -133,6 +141,7 @@ func (s *schemas) compile(m map[string]any) string {
 	} else {
 		problem = compileSchema(&props)
 	}
+
 	s.compiled[key] = problem
 	return problem
 }

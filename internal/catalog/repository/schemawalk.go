@@ -5,7 +5,8 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// walkSchema visits a schema and those within. logical are those of allOf, anyOf, oneOf and not, which have no types.
+// walkSchema visits a schema and its nested schemas. logical marks the schemas in allOf, anyOf,
+// oneOf and not, which have no types.
 func walkSchema(m map[string]any, logical bool, visit func(m map[string]any, logical bool)) {
 	visit(m, logical)
 	for _, key := range []string{"properties", "patternProperties", "definitions"} {
@@ -14,9 +15,11 @@ func walkSchema(m map[string]any, logical bool, visit func(m map[string]any, log
 			walkOne(child, logical, visit)
 		}
 	}
+
 	for _, key := range []string{"items", "additionalProperties", "additionalItems"} {
 		walkOne(m[key], logical, visit)
 	}
+
 	for _, key := range []string{"allOf", "anyOf", "oneOf", "not"} {
 		walkOne(m[key], true, visit)
 	}
@@ -35,8 +38,8 @@ func walkOne(v any, logical bool, visit func(m map[string]any, logical bool)) {
 
 const preserve = "x-kubernetes-preserve-unknown-fields"
 
-// complete makes a schema of other tools structural: a value without type may be anything, and so may the items of a
-// list; unknown keys are refused in any case.
+// complete makes another tool's schema structural. A value without a type, and items of a list, can
+// be anything. Unknown keys are still refused.
 func complete(m map[string]any, logical bool) {
 	if logical {
 		return
@@ -52,15 +55,15 @@ func complete(m map[string]any, logical bool) {
 	}
 }
 
-// strip removes the fields for readers.
+// strip removes the fields that only people read.
 func strip(m map[string]any, _ bool) {
 	for _, key := range []string{"title", "description", "example", "examples", "externalDocs"} {
 		delete(m, key)
 	}
 }
 
-// costOf is what it takes to compile a schema, in units of about 10 µs: a default is compared with every alternative and
-// every value of an enumeration around it.
+// costOf estimates the cost of compiling a schema, in units of about 10 µs. Each default is
+// compared with every alternative and every value of the enumerations around it.
 func costOf(m map[string]any) int {
 	nodes, rules, patterns, defaults, compared := 0, 0, 0, 0, 1
 	walkSchema(m, false, func(m map[string]any, logical bool) {
@@ -79,10 +82,11 @@ func costOf(m map[string]any) int {
 		}
 		compared += values(m["enum"])/4 + values(m["required"])/4
 	})
+
 	return 20 + 5*nodes + 100*rules + patterns + defaults*compared
 }
 
-// values counts a value and those within, and text by its length.
+// values counts a value and its nested values, and text by its length.
 func values(v any) int {
 	n := 1
 	switch v := v.(type) {
@@ -97,5 +101,6 @@ func values(v any) int {
 	case string:
 		n += len(v) / 8
 	}
+
 	return n
 }

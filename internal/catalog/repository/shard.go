@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ObjectName is the metadata.name of a part of an AvailablePackage. Part 0 has the name of the package.
+// ObjectName is the metadata.name of a part of an AvailablePackage. Part 0 has the name of the
+// package.
 func ObjectName(packageName string, part int32) string {
 	if part == 0 {
 		return packageName
@@ -18,10 +19,11 @@ func ObjectName(packageName string, part int32) string {
 	return packageName + partSuffix + strconv.Itoa(int(part))
 }
 
-// partSuffix precedes the number of a part. No package has a name that ends with it and a number.
+// partSuffix precedes the number of a part. No package name ends with it and a number.
 const partSuffix = ".part-"
 
-// shard fills parts with versions, the lowest first, so that a version above all others changes the last part alone.
+// shard fills parts with versions, starting with the lowest, so that a version above all others
+// changes only the last part.
 func (m *merger) shard(name string, winners []claim) []corev1alpha1.AvailablePackageSpec {
 	part := corev1alpha1.AvailablePackageSpec{PackageName: name, Display: m.display(winners)}
 	var parts []corev1alpha1.AvailablePackageSpec
@@ -42,9 +44,11 @@ func (m *merger) shard(name string, winners []claim) []corev1alpha1.AvailablePac
 		part.Versions = append(part.Versions, v)
 		size += n
 	}
+
 	if len(part.Versions) == 0 && len(parts) == 0 {
 		return nil
 	}
+
 	return append(parts, part)
 }
 
@@ -53,7 +57,7 @@ func envelope(part corev1alpha1.AvailablePackageSpec) int {
 	return jsonSize(part) + len(`,"part":2147483647,"versions":[]`)
 }
 
-// display is that of the repository which offers the highest version, if it has one.
+// display returns the description of the repository with the highest version, if it has one.
 func (m *merger) display(winners []claim) *corev1alpha1.PackageDisplay {
 	for i := len(winners) - 1; i >= 0; i-- {
 		if d := winners[i].pkg.Display; d != nil && jsonSize(d) <= limits.AvailableDisplayBytes {
@@ -63,7 +67,7 @@ func (m *merger) display(winners []claim) *corev1alpha1.PackageDisplay {
 	return nil
 }
 
-// jsonSize is the size of a value as JSON. What cannot be written has the largest.
+// jsonSize is the size of a value as JSON. A value that cannot be encoded has the maximum.
 func jsonSize(v any) int {
 	data, err := json.Marshal(v)
 	if err != nil {

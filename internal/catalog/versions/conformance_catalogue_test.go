@@ -43,7 +43,7 @@ func read(t *testing.T, documents ...document) (*repository.Content, error) {
 	return repository.Read(map[string][]byte{"packages/all.yml": text})
 }
 
-// validated: fields of the documents of a repository, in a document that is valid otherwise.
+// validated sets fields of repository documents in an otherwise valid document.
 func validated(t *testing.T, in struct {
 	Field, RefName, Version string
 	Value                   any
@@ -61,39 +61,47 @@ func validated(t *testing.T, in struct {
 		doc = carvelPackage("shop.example.com", "1.0.0")
 		doc["kind"] = kind
 	}
+
 	if in.Field != "Package.metadata.name" {
 		set(doc, strings.Split(path, "."), in.Value)
 	}
+
 	if spec := doc["spec"].(document); kind == "Package" && path != "metadata.name" {
 		refName, _ := spec["refName"].(string)
 		version, _ := spec["version"].(string)
 		doc["metadata"] = document{"name": refName + "." + version}
 	}
+
 	content, err := read(t, doc)
 	valid := err == nil && len(content.Problems) == 0
 	if strings.Contains(path, "kappController") { // the version is offered, with a note
 		want.Otherwise(conformance.OtherController)
 		valid = err == nil && len(content.Packages) > 0
 	}
+
 	want.Is("valid", valid, err, content)
 	want.Fails("errorType", !valid, err, content)
 }
 
-// named is a Package whose name is judged alone: what else a row abbreviates is completed in the name, too.
+// named is a Package to judge only by its name. Other abbreviations of a row are expanded in
+// the name as well.
 func named(name, refName, version string) document {
 	fullName, fullVersion := refName, version
 	for strings.Count(fullName, ".") < 2 {
 		fullName += ".example"
 	}
+
 	for strings.Count(fullVersion, ".") < 2 {
 		fullVersion += ".0"
 	}
+
 	if rest, ok := strings.CutPrefix(name, refName+"."); ok {
 		if rest == version {
 			rest = fullVersion
 		}
 		name = fullName + "." + rest
 	}
+
 	doc := carvelPackage(fullName, fullVersion)
 	doc["metadata"] = document{"name": name}
 	return doc
@@ -113,7 +121,7 @@ func set(in document, path []string, value any) {
 
 type revisedOffer struct{ Revision, Content, Owner string }
 
-// offer is what a repository of an age offers.
+// offer is the offer of a repository of a given age.
 func (o revisedOffer) offer(repositoryName string, age time.Duration) repository.Offer {
 	v := corev1alpha1.AvailableVersion{Version: "1.0.0", Image: "registry.example/" + strings.ToLower(o.Content), Revision: o.Revision}
 	return repository.Offer{Repository: repositoryName, Created: time.Unix(0, 0).Add(-age), Content: &repository.Content{Packages: []repository.Package{
@@ -121,8 +129,8 @@ func (o revisedOffer) offer(repositoryName string, age time.Duration) repository
 	}}}
 }
 
-// revised: two repositories that offer one version, or a repository that offers another content than before; the first one
-// is older and has it.
+// revised has two repositories that offer one version, or a repository whose content changes. The
+// first repository is older, and owns the version.
 func revised(_ *testing.T, in struct{ Existing, Incoming revisedOffer }, want *expectation) {
 	const first, second = "a-existing", "b-incoming"
 	before, _ := repository.Merge([]repository.Offer{in.Existing.offer(first, time.Hour)}, nil)
@@ -131,6 +139,7 @@ func revised(_ *testing.T, in struct{ Existing, Incoming revisedOffer }, want *e
 	if update {
 		offered = []repository.Offer{in.Incoming.offer(first, time.Hour)}
 	}
+
 	merged, conflicts := repository.Merge(offered, before)
 	outcome := "none"
 	if len(merged) == 1 && len(merged[0].Versions) == 1 {
@@ -140,14 +149,16 @@ func revised(_ *testing.T, in struct{ Existing, Incoming revisedOffer }, want *e
 			outcome = "update"
 		}
 	}
+
 	want.Is("outcome", outcome)
 	want.Fails("error", len(conflicts) > 0, conflicts)
 }
 
-// published is a version, with a text by which rows distinguish two of one name.
+// published is a version. The text distinguishes versions of the same name in rows.
 type published struct{ RefName, Version, Marker string }
 
-// listed: which versions a namespace chooses from. They are not copied: those of the cluster are in no namespace.
+// listed checks which versions a namespace chooses from. They are not copied: cluster-wide versions
+// are in no namespace.
 func listed(_ *testing.T, in struct {
 	ExcludeGlobal bool
 	Namespace     string
@@ -162,6 +173,7 @@ func listed(_ *testing.T, in struct {
 		}
 		return out
 	}
+
 	visible, markers, namespaces := []string{}, []string{}, []string{}
 	seen := map[string]bool{}
 	for _, p := range slices.Concat(in.Local[in.Namespace], in.Global) {
@@ -174,9 +186,11 @@ func listed(_ *testing.T, in struct {
 			namespaces = append(namespaces, map[corev1alpha1.Scope]string{corev1alpha1.ScopeNamespaced: in.Namespace}[o.Scope])
 		}
 	}
+
 	if len(in.Global) > 0 {
 		want.Otherwise(conformance.NotCopied, "presentedNamespace")
 	}
+
 	want.Set("visible", visible)
 	want.Set("visibleMarkers", markers)
 	conformance.Holds(want, "presentedNamespace", func(namespace string) bool {
@@ -187,7 +201,7 @@ func listed(_ *testing.T, in struct {
 // unknownField is a field that no document has.
 const unknownField = "unknownFieldOfARow"
 
-// repositoryFiltered: rows describe documents in words, of which the first is the kind.
+// repositoryFiltered has rows that describe documents in words. The first word is the kind.
 func repositoryFiltered(t *testing.T, in struct{ Documents []string }, want *expectation) {
 	var documents []document
 	for _, words := range in.Documents {
@@ -207,6 +221,7 @@ func repositoryFiltered(t *testing.T, in struct{ Documents []string }, want *exp
 		}
 		documents = append(documents, doc)
 	}
+
 	content, err := read(t, documents...)
 	kept, unknown := []string{}, false
 	if err == nil {
@@ -224,6 +239,7 @@ func repositoryFiltered(t *testing.T, in struct{ Documents []string }, want *exp
 		}
 		unknown = strings.Contains(string(packages), unknownField+`":`)
 	}
+
 	want.Fails("error", err != nil, err)
 	want.Is("keptKinds", kept, content)
 	want.Is("unknownFieldsKept", unknown, content)

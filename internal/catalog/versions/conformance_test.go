@@ -94,7 +94,7 @@ func compareTexts(a, b string) int {
 	return versions.Compare(x, y)
 }
 
-// matched: ranges as manifests have them, of versions in any form.
+// matched checks ranges in the form of manifests, and versions in any form.
 func matched(_ *testing.T, in struct {
 	Constraint string
 	Candidates []string
@@ -112,13 +112,14 @@ func matched(_ *testing.T, in struct {
 }
 
 func parsedConstraint(_ *testing.T, in struct{ Constraint string }, want *expectation) {
-	const longest = 512 // of what newer releases of the library accept
+	const longest = 512 // newer releases of the library accept up to this
 	switch {
 	case len(in.Constraint) > longest && len(in.Constraint) <= limits.TemplatePatternBytes:
 		want.Otherwise(conformance.LongConstraint)
 	case strings.TrimSpace(in.Constraint) == "":
 		want.Otherwise(conformance.EmptyRange)
 	}
+
 	_, err := versions.ParseConstraint(in.Constraint)
 	want.Is("valid", err == nil, err)
 	groups := [][]string{}
@@ -127,6 +128,7 @@ func parsedConstraint(_ *testing.T, in struct{ Constraint string }, want *expect
 			groups = append(groups, strings.Fields(group))
 		}
 	}
+
 	want.Is("orGroups", len(groups))
 	if len(groups) > 0 {
 		want.Is("comparatorsInFirstGroup", len(groups[0]))
@@ -146,7 +148,7 @@ func expanded(_ *testing.T, in struct{ Constraints []string }, want *expectation
 	})
 }
 
-// around returns versions at the ends of ranges, and beside these.
+// around returns versions at the ends of ranges, and their neighbours.
 func around(comparators []string) []string {
 	all := []string{"0.0.0", "999.0.0"}
 	for _, c := range comparators {
@@ -177,7 +179,8 @@ func compared(_ *testing.T, in struct{ Left, Right string }, want *expectation) 
 	want.Is("result", compareTexts(in.Left, in.Right))
 }
 
-// parsedVersions: strict is what a repository may offer, tolerant what a platform may have.
+// parsedVersions checks the strict parser, for versions of repositories, and the tolerant one, for
+// versions of platforms.
 func parsedVersions(t *testing.T, in struct {
 	Mode   string
 	Values []string
@@ -196,6 +199,7 @@ func parsedVersions(t *testing.T, in struct {
 			normalized = append(normalized, v.String())
 		}
 	}
+
 	conformance.Holds(want, "validEach", func(each bool) bool { return !slices.Contains(valid, !each) }, valid)
 	conformance.Holds(want, "normalized", func(texts oneOrMore) bool { return slices.Equal(texts, normalized) }, normalized)
 }
@@ -220,7 +224,8 @@ type installation struct {
 	Packages                             []struct{ RefName, Version, KubernetesVersionConstraint, ControllerVersionConstraint string }
 }
 
-// offered are the versions that repositories offer of the package, each by a repository of its package's name.
+// offered are the versions that repositories offer of the package. Each repository has the name of
+// its package.
 func (in installation) offered() []offers.Offered {
 	var specs []corev1alpha1.AvailablePackageSpec
 	for _, p := range in.Packages {
@@ -242,18 +247,22 @@ func installSelected(_ *testing.T, in installation, want *expectation) {
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
 	}
+
 	request := versions.Request{
 		Selection: corev1alpha1.VersionSelection{Version: in.Constraints, Prereleases: in.Prereleases},
 		Platform:  versions.Platform{Kubernetes: in.KubernetesVersion, Manager: in.ControllerVersion},
 	}
+
 	for _, name := range in.Overrides {
 		request.Ignored = append(request.Ignored, filterNamed(name))
 	}
+
 	got := versions.Select(candidates, request)
 	version, of := "", ""
 	if got.Index >= 0 {
 		version, of = offered[got.Index].Version.Version, offered[got.Index].Version.Repository
 	}
+
 	want.Is("selected", version, got.Message)
 	want.Is("selectedRefName", of)
 	want.Fails("error", got.Index < 0, got.Message)
@@ -261,6 +270,7 @@ func installSelected(_ *testing.T, in installation, want *expectation) {
 	for _, remaining := range got.Remaining {
 		left[remaining.Filter] = remaining.Left
 	}
+
 	takesPart := func(name string) bool { _, takes := left[filterNamed(name)]; return takes }
 	conformance.Holds(want, "remainingAfter", func(after map[string]int) bool {
 		for name, n := range after {
@@ -270,6 +280,7 @@ func installSelected(_ *testing.T, in installation, want *expectation) {
 		}
 		return true
 	}, left)
+
 	conformance.Holds(want, "reportOmits", func(names []string) bool { return !slices.ContainsFunc(names, takesPart) }, left)
 }
 
@@ -284,7 +295,7 @@ func filterNamed(name string) versions.Filter {
 	return versions.FilterConstraint
 }
 
-// tagSelected: the tags of an image, of which one is selected.
+// tagSelected selects one of an image's tags.
 func tagSelected(_ *testing.T, in struct {
 	Constraint string
 	Tags       []string
@@ -302,7 +313,8 @@ func tagSelected(_ *testing.T, in struct {
 	want.Is("requeue", false) // the next interval finds new tags
 }
 
-// referenceResolved: an image is what reads as one; of another the tag is a range.
+// referenceResolved checks that an image is any text that parses as one. Otherwise the tag is a
+// range.
 func referenceResolved(_ *testing.T, in struct {
 	Reference string
 	Tags      []string
@@ -313,14 +325,17 @@ func referenceResolved(_ *testing.T, in struct {
 	if tag, is := ref.(name.Tag); err == nil && is && !slices.Contains(in.Tags, tag.TagStr()) {
 		want.Otherwise(conformance.TagsAreTags)
 	}
+
 	if colon := strings.LastIndex(in.Reference, ":"); err != nil && colon > strings.LastIndex(in.Reference, "/") {
 		var tag string
 		tag, err = versions.Highest(corev1alpha1.VersionSelection{Version: in.Reference[colon+1:]}, "spec.tagSelection", in.Tags)
 		got = in.Reference[:colon+1] + tag
 	}
+
 	if err != nil {
 		got = ""
 	}
+
 	want.Is("reference", got, err)
 	want.Fails("error", err != nil, err)
 }

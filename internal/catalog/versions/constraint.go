@@ -15,21 +15,21 @@ import (
 // Constraint is a set of versions.
 type Constraint struct {
 	text   string
-	groups []group // of which one has to match; none match everything
+	groups []group // one of them has to match; an empty list matches everything
 	// prerelease reports whether the constraint is one exact prerelease.
 	prerelease bool
 }
 
-// group is what stands between two "||": terms that all have to match.
+// group is the text between two "||". All of its terms have to match.
 type group struct {
 	ranges *semver.Constraints
 	terms  []string
 	exact  []string // versions with build metadata that mean their whole text
 }
 
-// ParseConstraint reads a constraint within limits.TemplatePatternBytes, ConstraintGroups
-// and ConstraintTerms. The empty one matches every version. An error names the problem
-// and the remedy.
+// ParseConstraint parses a constraint within limits.TemplatePatternBytes, ConstraintGroups and
+// ConstraintTerms. The empty constraint matches every version. The error has the problem and a
+// remedy.
 func ParseConstraint(text string) (*Constraint, error) {
 	c := &Constraint{text: strings.TrimSpace(text)}
 	if c.text == "" {
@@ -41,10 +41,12 @@ func ParseConstraint(text string) (*Constraint, error) {
 	if n := strings.Count(text, "||") + 1; n > limits.ConstraintGroups {
 		return nil, fmt.Errorf("the constraint has %d alternatives between \"||\"; the limit is %d", n, limits.ConstraintGroups)
 	}
+
 	parsed, err := manifest.ParseRange(c.text)
 	if err != nil {
 		return nil, invalid(c.text)
 	}
+
 	for canonical := range strings.SplitSeq(parsed.String(), " || ") {
 		g, err := parseGroup(canonical)
 		if err != nil {
@@ -52,10 +54,12 @@ func ParseConstraint(text string) (*Constraint, error) {
 		}
 		c.groups = append(c.groups, g)
 	}
+
 	terms := 0
 	for _, g := range c.groups {
 		terms += len(g.terms)
 	}
+
 	if terms > limits.ConstraintTerms {
 		return nil, fmt.Errorf("the constraint has %d comparisons; the limit is %d", terms, limits.ConstraintTerms)
 	}
@@ -63,6 +67,7 @@ func ParseConstraint(text string) (*Constraint, error) {
 		v, ok := exactly(c.groups[0].terms[0])
 		c.prerelease = ok && v.Prerelease() != ""
 	}
+
 	return c, nil
 }
 
@@ -75,16 +80,16 @@ func invalid(text string) error {
 			part = fmt.Sprintf(" because of its alternative %s", quoted(strings.TrimSpace(alternatives[at])))
 		}
 	}
-	return fmt.Errorf("%s is no constraint on versions%s: write it as \">=1.2, <2\"", quoted(text), part)
+	return fmt.Errorf("%s is not a constraint on versions%s: write it as \">=1.2, <2\"", quoted(text), part)
 }
 
-// parseGroup reads a group as semver prints it: terms with a space between them, and none within.
+// parseGroup parses a group in semver's output format: terms with spaces only between them.
 func parseGroup(canonical string) (group, error) {
 	ranges, err := semver.NewConstraint(canonical)
 	if err != nil {
 		return group{}, err
 	}
-	ranges.IncludePrerelease = true // which of them take part is decided before
+	ranges.IncludePrerelease = true // admission has already decided about prereleases
 	g := group{ranges: ranges, terms: strings.Fields(canonical)}
 	for _, term := range g.terms {
 		if v, ok := exactly(term); ok && v.Metadata() != "" {
@@ -100,32 +105,32 @@ func exactly(term string) (*semver.Version, bool) {
 	return v, err == nil
 }
 
-// Matches reports whether a version fits: it is a semantic version, takes part according to pre, and is within the
-// constraint.
+// Matches reports whether a version fits: it is a semantic version, pre admits it, and it is within
+// the constraint.
 func (c *Constraint) Matches(version string, pre *corev1alpha1.Prereleases) bool {
 	v, err := Parse(version)
 	return err == nil && c.Admits(v, pre)
 }
 
-// Admits is Matches for a version that is read already.
+// Admits is Matches for a parsed version.
 func (c *Constraint) Admits(v *semver.Version, pre *corev1alpha1.Prereleases) bool {
 	return c.admission(pre).admits(v) && c.contains(v)
 }
 
-// Names reports whether the constraint is the one version.
+// Names reports whether the constraint is this single version.
 func (c *Constraint) Names(v *semver.Version) bool { return c.names(v) }
 
 // String returns the text of the constraint.
 func (c *Constraint) String() string { return c.text }
 
-// contains reports whether a version is within the constraint, whether or not it is a prerelease.
+// contains reports whether a version is within the constraint, regardless of prereleases.
 func (c *Constraint) contains(v *semver.Version) bool {
 	return len(c.groups) == 0 || slices.ContainsFunc(c.groups, func(g group) bool {
 		return g.ranges.Check(v) && !slices.ContainsFunc(g.exact, func(text string) bool { return text != v.String() })
 	})
 }
 
-// names reports whether the constraint is the one version.
+// names reports whether the constraint is this single version.
 func (c *Constraint) names(v *semver.Version) bool {
 	if len(c.groups) != 1 || len(c.groups[0].terms) != 1 {
 		return false

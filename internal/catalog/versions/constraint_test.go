@@ -10,15 +10,16 @@ import (
 func TestParseConstraintRefuses(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ reason, text, want string }{
-		{"a word", "latest", `"latest" is no constraint on versions: write it as ">=1.2, <2"`},
-		{"an alternative that is missing", "1 || ", `"1 ||" is no constraint on versions because of its alternative "": write it as ">=1.2, <2"`},
+		{"a word", "latest", `"latest" is not a constraint on versions: write it as ">=1.2, <2"`},
+		{"an alternative that is missing", "1 || ", `"1 ||" is not a constraint on versions because of its alternative "": write it as ">=1.2, <2"`},
 		{"an alternative that is wrong", "1 || => || 2", `because of its alternative "=>"`},
 		{"too long", ">" + strings.Repeat(" ", 4096) + "1", "the constraint has 4098 bytes; the limit is 4096"},
 		{"too many alternatives", "1" + strings.Repeat("||1", 32), `the constraint has 33 alternatives between "||"; the limit is 32`},
 		{"too many comparisons", strings.Repeat(">1 ", 65), "the constraint has 65 comparisons; the limit is 64"},
-		{"a long text is shown in part", strings.Repeat("é", 200), strings.Repeat("é", 99) + `…" is no constraint`},
-		{"what draws on a terminal is quoted", "\x1b[2J", `"\x1b[2J" is no constraint`},
+		{"a long text is shown in part", strings.Repeat("é", 200), strings.Repeat("é", 99) + `…" is not a constraint`},
+		{"what draws on a terminal is quoted", "\x1b[2J", `"\x1b[2J" is not a constraint`},
 	}
+
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()
@@ -52,6 +53,7 @@ func TestMatches(t *testing.T) {
 		{">=1.0.0+b", "1.0.0+a", nil, true},
 		{strings.Repeat(" ", 4093) + ">=1", "1.0.0", nil, true},
 	}
+
 	for _, c := range cases {
 		parsed, err := ParseConstraint(c.constraint)
 		if err != nil {
@@ -77,7 +79,7 @@ func TestHighest(t *testing.T) {
 		{within("", "rc"), tags, "v2.0.0-rc.1", ""},
 		{within(">=2"), tags, "", "no tag fits: of 6, these are left: 3 as semantic versions"},
 		{within("~1.2-0"), []string{"v1", "v1.2.1-rc.1"}, "", "to let prereleases take part, set spec.tagSelection.prereleases: {}"},
-		{within("?"), tags, "", "is no constraint on versions"},
+		{within("?"), tags, "", "is not a constraint on versions"},
 		{within(""), nil, "", "there are no tags"},
 	} {
 		got, err := Highest(c.selection, "spec.tagSelection", c.tags)

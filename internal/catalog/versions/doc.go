@@ -1,9 +1,10 @@
-// Package versions chooses a version of a package. It is pure: candidates and a request in, a choice and its explanation
-// out.
+// Package versions chooses a version of a package. It is pure: it takes candidates and a request,
+// and returns a choice with its explanation.
 //
 //	candidates ─► prereleases ─► platforms ─► constraint ─► installable, not retracted ─► highest ─► downgrade gate
 //
-// Constraints are those of github.com/Masterminds/semver/v3, with "==" read as "=", and a lone "!" as "!=". What differs:
+// Constraints have the syntax of github.com/Masterminds/semver/v3, with "==" read as "=", and a
+// lone "!" as "!=". There are these differences:
 //
 //   - Whether a prerelease takes part is up to the selection's prereleases, not to the prereleases in a range. A constraint
 //     that is one prerelease, such as 1.2.0-rc.1, selects it in any case.
@@ -12,7 +13,8 @@
 //     candidates.
 //   - The empty constraint is any release.
 //
-// A version that was chosen before is never replaced by a lower one unless the request allows it. Versions of platforms
-// are compared without prerelease and build metadata. Limits: limits.TemplatePatternBytes of a constraint,
-// limits.ConstraintGroups and ConstraintTerms, limits.NearestVersions in a message.
+// A version that was chosen before is never replaced by a lower one unless the request allows it.
+// Versions of platforms are compared without prerelease and build metadata. Limits:
+// limits.TemplatePatternBytes of a constraint, limits.ConstraintGroups and ConstraintTerms,
+// limits.NearestVersions in a message.
 package versions

@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// explainChosen is stable: it changes with the chosen version, and with the reasons that
+// explainChosen is stable: it changes only with the chosen version, and with the reasons that
 // exclude higher ones.
 func (s *selection) explainChosen(i int) string {
 	text := s.candidates[i].Version + " is the highest version"
@@ -25,7 +25,8 @@ func (s *selection) explainChosen(i int) string {
 	return text
 }
 
-// isUnexpected reports whether a candidate was rejected by something else than the selection itself.
+// isUnexpected reports whether a candidate was rejected for a reason other than the selection
+// itself.
 func (s *selection) isUnexpected(i int) bool {
 	if s.considered[i].Why == "" {
 		return false
@@ -37,7 +38,8 @@ func (s *selection) isUnexpected(i int) bool {
 	return s.isWithin(i)
 }
 
-// isWithin reports whether a candidate is within the constraint, also where an earlier filter rejected it.
+// isWithin reports whether a candidate is within the constraint, even if an earlier filter rejected
+// it.
 func (s *selection) isWithin(i int) bool {
 	at := slices.IndexFunc(s.filters, func(f filter) bool { return f.name == FilterConstraint })
 	return s.stage[i] > at || s.stage[i] < at && s.parsed[i] != nil && s.constraint.contains(s.parsed[i])
@@ -103,11 +105,12 @@ func (s *selection) step(f Filter) string {
 	case FilterInstallable:
 		return "that can be installed"
 	}
+
 	return "without retracted ones"
 }
 
-// nearest describes a few of the rejected candidates: first those within the constraint, then those that passed most
-// filters, and of those the highest.
+// nearest describes a few of the rejected candidates: first those within the constraint, then those
+// that passed most filters, starting with the highest.
 func (s *selection) nearest(n int, among func(i int) bool) []string {
 	rank := make([]int, len(s.candidates))
 	var best []int // sorted
@@ -125,9 +128,11 @@ func (s *selection) nearest(n int, among func(i int) bool) []string {
 			best = best[:min(n, len(best))]
 		}
 	}
+
 	var texts []string
 	for _, i := range best {
 		texts = append(texts, shortened(s.candidates[i].Version)+" "+s.considered[i].Why)
 	}
+
 	return texts
 }

@@ -18,7 +18,7 @@ type Filter string
 // Filters in their order.
 const (
 	FilterVersion     Filter = "version"     // it is a semantic version
-	FilterPrereleases Filter = "prereleases" // it is a release, or a prerelease that may take part
+	FilterPrereleases Filter = "prereleases" // it is a release, or an admitted prerelease
 	FilterPlatforms   Filter = "platforms"   // it is for this platform
 	FilterKubernetes  Filter = "Kubernetes"  // it is for this version of Kubernetes
 	FilterOpenShift   Filter = "OpenShift"   // it is for this version of OpenShift
@@ -26,7 +26,7 @@ const (
 	FilterConstraint  Filter = "constraint"  // it is within the constraint
 	FilterAPI         Filter = "API"         // it provides the API
 	FilterInstallable Filter = "installable" // it can be installed
-	FilterRetracted   Filter = "retracted"   // it is not retracted, or installed, or named by the constraint
+	FilterRetracted   Filter = "retracted"   // it is not retracted, or is installed, or is named by the constraint
 )
 
 // filter is one step; why returns why it rejects a candidate, "" if it does not.
@@ -42,12 +42,14 @@ func (s *selection) pipeline() []filter {
 			return slices.ContainsFunc(c.Constraints, func(k corev1alpha1.AvailableConstraint) bool { return k.Platform == string(platform) })
 		})
 	}
+
 	admitted := s.constraint.admission(s.request.Selection.Prereleases)
 	filters := []filter{
 		{name: FilterVersion, why: s.whyNoVersion},
 		{name: FilterPrereleases, takesPart: !admitted.all, why: s.whyPrerelease(admitted)},
 		{name: FilterPlatforms, why: s.whyPlatform},
 	}
+
 	p := s.request.Platform
 	for _, of := range []struct {
 		name    Filter
@@ -58,6 +60,7 @@ func (s *selection) pipeline() []filter {
 			filters = append(filters, filter{name: of.name, takesPart: true, why: s.whyPlatformVersion(string(of.name), of.version)})
 		}
 	}
+
 	return append(filters,
 		filter{name: FilterConstraint, takesPart: len(s.constraint.groups) > 0, why: s.whyConstraint()},
 		filter{name: FilterAPI, takesPart: s.request.API != nil, why: s.whyAPI},
@@ -67,7 +70,7 @@ func (s *selection) pipeline() []filter {
 
 func (s *selection) whyNoVersion(i int) string {
 	if s.parsed[i] == nil {
-		return "is no semantic version"
+		return "is not a semantic version"
 	}
 	return ""
 }
@@ -97,30 +100,31 @@ func (s *selection) whyPlatform(i int) string {
 	return ""
 }
 
-// isPlatform reports whether the cluster is of a platform; all are Kubernetes.
+// isPlatform reports whether the cluster is of a platform. Every cluster is Kubernetes.
 func (s *selection) isPlatform(name string) bool {
 	return name == string(manifestsv1alpha1.PlatformKubernetes) ||
 		name == string(manifestsv1alpha1.PlatformOpenShift) && s.request.Platform.OpenShift != ""
 }
 
-// whyPlatformVersion checks constraints on the version of a platform, without its prerelease and build: v1.29.4-gke.1 is
-// 1.29.4. Each range is read once.
+// whyPlatformVersion checks constraints on the version of a platform, without its prerelease and
+// build metadata: v1.29.4-gke.1 is 1.29.4. Each range is parsed once.
 func (s *selection) whyPlatformVersion(platform, version string) func(int) string {
 	outcomes := map[string]string{}
 	have, err := ParseVersion(version)
 	outcome := func(text string) string {
 		if err != nil {
-			return fmt.Sprintf("needs %s %s, and the version here, %s, is no semantic version", platform, shortened(text), quoted(version))
+			return fmt.Sprintf("needs %s %s, and the version here, %s, is not a semantic version", platform, shortened(text), quoted(version))
 		}
 		want, err := manifest.ParseRange(text)
 		switch {
 		case err != nil:
-			return fmt.Sprintf("needs a version of %s that is no range of versions: %s", platform, quoted(text))
+			return fmt.Sprintf("needs a version of %s that is not a range of versions: %s", platform, quoted(text))
 		case !want.Check(semver.New(have.Major(), have.Minor(), have.Patch(), "", "")):
-			return fmt.Sprintf("needs %s %s, and this is %s", platform, shortened(text), version)
+			return fmt.Sprintf("needs %s %s, but this is %s", platform, shortened(text), version)
 		}
 		return ""
 	}
+
 	return func(i int) string {
 		for _, c := range s.candidates[i].Constraints {
 			if c.Platform != platform || strings.TrimSpace(c.Range) == "" {
@@ -158,12 +162,12 @@ func (s *selection) whyAPI(i int) string {
 
 func (s *selection) whyNotInstallable(i int) string {
 	if why := s.candidates[i].NotInstallable; why != "" {
-		return "cannot be installed: " + why // bounded by who says it, and with what to do
+		return "cannot be installed: " + why // its source bounds it, and it has a remedy
 	}
 	return ""
 }
 
-// whyRetracted lets a retracted version stay where it is installed, and where the constraint names it.
+// whyRetracted permits a retracted version if it is installed, or if the constraint names it.
 func (s *selection) whyRetracted(i int) string {
 	if s.candidates[i].Retracted == "" || s.isPresent(i) || s.constraint.names(s.parsed[i]) {
 		return ""

@@ -42,7 +42,7 @@ var (
 	anyPrereleases = rapid.SampledFrom([]*corev1alpha1.Prereleases{nil, {}, {Identifiers: []string{"rc"}}, {Identifiers: []string{"alpha", "r"}}})
 )
 
-// A comparison is a term whose meaning the tests state on their own.
+// comparison is a term whose meaning the tests define independently.
 type comparison struct{ operator, version string }
 
 var anyComparisons = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) comparison {
@@ -84,7 +84,7 @@ var anySituation = rapid.Custom(func(t *rapid.T) situation {
 	return s
 })
 
-// fits states the rules on their own.
+// fits implements the rules independently.
 func (s situation) fits(c Candidate) bool {
 	v, err := semver.StrictNewVersion(strings.TrimPrefix(c.Version, "v"))
 	if err != nil || c.NotInstallable != "" || !hold(s.terms, v) {
@@ -96,6 +96,7 @@ func (s situation) fits(c Candidate) bool {
 	if present := []string{s.request.Installed, s.request.LastAttempted}; c.Retracted != "" && !slices.Contains(present, v.String()) {
 		return false
 	}
+
 	pre := s.request.Selection.Prereleases
 	return v.Prerelease() == "" || pre != nil && (len(pre.Identifiers) == 0 || slices.ContainsFunc(pre.Identifiers, func(id string) bool {
 		return slices.Contains(strings.Split(v.Prerelease(), "."), id)

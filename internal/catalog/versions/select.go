@@ -10,11 +10,11 @@ import (
 
 // Candidate is a version that is offered.
 type Candidate struct {
-	// Version is a semantic version; one that is none is never chosen.
+	// Version is a semantic version. Invalid versions are never chosen.
 	Version string
 	// Retracted explains why the version is not for new installations; empty if it is.
 	Retracted string
-	// Constraints on the platform, all of which have to be met.
+	// Constraints are requirements on the platform. All have to be met.
 	Constraints []corev1alpha1.AvailableConstraint
 	// NotInstallable explains why the version cannot be installed at all, whole; empty if it can.
 	NotInstallable string
@@ -22,66 +22,73 @@ type Candidate struct {
 	Provides []corev1alpha1.ProvidedAPI
 }
 
-// Platform is what the versions are to run on.
+// Platform is the platform that the versions have to run on.
 type Platform struct {
 	// Kubernetes is the version of the API server.
 	Kubernetes string
-	// OpenShift is its version; empty on other clusters, where constraints on it do not apply.
+	// OpenShift is its version. It is empty on other clusters, and constraints on it do not apply
+	// there.
 	OpenShift string
-	// Manager is the version of the manager; empty for a build without one, which meets every constraint.
+	// Manager is the version of the manager. It is empty for a build without a version, which meets
+	// every constraint.
 	Manager string
 }
 
-// Request is what a version is chosen for.
+// Request is the input for choosing a version.
 type Request struct {
 	Selection corev1alpha1.VersionSelection
 	// API that the version has to provide; nil if none is asked for.
 	API *corev1alpha1.ProvidedAPI
-	// Installed and LastAttempted are the versions that are installed and that were chosen last; empty for none.
+	// Installed and LastAttempted are the versions that are installed and that were chosen last;
+	// each can be empty.
 	Installed, LastAttempted string
 	// AllowDowngrade allows versions below LastAttempted, or below Installed if that is empty.
 	AllowDowngrade bool
 	Platform       Platform
-	// Ignored are FilterKubernetes, FilterOpenShift and FilterManager, where constraints on their versions do not count.
+	// Ignored can contain FilterKubernetes, FilterOpenShift and FilterManager, whose version
+	// constraints do not count then.
 	Ignored []Filter
 }
 
-// Choice is the version that was chosen, or why none was.
+// Choice is the version that was chosen, or the reason why none was.
 type Choice struct {
-	// Index of the candidate that was chosen; -1 for none.
+	// Index is the index of the chosen candidate, or -1.
 	Index int
-	// Highest is the index of the highest candidate that fits, whether chosen or refused as a downgrade; -1 for none.
+	// Highest is the index of the highest candidate that fits, whether it was chosen or refused as
+	// a downgrade; -1 if no candidate fits.
 	Highest int
-	// Reason of the condition Resolved.
+	// Reason is the reason of the condition Resolved.
 	Reason string
 	// Message explains the choice in one line.
 	Message string
-	// Considered are all candidates in their order; none where the request is invalid.
+	// Considered are all candidates in their order; empty if the request is invalid.
 	Considered []Considered
 	// Remaining counts the candidates after each filter that took part.
 	Remaining []Remaining
 }
 
-// Considered is a candidate with the reason why it is not chosen.
+// Considered is a candidate with the reason why it was not chosen.
 type Considered struct {
 	Index   int
 	Version string
-	// Why is empty where the version fits; the highest of those is chosen.
+	// Why is empty if the version fits. The highest of these is chosen.
 	Why string
 }
 
-// Remaining is a filter and the number of candidates that passed it and those before it.
+// Remaining is a filter with the number of candidates that passed it and all filters before it.
 type Remaining struct {
 	Filter Filter
 	Left   int
 }
 
-// Select chooses the highest candidate that fits the request. The choice does not depend on the order of the candidates.
+// Select chooses the highest candidate that fits the request. The choice does not depend on the
+// order of the candidates.
 func Select(candidates []Candidate, r Request) Choice {
 	return selectFrom(candidates, r, "version", "spec.packageRef")
 }
 
-// selectFrom is Select for messages that call candidates by noun, and the field of the selection by its path.
+// selectFrom is Select with a noun for candidates and the path of the selection's field in
+// messages.
 func selectFrom(candidates []Candidate, r Request, noun, field string) Choice {
 	constraint, err := ParseConstraint(r.Selection.Version)
 	if err != nil {
@@ -90,6 +97,7 @@ func selectFrom(candidates []Candidate, r Request, noun, field string) Choice {
 	if len(candidates) == 0 {
 		return Choice{Index: -1, Highest: -1, Reason: corev1alpha1.ReasonUnknownPackage, Message: "no repository offers a version of the package"}
 	}
+
 	s := newSelection(candidates, constraint, r)
 	s.noun, s.field = noun, field
 	s.consider()
@@ -103,6 +111,7 @@ func selectFrom(candidates []Candidate, r Request, noun, field string) Choice {
 	default:
 		choice.Index, choice.Reason, choice.Message = choice.Highest, corev1alpha1.ReasonResolved, s.explainChosen(choice.Highest)
 	}
+
 	return choice
 }
 
@@ -110,14 +119,14 @@ func selectFrom(candidates []Candidate, r Request, noun, field string) Choice {
 type selection struct {
 	request    Request
 	noun       string
-	field      string // that has the selection, by its path
+	field      string // the path of the selection's field
 	constraint *Constraint
 	filters    []filter
 	candidates []Candidate
 	parsed     []*semver.Version // nil for text that is not a version
 	stage      []int             // the filter that rejected the candidate; the number of filters if none did
 	considered []Considered
-	// last is the version below which lies a downgrade.
+	// last is the version below which a choice is a downgrade.
 	last       string
 	lastParsed *semver.Version
 }

@@ -38,7 +38,7 @@ func TestSelect(t *testing.T) {
 		reason     string
 		candidates []Candidate
 		request    Request
-		want       string // the version; empty for none
+		want       string // the version, or empty
 		is         string // the reason; empty for Resolved
 		message    []string
 	}{
@@ -56,7 +56,7 @@ func TestSelect(t *testing.T) {
 			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"2.0.0-rc.1 is a prerelease", "set spec.packageRef.prereleases: {}"},
 		},
 		{reason: "no version of a platform", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Kubernetes", ">=1.30")}}, request: Request{Platform: Platform{Kubernetes: "junk"}},
-			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{`needs Kubernetes >=1.30, and the version here, "junk", is no semantic version`}},
+			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{`needs Kubernetes >=1.30, and the version here, "junk", is not a semantic version`}},
 		{reason: "versions of platforms are compared without prerelease and build", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Kubernetes", ">=1.29.4")}}, request: Request{Platform: Platform{Kubernetes: "v1.29.4-gke.1+x"}}, want: "1.0.0"},
 		{
 			reason: "constraints on a platform can be ignored", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Kubernetes", ">=1.30")}},
@@ -113,6 +113,7 @@ func TestSelect(t *testing.T) {
 		{reason: "an exact version with build as an alternative", candidates: candidates("1.0.0+9", "1.0.0+10", "2.0.0"), request: Request{Selection: within("=v1.0.0+9 || 3")}, want: "1.0.0+9"},
 		{reason: "an exact version without build stands for all builds", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0")}, want: "1.0.0+10"},
 	}
+
 	for _, c := range cases {
 		t.Run(c.reason, func(t *testing.T) {
 			t.Parallel()

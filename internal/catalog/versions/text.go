@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// textRunes is how much of a text by others a message shows.
+// textRunes is how many runes of a foreign text a message shows.
 const textRunes = 100
 
 func shortened(text string) string {

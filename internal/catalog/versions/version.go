@@ -9,25 +9,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// ParseVersion reads a semantic version, with or without a leading v. Numbers that are missing are 0.
+// ParseVersion parses a semantic version, with or without a leading v. Missing numbers are 0.
 func ParseVersion(text string) (*semver.Version, error) {
 	v, err := semver.NewVersion(bounded(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s is no semantic version: write it as v1.2.3", quoted(text))
+		return nil, fmt.Errorf("%s is not a semantic version: write it as v1.2.3", quoted(text))
 	}
 	return v, nil
 }
 
-// Parse reads a version that can be chosen: a semantic version with all three numbers, with or without a leading v.
+// Parse parses a version that can be chosen: a semantic version with all three numbers, with or
+// without a leading v.
 func Parse(text string) (*semver.Version, error) {
 	v, err := semver.StrictNewVersion(strings.TrimPrefix(bounded(text), "v"))
 	if err != nil {
-		return nil, fmt.Errorf("%s is no semantic version: write it as 1.2.3", quoted(text))
+		return nil, fmt.Errorf("%s is not a semantic version: write it as 1.2.3", quoted(text))
 	}
 	return v, nil
 }
 
-// bounded returns the text, or nothing in place of one that is longer than any version.
+// bounded returns the text, or an empty string if it is longer than any version.
 func bounded(text string) string {
 	if len(text) > validation.DNS1123SubdomainMaxLength {
 		return ""
@@ -35,13 +36,14 @@ func bounded(text string) string {
 	return text
 }
 
-// Compare orders versions by precedence, and those of equal precedence by build metadata, where none is the lowest.
+// Compare orders versions by precedence, and versions of equal precedence by build metadata. A
+// version without build metadata is the lowest of these.
 func Compare(a, b *semver.Version) int {
 	return cmp.Or(a.Compare(b), compareBuild(a.Metadata(), b.Metadata()))
 }
 
-// compareBuild orders build metadata part by part: numbers by value and below text. Of two with the same beginning the
-// longer one is higher.
+// compareBuild orders build metadata part by part: numbers by value, and below text. If one is a
+// prefix of the other, the longer one is higher.
 func compareBuild(a, b string) int {
 	for a != "" && b != "" {
 		var x, y string

@@ -11,8 +11,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Constraints and versions of any text are read or refused with a message of bounded length. A choice is among the
-// candidates and within the constraint as manifests read it. A constraint means the same once it is written again.
+// FuzzSelect checks that constraints and versions of any text are either parsed or refused with a
+// bounded message. A choice is one of the candidates, and within the constraint by the rules of
+// manifests. A constraint keeps its meaning when it is written again.
 //
 // Code: constraint.go, filter.go, select.go, explain.go, version.go, highest.go, text.go
 func FuzzSelect(f *testing.F) {
@@ -24,6 +25,7 @@ func FuzzSelect(f *testing.F) {
 	} {
 		f.Add(seed.constraint, seed.versions, seed.identifiers, false)
 	}
+
 	f.Fuzz(func(t *testing.T, constraint, versions, identifiers string, downgrade bool) {
 		if len(constraint) > 8<<10 || len(versions) > 4<<10 {
 			return
