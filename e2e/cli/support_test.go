@@ -78,7 +78,7 @@ func TestSupport(t *testing.T) {
 		}}}},
 	}})
 	harness.Eventually(t, harness.Patience, "the package is refused", func(context.Context) error {
-		if got := run(t, env, "explain", "one", "-n", "support"); !strings.Contains(got.out, "is no label value") {
+		if got := run(t, env, "explain", "one", "-n", "support"); !strings.Contains(got.out, "is not a valid label value") {
 			return errors.New(got.out)
 		}
 		return nil

@@ -108,7 +108,7 @@ func TestPermissionsAboveTheCeiling(t *testing.T) {
 	}
 	for name, tc := range map[string]struct{ manifest, says string }{
 		"paths":   {"  permissions: {serviceAccountName: web, rules: [{verbs: [get], nonResourceURLs: [/metrics]}]}\n", "a Package is granted rights in its own namespace only"},
-		"account": {"  permissions: {serviceAccountName: 'kube-system:web', rules: [" + getPods + "]}\n", `"kube-system:web" is no name of a ServiceAccount`},
+		"account": {"  permissions: {serviceAccountName: 'kube-system:web', rules: [" + getPods + "]}\n", `"kube-system:web" is not a valid ServiceAccount name`},
 		"users":   {"  permissions: {aggregateTo: [edit]}\n", "a ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace"},
 	} {
 		image := env.Push(t, "permissions-"+name+":v1", harness.Files{"manifest.yaml": harness.Manifest(name, []string{"p"}, tc.manifest), "object.yaml": harness.ConfigMap(name, "p", "v1")})

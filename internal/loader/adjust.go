@@ -23,14 +23,16 @@ func (l *load) adjustments() *patch.Set {
 		}
 		l.add(v)
 	}
+
 	l.add(checkCommonMetadata(&l.opts.CommonMetadata)...)
 	l.add(checkDefaultNamespace(l.opts)...)
 	l.checkIgnoredFields()
 	if mode := string(l.opts.CollisionProtection); mode != "" {
 		if remedy, ok := checkCollisionMode(mode); !ok {
-			l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection"}.Because(remedy, "%q is no mode", mode))
+			l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection"}.Because(remedy, "%q is not a valid mode", mode))
 		}
 	}
+
 	return set
 }
 
@@ -52,6 +54,7 @@ func checkCommonMetadata(m *CommonMetadata) violation.Violations {
 	add := func(field, remedy, format string, args ...any) {
 		problems = append(problems, violation.Violation{Reason: violation.ReasonMetadataInvalid, Field: field}.Because(remedy, format, args...))
 	}
+
 	for _, part := range []struct {
 		name   string
 		values map[string]string
@@ -59,17 +62,18 @@ func checkCommonMetadata(m *CommonMetadata) violation.Violations {
 		for key, value := range part.values {
 			field := document.Child("spec.commonMetadata."+part.name, key)
 			if isReserved(key) {
-				add(field, "Remove it.", "the engine sets what begins with %s", enginePrefix)
+				add(field, "Remove it.", "the engine sets keys that start with %s", enginePrefix)
 				continue
 			}
 			if errs := validation.IsQualifiedName(strings.ToLower(key)); len(errs) > 0 {
-				add(field, "", "%q is no valid key: %s", key, errs[0])
+				add(field, "", "%q is not a valid key: %s", key, errs[0])
 			}
 			if errs := validation.IsValidLabelValue(value); part.name == "labels" && len(errs) > 0 {
-				add(field, "", "%q is no label value: %s", value, errs[0])
+				add(field, "", "%q is not a valid label value: %s", value, errs[0])
 			}
 		}
 	}
+
 	return problems
 }
 
@@ -82,12 +86,12 @@ func checkDefaultNamespace(o *Options) violation.Violations {
 		return violation.Violations{v.Because("Remove it.", "it is for a ClusterPackage only; objects of a Package are in its own namespace")}
 	}
 	if errs := validation.IsDNS1123Label(o.DefaultNamespace); len(errs) > 0 {
-		return violation.Violations{v.Because("Name a namespace.", "%q is no namespace: %s", o.DefaultNamespace, errs[0])}
+		return violation.Violations{v.Because("Name a namespace.", "%q is not a valid namespace: %s", o.DefaultNamespace, errs[0])}
 	}
 	return nil
 }
 
-// patch reports whether the object is left after the patches.
+// patch reports whether the object still exists after the patches.
 func (c *check) patch() bool {
 	annotations, _ := c.meta["annotations"].(map[string]any)
 	condition := annotations[corev1alpha1.ConditionAnnotation]
@@ -102,6 +106,7 @@ func (c *check) patch() bool {
 	if body == nil {
 		return false
 	}
+
 	c.patched, c.body = applied, body
 	meta, ok := body["metadata"].(map[string]any)
 	if !ok {
@@ -109,6 +114,7 @@ func (c *check) patch() bool {
 		c.fail(violation.ReasonPatchInvalid, "metadata", "", "metadata has to be a mapping")
 		return false
 	}
+
 	c.meta = meta
 	annotations, _ = meta["annotations"].(map[string]any)
 	if after, set := annotations[corev1alpha1.ConditionAnnotation]; set && after != condition {
@@ -116,6 +122,7 @@ func (c *check) patch() bool {
 			"the annotation is evaluated before the patches")
 		return false
 	}
+
 	return true
 }
 

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// raws are the objects of a package as JSON, by phase and name.
+// raws returns the objects of a package as JSON, by phase and name.
 func raws(t *testing.T, files Files, opts Options) (objects []string, warnings violation.Violations) {
 	t.Helper()
 	p, err := Load(context.Background(), files, opts)
@@ -77,6 +77,7 @@ func TestPatchProblems(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
 		}
 	}
+
 	_, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Patches = []Patch{{Patch: "a: ["}} }))
 	var vs violation.Violations
 	if !errors.As(err, &vs) || vs.ConditionReason() != corev1alpha1.ReasonPatchInvalid {
@@ -98,11 +99,11 @@ func TestCommonMetadata(t *testing.T) {
 		labels, annotations map[string]string
 		want                string
 	}{
-		{map[string]string{corev1alpha1.PackageLabel: "x"}, nil, "Common metadata invalid: spec.commonMetadata.labels[package-operator.run/package]: the engine sets what begins with package-operator.run/. Remove it."},
+		{map[string]string{corev1alpha1.PackageLabel: "x"}, nil, "Common metadata invalid: spec.commonMetadata.labels[package-operator.run/package]: the engine sets keys that start with package-operator.run/. Remove it."},
 		{nil, map[string]string{corev1alpha1.PhaseAnnotation: "second"}, "spec.commonMetadata.annotations[package-operator.run/phase]: the engine sets"},
 		{nil, map[string]string{"slices.package-operator.run/owner": "x"}, "spec.commonMetadata.annotations[slices.package-operator.run/owner]: the engine sets"},
-		{map[string]string{"a b": "x"}, nil, `spec.commonMetadata.labels[a b]: "a b" is no valid key`},
-		{map[string]string{"a": "b c"}, nil, `spec.commonMetadata.labels.a: "b c" is no label value`},
+		{map[string]string{"a b": "x"}, nil, `spec.commonMetadata.labels[a b]: "a b" is not a valid key`},
+		{map[string]string{"a": "b c"}, nil, `spec.commonMetadata.labels.a: "b c" is not a valid label value`},
 	} {
 		if got := lines(t, files, common(test.labels, test.annotations)); !strings.Contains(got, test.want) {
 			t.Errorf("got %s\nwant %s", got, test.want)
@@ -114,12 +115,15 @@ func TestDefaultNamespace(t *testing.T) {
 	t.Parallel()
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\n" +
 		"spec: {group: example.com, scope: Namespaced, names: {kind: Shop}}\n"
+
 	custom := func(group, kind string) string {
 		return "apiVersion: " + group + "/v1\nkind: " + kind + "\nmetadata: {name: x, annotations: {package-operator.run/phase: second}}\nspec: {big: 9007199254740993}\n"
 	}
+
 	files := pkg("manifest.yaml", plain, "a.yaml", crd, "b.yaml", custom("example.com", "Shop"), "c.yaml", custom("served.example", "Known"),
 		"d.yaml", custom("served.example", "Wide"), "e.yaml", custom("other.example", "Unknown"), "f.yaml", configMap("own", "first", "  namespace: elsewhere\n"),
 		"g.yaml", configMap("plain", "first", ""), "h.yaml", strings.Replace(configMap("ns", "first", ""), "ConfigMap", "Namespace", 1))
+
 	opts := namespaced(cluster, func(o *Options) {
 		o.DefaultNamespace = "shop"
 		o.Namespaced = func(kind schema.GroupKind) (bool, bool) { return kind.Kind == "Known", kind.Group == "served.example" }
@@ -135,6 +139,7 @@ func TestDefaultNamespace(t *testing.T) {
 		`second Prevent {"apiVersion":"served.example/v1","kind":"Wide","metadata":{` + ours + `"name":"x"},"spec":{"big":9007199254740993}}`,
 		`second Prevent {"apiVersion":"other.example/v1","kind":"Unknown","metadata":{` + ours + `"name":"x"},"spec":{"big":9007199254740993}}`,
 	}
+
 	require.Equal(t, want, got)
 	if len(warnings) != 1 || !strings.Contains(warnings.Error(), "other.example/v1 Unknown x: metadata.namespace: it is not known whether Unknown.other.example is namespaced; spec.defaultNamespace is not applied") {
 		t.Error(warnings)
@@ -142,9 +147,10 @@ func TestDefaultNamespace(t *testing.T) {
 	if got := lines(t, files, namespaced(func(o *Options) { o.DefaultNamespace = "shop" })); !strings.Contains(got, "Config invalid: spec.defaultNamespace: it is for a ClusterPackage only") {
 		t.Error(got)
 	}
-	if got := lines(t, files, namespaced(cluster, func(o *Options) { o.DefaultNamespace = "a/b" })); !strings.Contains(got, `spec.defaultNamespace: "a/b" is no namespace`) {
+	if got := lines(t, files, namespaced(cluster, func(o *Options) { o.DefaultNamespace = "a/b" })); !strings.Contains(got, `spec.defaultNamespace: "a/b" is not a valid namespace`) {
 		t.Error(got)
 	}
+
 	files["i.yaml"] = []byte(configMap("plain", "first", "  namespace: shop\n"))
 	if got := lines(t, files, opts); !strings.Contains(got, "Duplicate Object in i.yaml") {
 		t.Error("objects are compared in the namespace that they get", got)
@@ -158,7 +164,7 @@ func TestCollisionProtection(t *testing.T) {
 	if !strings.HasPrefix(got[0], "first IfNoController ") || !strings.HasPrefix(got[1], "first Prevent ") {
 		t.Error(got)
 	}
-	if got := lines(t, files, namespaced(func(o *Options) { o.CollisionProtection = "none" })); !strings.Contains(got, `spec.collisionProtection: "none" is no mode. Did you mean "None"?`) {
+	if got := lines(t, files, namespaced(func(o *Options) { o.CollisionProtection = "none" })); !strings.Contains(got, `spec.collisionProtection: "none" is not a valid mode. Did you mean "None"?`) {
 		t.Error(got)
 	}
 }

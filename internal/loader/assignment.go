@@ -30,6 +30,7 @@ func (c *check) phase(annotations map[string]any) {
 		c.fail(violation.ReasonMissingPhase, "", remedy, "the object is in no phase")
 		return
 	}
+
 	if c.r.phases != nil && !slices.Contains(c.r.phases, phase) {
 		listed := "Add it to the manifest, which names no phases."
 		if len(c.r.phases) > 0 {
@@ -37,6 +38,7 @@ func (c *check) phase(annotations map[string]any) {
 		}
 		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, listed), "phase %q", phase)
 	}
+
 	c.out.phase, c.out.class = phase, c.r.classes[phase]
 }
 
@@ -53,7 +55,7 @@ func (c *check) collisionProtection(annotations map[string]any) {
 	if remedy, ok := checkCollisionMode(mode); !ok {
 		// Package Operator treats it as Prevent.
 		c.out.stored.CollisionProtection = corev1alpha1.CollisionProtectionPrevent
-		c.doubtful(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation), remedy, "%q is no mode", mode)
+		c.doubtful(violation.ReasonAnnotationInvalid, annotationField(corev1alpha1.CollisionProtectionAnnotation), remedy, "%q is not a valid mode", mode)
 		return
 	}
 	c.out.stored.CollisionProtection = corev1alpha1.CollisionProtection(mode)
@@ -66,7 +68,8 @@ func checkCollisionMode(mode string) (remedy string, ok bool) {
 	return violation.Suggest(mode, collisionModes, "Supported: "+strings.Join(collisionModes, ", ")+"."), false
 }
 
-// destinationPart is the pattern in the API, which matches part of the text; a condition type has to match as a whole.
+// destinationPart is the pattern in the API. The API matches it against part of the text, but a
+// condition type has to match as a whole.
 const destinationPart = `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
 
 var (
@@ -86,12 +89,12 @@ func (c *check) conditionMappings(annotations map[string]any) {
 		source, destination = strings.TrimSpace(source), strings.TrimSpace(destination)
 		switch {
 		case !ok || source == "" || destination == "":
-			c.fail(violation.ReasonAnnotationInvalid, field, `Write one mapping a line: Available => example.com/Available`, "%q is no mapping", strings.TrimSpace(line))
+			c.fail(violation.ReasonAnnotationInvalid, field, `Write one mapping a line: Available => example.com/Available`, "%q is not a mapping", strings.TrimSpace(line))
 		case !holdsDestination.MatchString(destination):
-			c.fail(violation.ReasonAnnotationInvalid, field, remedy, "%q is no type of a mapped condition", destination)
+			c.fail(violation.ReasonAnnotationInvalid, field, remedy, "%q is not a valid type for a mapped condition", destination)
 		case !destinationType.MatchString(destination) || len(destination) > 316:
 			// The API server would refuse a status with it.
-			c.dropped(violation.ReasonAnnotationInvalid, field, remedy, "%q is no type of a mapped condition", destination)
+			c.dropped(violation.ReasonAnnotationInvalid, field, remedy, "%q is not a valid type for a mapped condition", destination)
 		default:
 			c.out.stored.ConditionMappings = append(c.out.stored.ConditionMappings, corev1alpha1.ConditionMapping{SourceType: source, DestinationType: destination})
 		}

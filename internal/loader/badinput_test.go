@@ -18,20 +18,21 @@ type badInput struct {
 	name  string
 	files Files
 	opts  Options
-	// want is part of the message; empty where the input is read.
+	// want is part of the message; empty if the input is read.
 	want string
-	// reads is part of the objects, or of the warnings, where it is.
+	// reads is part of the objects, or of the warnings, if the input is read.
 	reads string
 }
 
-// TestBadInput goes through the rows C and D; A is in package archive, B in package
-// registry. Each is refused with a reason and, where it is large, with the limit; an
-// input that is read means the same as for kubectl. None takes much memory.
+// TestBadInput covers the rows C and D; package archive has A, and package registry has B. Each is
+// refused with a reason and, if it is large, with the limit. Otherwise the input means the same as
+// for kubectl. None takes much memory.
 func TestBadInput(t *testing.T) {
 	var rows []badInput
 	for _, part := range [][]badInput{badDocuments(), badManifests(), badNames(), badSchemas(), badObjects(), badTemplates(), badReach(), badExpressions()} {
 		rows = append(rows, part...)
 	}
+
 	for _, test := range rows {
 		t.Run(test.name, func(t *testing.T) {
 			var before, after runtime.MemStats
@@ -62,8 +63,8 @@ func TestBadInput(t *testing.T) {
 	}
 }
 
-// TestPhaseWithoutName: where a phase without a name is an error of the manifest, it is none
-// of each object in that phase; where it is none, the objects are refused.
+// TestPhaseWithoutName checks that a phase without a name is an error of the manifest, and not of
+// each object in that phase. If it is not an error, the objects are refused.
 func TestPhaseWithoutName(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -87,7 +88,7 @@ func TestPhaseWithoutName(t *testing.T) {
 	}
 }
 
-// object is a package with one object, which has this in it.
+// withData is a package with one ConfigMap that has this data.
 func withData(data string) Files {
 	return pkg("manifest.yaml", plain+anyConfig, "a.yaml", configMap("a", "first", data))
 }
@@ -101,6 +102,7 @@ func badDocuments() []badInput {
 	for c := 'b'; c < 'j'; c++ {
 		bomb += fmt.Sprintf("  %c: &%c [*%c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c]\n", c, c, c-1)
 	}
+
 	many := strings.Repeat("---\n"+configMap("a", "first", ""), limits.DocumentsPerFile+1)
 	return []badInput{
 		{"C1 alias bomb", withData(bomb), namespaced(), fmt.Sprintf("more than %d values, aliases expanded", limits.DocumentNodes), ""},
@@ -112,7 +114,7 @@ func badDocuments() []badInput {
 		{"C1 tabs", withData("data:\n\ta: b\n"), namespaced(), "found character that cannot start any token", ""},
 		{"C1 CRLF", pkg("manifest.yaml", strings.ReplaceAll(plain, "\n", "\r\n"), "a.yaml", strings.ReplaceAll(configMap("a", "first", "data: {k: v}\n"), "\n", "\r\n")), namespaced(), "", `"data":{"k":"v"}`},
 		{"C1 tag !!binary", withData("data: {k: !!binary aGFsbG8=}"), namespaced(), "", `"k":"hallo"`},
-		{"C1 tag !!binary that is no text", withData("data: {k: !!binary /w==}"), namespaced(), "data.k: the value is no binary", ""},
+		{"C1 tag !!binary that is not a text", withData("data: {k: !!binary /w==}"), namespaced(), "data.k: the value is no binary", ""},
 		{"C1 custom tag", versioned(withData("data: {k: !python/object x}")), namespaced(), "data.k: the tag !python/object", ""},
 		{"C1 booleans of YAML 1.1", withData("data: {a: yes, b: Off, c: 'no'}"), namespaced(), "", `"data":{"a":true,"b":false,"c":"no"}`},
 		{"C1 octals of YAML 1.1", withData("data: {a: 0644, b: 0o644, c: '0644'}"), namespaced(), "", `"data":{"a":420,"b":420,"c":"0644"}`},
@@ -130,6 +132,7 @@ func badManifests() []badInput {
 	for f := range 11 {
 		many[fmt.Sprintf("%d.yaml", f)] = []byte(strings.Repeat("---\n"+configMap("a", "first", ""), limits.DocumentsPerFile-1))
 	}
+
 	return []badInput{
 		{"C2 unknown version of the manifest", replace("v1alpha1", "v9"), namespaced(), `unknown version "v9", supported versions: v1alpha1`, ""},
 		{"C2 unknown kind of manifest", replace("kind: PackageManifest", "kind: Package"), namespaced(), "unknown GVK in manifest.yaml", ""},
@@ -155,16 +158,16 @@ func badNames() []badInput {
 		{"C3 escape sequence in a name", manifest(`"a\x1b[2Jb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
 		{"C3 bidi control in a name", manifest(`"a\u202eb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
 		{"C3 newline in an object's name", object(`"a\nb"`), namespaced(), "metadata.name: control characters are not allowed", ""},
-		{"C3 path in an object's name", object("../a"), namespaced(), `"../a" is no name`, ""},
+		{"C3 path in an object's name", object("../a"), namespaced(), `"../a" is not a valid name`, ""},
 		{"C3 path in a phase", pkg("manifest.yaml", strings.Replace(plain, "name: first", `name: "../../first"`, 1), "a.yaml", configMap("a", "../../first", "")), namespaced(), "", `"name":"a"`},
 		{"C3 path in the component", pkg("manifest.yaml", plain+"  components: {}\n"), namespaced(func(o *Options) { o.Component = "../../etc" }), "Invalid component path", ""},
 		{"C3 path in a test case", pkg("manifest.yaml", plain+"test: {template: [{name: ../x}]}\n"), namespaced(), `"../x" cannot be the name of a folder`, ""},
 		{"C3 leading dash in a test case", pkg("manifest.yaml", plain+"test: {template: [{name: '-rf /'}]}\n"), namespaced(), "cannot be the name of a folder", ""},
 		{"C3 leading dash in a label", pkg("manifest.yaml", plain+"  provider: -rf\n"), namespaced(), `spec.provider: "-rf" cannot be a label value`, ""},
-		{"C3 no semantic version", version("1.2"), namespaced(), `spec.version: "1.2" is no semantic version`, ""},
-		{"C3 prefix v", version("v1.2.3"), namespaced(), `spec.version: "v1.2.3" is no semantic version. Write it as 1.2.3`, ""},
+		{"C3 no semantic version", version("1.2"), namespaced(), `spec.version: "1.2" is not a semantic version`, ""},
+		{"C3 prefix v", version("v1.2.3"), namespaced(), `spec.version: "v1.2.3" is not a semantic version. Write it as 1.2.3`, ""},
 		{"C3 build metadata", version("1.2.3+build"), namespaced(), "", ""},
-		{"C3 newline in a version", version(`"1.2.3\n"`), namespaced(), "is no semantic version", ""},
+		{"C3 newline in a version", version(`"1.2.3\n"`), namespaced(), "is not a semantic version", ""},
 		{"C3 prerelease of 1,000 characters", version("1.2.3-" + strings.Repeat("x", 1000)), namespaced(), "spec.version: ", ""},
 		{"C3 name of 1,000 characters", manifest(strings.Repeat("x", 1000)), namespaced(), "metadata.name: 1000 characters; the limit is 253", ""},
 		{"C3 name of the Package", pkg("manifest.yaml", plain), namespaced(func(o *Options) { o.Package.Metadata.Name = strings.Repeat("x", 64) }), "Labels invalid: the name of the Package", ""},
@@ -179,6 +182,7 @@ func badSchemas() []badInput {
 	for i := range properties {
 		properties[i] = fmt.Sprintf("p%d: {type: string}", i)
 	}
+
 	return []badInput{
 		{"C4 $ref to itself", schema("{$ref: '#'}"), namespaced(), "spec.config.openAPIV3Schema.properties[a].$ref", ""},
 		{"C4 $ref by http", schema("{$ref: 'http://169.254.169.254/latest'}"), namespaced(), "properties[a].$ref", ""},
@@ -194,7 +198,7 @@ func badSchemas() []badInput {
 	}
 }
 
-// versioned is a package whose manifest states its version.
+// versioned returns a package whose manifest states its version.
 func versioned(files Files) Files {
 	files["manifest.yaml"] = []byte(stated(string(files["manifest.yaml"])))
 	return files
@@ -205,11 +209,12 @@ func badObjects() []badInput {
 	other := func(apiVersion, kind string) Files {
 		return pkg("manifest.yaml", plain, "a.yaml", strings.Replace(configMap("a", "first", ""), "apiVersion: v1\nkind: ConfigMap", "apiVersion: "+apiVersion+"\nkind: "+kind, 1))
 	}
+
 	return []badInput{
 		{"C5 no apiVersion", other("''", "ConfigMap"), namespaced(), "GroupVersionKind not set", ""},
 		{"C5 no kind", other("v1", "''"), namespaced(), "GroupVersionKind not set", ""},
 		{"C5 no name", pkg("manifest.yaml", plain, "a.yaml", configMap("", "first", "")), namespaced(), "the object has no name", ""},
-		{"C5 list", pkg("manifest.yaml", plain, "a.yaml", "apiVersion: v1\nkind: ConfigMapList\nmetadata: {name: a}\nitems: [{apiVersion: v1}]\n"), namespaced(), "a list is no object of a package", ""},
+		{"C5 list", pkg("manifest.yaml", plain, "a.yaml", "apiVersion: v1\nkind: ConfigMapList\nmetadata: {name: a}\nitems: [{apiVersion: v1}]\n"), namespaced(), "a list cannot be an object of a package", ""},
 		{"C5 generateName", meta("generateName: x"), namespaced(), "metadata.generateName", ""},
 		{"C5 status", versioned(withData("status: {ready: true}")), namespaced(), "status: a package must not set it", ""},
 		{"C5 managedFields", meta("managedFields: [{manager: x}]"), namespaced(), "metadata.managedFields: a package must not set it", ""},
@@ -255,6 +260,7 @@ func badReach() []badInput {
 		name, _, _ := strings.Cut(call, " ")
 		rows = append(rows, badInput{"D2 function " + name, withTemplate("{{" + call + "}}"), namespaced(), fmt.Sprintf("function %q not defined", name), ""})
 	}
+
 	return append(rows,
 		badInput{"D2 file outside of the package", withTemplate("{{getFile `../../etc/passwd`}}"), namespaced(), `file not found: "../../etc/passwd"`, ""},
 		badInput{"D2 absolute file", withTemplate("{{getFile `/etc/passwd`}}"), namespaced(), `file not found: "/etc/passwd"`, ""},
@@ -269,6 +275,7 @@ func badExpressions() []badInput {
 	condition := func(text string) Files {
 		return pkg("manifest.yaml", plain+anyConfig+"  filter: {conditions: [{name: a, expression: "+text+"}]}\n")
 	}
+
 	probe := func(text string) Files {
 		return pkg("manifest.yaml", plain+"  availabilityProbes: [{selector: {kind: {group: '', kind: ConfigMap}}, probes: ["+text+"]}]\n")
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// largePackage has so many template files: Deployments, Services and ConfigMaps
-// as charts have them, with helpers, loops, conditions and configuration.
+// largePackage has this many template files: Deployments, Services and ConfigMaps in the style of
+// charts, with helpers, loops, conditions and configuration.
 func largePackage(files int) Files {
 	f := pkg("manifest.yaml", head+`spec:
   version: 1.0.0
@@ -31,6 +31,7 @@ func largePackage(files int) Files {
 `, "_helpers.gotmpl", `{{define "labels"}}app.kubernetes.io/name: {{ .package.metadata.name }}
 app.kubernetes.io/instance: {{ .package.metadata.name }}
 tier: {{ .config.tier | quote }}{{end}}`)
+
 	const (
 		deployment = `apiVersion: apps/v1
 kind: Deployment
@@ -93,15 +94,17 @@ data:
     replicas: {{ .config.replicas }}
 `
 	)
+
 	for i := range files {
 		f[fmt.Sprintf("part-%d/object-%d.yaml.gotmpl", i/100, i)] = fmt.Appendf(nil, []string{deployment, service, config}[i%3], i)
 	}
+
 	return f
 }
 
-// A package of 5,000 template files is rendered in at most two seconds on two
-// cores; docs/design/performance.md has the figures. With values from a Secret every
-// text of every object is searched, and a patch changes every Deployment.
+// A package of 5,000 template files must render in at most two seconds on two cores;
+// docs/design/performance.md has the figures. With values from a Secret, every text of every object
+// is searched, and a patch changes every Deployment.
 func BenchmarkRender5000(b *testing.B) {
 	files := largePackage(5000)
 	for name, opts := range map[string]Options{
@@ -129,9 +132,9 @@ func BenchmarkRender5000(b *testing.B) {
 	}
 }
 
-// peak returns by how much the heap in use grows while f runs.
+// peak returns the growth of the heap while f runs.
 func peak(f func()) uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the default, whatever GOGC says
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the default, regardless of GOGC
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
@@ -153,6 +156,7 @@ func peak(f func()) uint64 {
 			}
 		}
 	}()
+
 	f()
 	close(stop)
 	<-stopped

@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// BuildOptions are what an image has beside the files.
+// BuildOptions are the properties of an image besides its files.
 type BuildOptions struct {
 	Labels      map[string]string
 	Annotations map[string]string
@@ -36,6 +36,7 @@ func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error
 	if err != nil {
 		return nil, fmt.Errorf("build the image layer: %w", err)
 	}
+
 	img := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	img, err = mutate.ConfigFile(img, &v1.ConfigFile{
 		Architecture: "amd64", OS: "linux", RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
@@ -44,6 +45,7 @@ func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error
 	if err != nil {
 		return nil, fmt.Errorf("build the image config: %w", err)
 	}
+
 	img, err = mutate.Append(img, mutate.Addendum{Layer: layer, MediaType: types.OCILayer, History: v1.History{CreatedBy: "kubectl package build"}})
 	if err != nil {
 		return nil, fmt.Errorf("build the image: %w", err)
@@ -51,6 +53,7 @@ func BuildFolder(folder string, files Files, opts BuildOptions) (v1.Image, error
 	if len(opts.Annotations) > 0 {
 		img = mutate.Annotations(img, maps.Clone(opts.Annotations)).(v1.Image)
 	}
+
 	return img, nil
 }
 
@@ -66,6 +69,7 @@ func buildLayer(folder string, files Files) (v1.Layer, error) {
 	if err := z.Close(); err != nil {
 		return nil, err
 	}
+
 	data := compressed.Bytes()
 	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }, tarball.WithMediaType(types.OCILayer))
 }
@@ -79,11 +83,13 @@ func writeTar(w io.Writer, folder string, files Files) error {
 		_, err := t.Write(data)
 		return err
 	}
+
 	for _, dir := range folders(folder, files) {
 		if err := write(tar.TypeDir, dir+"/", 0o755, nil); err != nil {
 			return err
 		}
 	}
+
 	for _, p := range files.Paths() {
 		if hidden(p) {
 			continue
@@ -92,6 +98,7 @@ func writeTar(w io.Writer, folder string, files Files) error {
 			return err
 		}
 	}
+
 	return t.Close()
 }
 

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestClasses: where the agent of a class writes objects is not known, so that no rule about places holds; the class
-// default is here. No value of a Secret gets into an ObjectSetPhase.
+// TestClasses checks that no rule about places applies to objects that the agent of a class writes,
+// because its cluster is unknown. The class default means this cluster. An ObjectSetPhase gets no
+// value of a Secret.
 func TestClasses(t *testing.T) {
 	t.Parallel()
 	role := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\n"

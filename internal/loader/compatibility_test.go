@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What Package Operator accepts is accepted in packages that state no version,
-// with a warning; with one it is an error.
+// Packages without a version are accepted if Package Operator accepts them, with a warning. With a
+// version, it is an error.
 func TestWithoutVersionAsPackageOperator(t *testing.T) {
 	t.Parallel()
 	spec := func(more string) Files {
@@ -23,13 +23,15 @@ func TestWithoutVersionAsPackageOperator(t *testing.T) {
 	probe := func(entry string) Files {
 		return spec("  availabilityProbes: [{selector: {kind: {group: '', kind: ConfigMap}}, probes: [" + entry + "]}]\n")
 	}
+
 	for _, test := range []struct {
 		reason string
 		files  Files
 		opts   Options
-		// problem where a version is stated; the warning holds it where there is none.
+		// problem is the error of a package that states a version. Without a version, the warning
+		// contains it.
 		problem string
-		// want of the object, without a version.
+		// want is part of the object, without a version.
 		want string
 	}{
 		{"duplicate key in an object", object("data: {a: '1', a: '2'}\n"), namespaced(), "data.a: the key stands twice", `"data":{"a":"2"}`},
@@ -47,10 +49,10 @@ func TestWithoutVersionAsPackageOperator(t *testing.T) {
 		{"repository of two kinds", spec("  repositories: [{file: a, image: b}]\n"), namespaced(), "exactly one of file and image is needed", ""},
 		{"dependency that update cannot resolve", spec("  dependencies: [{image: {name: a}}]\n"), namespaced(), "spec.dependencies[0].image.range: Required value", ""},
 		{"digest without its algorithm", pkg("manifest.yaml", plain+"  images: [{name: web, image: nginx}]\n", "a.yaml.gotmpl", configMap("a", "first", "data: {a: '{{.images.web}}'}\n"),
-			"manifest.lock.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifestLock\nspec: {images: [{name: web, image: nginx, digest: "+hex+"}]}\n"), namespaced(), "does not begin with sha256:", "nginx@sha256:" + hex},
-		{"mode of collision protection", object("    package-operator.run/collision-protection: Other\n"), namespaced(func(o *Options) { o.CollisionProtection = "None" }), `"Other" is no mode`, ""},
-		{"condition that cannot be mapped", object("    package-operator.run/condition-map: A => Example.com/A\n"), namespaced(), "is no type of a mapped condition", ""},
-		{"label that is no text", object("  labels: {a: 1, b: c}\n"), namespaced(), "the value is no text", `"labels":{"package-operator.run/instance"`},
+			"manifest.lock.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifestLock\nspec: {images: [{name: web, image: nginx, digest: "+hex+"}]}\n"), namespaced(), "does not start with sha256:", "nginx@sha256:" + hex},
+		{"mode of collision protection", object("    package-operator.run/collision-protection: Other\n"), namespaced(func(o *Options) { o.CollisionProtection = "None" }), `"Other" is not a valid mode`, ""},
+		{"condition that cannot be mapped", object("    package-operator.run/condition-map: A => Example.com/A\n"), namespaced(), "is not a valid type for a mapped condition", ""},
+		{"label that is not a text", object("  labels: {a: 1, b: c}\n"), namespaced(), "the value is not a text", `"labels":{"package-operator.run/instance"`},
 		{"label of the engine", object("  labels: {package-operator.run/cache: x}\n"), namespaced(), "a package must not set it", `"labels":{"package-operator.run/instance"`},
 		{"status", object("status: {a: b}\n"), namespaced(), "status: a package must not set it", ""},
 		{"time of creation", object("  creationTimestamp: '2020-01-01T00:00:00Z'\n"), namespaced(), "metadata.creationTimestamp: a package must not set it", ""},
@@ -95,8 +97,8 @@ func TestDocumentsBehindAManifest(t *testing.T) {
 	}
 }
 
-// Templates and expressions that fail with the example configuration only are no
-// error without a version.
+// Templates and expressions that fail only with the example configuration are not an error without
+// a version.
 func TestValidateWithoutTestCases(t *testing.T) {
 	t.Parallel()
 	for _, files := range []Files{
@@ -113,6 +115,7 @@ func TestValidateWithoutTestCases(t *testing.T) {
 			t.Errorf("%s with a version is accepted", files["manifest.yaml"])
 		}
 	}
+
 	for _, files := range []Files{
 		pkg("manifest.yaml", plain, "a.yaml.gotmpl", "{{if}}"),
 		pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "    package-operator.run/condition: config.\n")),
@@ -123,12 +126,12 @@ func TestValidateWithoutTestCases(t *testing.T) {
 	}
 }
 
-// As by Package Operator, index returns empty text for labels and annotations of a
-// Package without any.
+// As in Package Operator, index returns empty text for missing labels and annotations of a Package.
 func TestIndexOfUnsetLabels(t *testing.T) {
 	t.Parallel()
 	const text = "{{index .package.metadata.labels `x`}}|{{index .package.metadata.annotations `x`}}|{{index .package `metadata` `labels` `x`}}|" +
 		"{{hasKey .package.metadata.labels `x`}}|{{dig `metadata` `labels` `x` `none` .package}}|{{index (list 1 2) 1}}|{{index .config `x`}}"
+
 	for _, test := range []struct {
 		labels map[string]string
 		want   string

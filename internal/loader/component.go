@@ -12,7 +12,7 @@ import (
 
 const componentsFolder = "components"
 
-// unit is loaded at once: the root of a package or one of its components.
+// unit is the part of a package that is loaded: its root or one of its components.
 type unit struct {
 	files     Files
 	component string
@@ -25,6 +25,7 @@ func readUnit(files Files, component string) *unit {
 	if len(files) == 0 {
 		return &unit{problems: violation.Violations{{Reason: violation.ReasonNoFiles, Remedy: "The files of a package belong into the folder /package."}}}
 	}
+
 	result, problems := manifest.Read(files, "")
 	multi := result != nil && result.Manifest.Spec.Components != nil
 	if component == "" {
@@ -37,6 +38,7 @@ func readUnit(files Files, component string) *unit {
 		}
 		return u
 	}
+
 	if result == nil {
 		return &unit{problems: problems}
 	}
@@ -44,6 +46,7 @@ func readUnit(files Files, component string) *unit {
 		return &unit{component: component, problems: violation.Violations{violation.Violation{Reason: violation.ReasonComponentsDisabled}.
 			Because("Remove spec.component of the Package; this package has no components.", "component %q is asked for", component)}}
 	}
+
 	root := result.Manifest.Name
 	u := readComponent(files, component)
 	u.name = root + "/" + component
@@ -53,9 +56,10 @@ func readUnit(files Files, component string) *unit {
 func readComponent(files Files, component string) *unit {
 	u := &unit{component: component}
 	if strings.ContainsAny(component, `/\`) || strings.HasPrefix(component, ".") {
-		u.add(violation.Violation{Reason: violation.ReasonComponentPath}.Because("", "%q is no name of a folder", component))
+		u.add(violation.Violation{Reason: violation.ReasonComponentPath}.Because("", "%q is not a valid folder name", component))
 		return u
 	}
+
 	u.files = files.Below(componentsFolder + "/" + component)
 	if len(u.files) == 0 {
 		names := componentNames(files)
@@ -63,10 +67,12 @@ func readComponent(files Files, component string) *unit {
 			Because(violation.Suggest(component, names, "The package has: "+violation.Listed(names)+"."), "component %q", component))
 		return u
 	}
+
 	u.result, u.problems = manifest.Read(u.files, component)
 	if u.result != nil && u.result.Manifest.Spec.Components != nil {
 		u.add(u.result.At(violation.ReasonComponentsNested, "spec.components"))
 	}
+
 	return u
 }
 
@@ -112,9 +118,10 @@ func strayComponentFiles(files Files) violation.Violations {
 type Part struct {
 	// Component is empty for the root.
 	Component string
-	// Folder that the part lies in; empty for the root.
+	// Folder is the folder of the part; empty for the root.
 	Folder string
-	// Files by their path below Folder; those of components are not the root's.
+	// Files are the part's files by their path below Folder. The root does not have the components'
+	// files.
 	Files Files
 }
 

@@ -30,7 +30,7 @@ func managedBy(version string) func(*Options) {
 	}
 }
 
-// An unmet constraint stops the package before anything else is looked at.
+// An unmet constraint stops the package before any other check.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -40,7 +40,7 @@ func TestConstraints(t *testing.T) {
 	}{
 		{"every cluster is Kubernetes", "{platform: [Kubernetes]}", inCluster("v1.36.3", "4.18.1"), ""},
 		{"one platform of several is enough", "{platform: [Kubernetes, OpenShift]}", inCluster("v1.36.3", ""), ""},
-		{"no OpenShift", "{platform: [OpenShift]}", inCluster("v1.36.3", ""), "spec.constraints[0].platform: the cluster is none of [OpenShift]"},
+		{"no OpenShift", "{platform: [OpenShift]}", inCluster("v1.36.3", ""), "spec.constraints[0].platform: the cluster is not one of [OpenShift]"},
 		{"OpenShift", "{platform: [OpenShift]}", inCluster("v1.36.3", "4.18.1"), ""},
 		{"a version within the range", "{platformVersion: {name: Kubernetes, range: '>=1.29, <2'}}", inCluster("v1.36.3", ""), ""},
 		{"prerelease and build do not count", "{platformVersion: {name: Kubernetes, range: '>=1.29.4'}}", inCluster("v1.29.4-gke.1+x", ""), ""},
@@ -48,14 +48,14 @@ func TestConstraints(t *testing.T) {
 		{"other spellings of ranges", "{platformVersion: {name: Kubernetes, range: '>=1.29 && !1.36.3'}}", inCluster("v1.36.3", ""), "Kubernetes v1.36.3 is not within"},
 		{"another platform is not asked", "{platformVersion: {name: OpenShift, range: '>=99'}}", inCluster("v1.36.3", ""), ""},
 		{"OpenShift's version", "{platformVersion: {name: OpenShift, range: '>=4.19'}}", inCluster("v1.36.3", "4.18.1"), "OpenShift 4.18.1 is not within >=4.19"},
-		{"no version at all", "{platformVersion: {name: Kubernetes, range: '>=1.29'}}", inCluster("unknown", ""), `the version of Kubernetes, "unknown", is no semantic version`},
+		{"no version at all", "{platformVersion: {name: Kubernetes, range: '>=1.29'}}", inCluster("unknown", ""), `the version of Kubernetes, "unknown", is not a semantic version`},
 		{"the manager's version", "{platformVersion: {name: Lockstep, range: '>=0.2'}}", managedBy("v0.2.1"), ""},
 		{"a candidate of a release of the manager", "{platformVersion: {name: Lockstep, range: '>=0.2'}}", managedBy("v0.2.0-rc.1"), ""},
 		{"an earlier manager", "{platformVersion: {name: Lockstep, range: '>=0.3'}}", managedBy("v0.2.1"), "spec.constraints[0].platformVersion.range: Lockstep v0.2.1 is not within >=0.3. Install a version of Lockstep, or of the package, that fits."},
 		{"a manager without a version", "{platformVersion: {name: Lockstep, range: '>=99'}}", managedBy(""), ""},
 		{"all fields of a constraint", "{platform: [Kubernetes], platformVersion: {name: Kubernetes, range: '>=1.37'}}", inCluster("v1.36.3", ""), "is not within >=1.37"},
 	} {
-		// The broken template shows that nothing is rendered.
+		// The broken template proves that the package is not rendered.
 		files := pkg("manifest.yaml", plain+"  constraints: ["+test.constraint+"]\n", "a.yaml.gotmpl", "{{fail `rendered`}}")
 		_, err := Load(context.Background(), files, namespaced(test.in))
 		var vs violation.Violations
@@ -116,6 +116,7 @@ func TestUniqueInScope(t *testing.T) {
 			t.Errorf("%s (asked for %q): %s", test.reason, asked, got)
 		}
 	}
+
 	files := pkg("manifest.yaml", plain+"  constraints: [{uniqueInScope: {}}]\n")
 	if got := lines(t, files, namespaced(inCluster("v1.36.3", ""))); !strings.Contains(got, "Not supported by this version in manifest.yaml idx 0 line 7: spec.constraints: uniqueInScope cannot be checked") {
 		t.Error("what cannot be checked is refused:", got)
@@ -137,8 +138,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What catalogues show is decoded and reaches callers; what this version does
-// not run and can be done without is named.
+// The fields for catalogues are decoded and passed on. Optional features that this version does not
+// support are named.
 func TestManifestBeyondPackageOperator(t *testing.T) {
 	t.Parallel()
 	manifest := plain + `  version: 1.2.3
@@ -149,6 +150,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
   successDelaySeconds: 7
   dependencies: [{name: db, optional: true, package: {name: db.shared.example.com, version: '>=1', prereleases: {identifiers: [rc]}}}, {name: c, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate, fieldPaths: [spec.dnsNames]}}]
 `
+
 	files := pkg("manifest.yaml", manifest, "shop.svg", "<svg/>", "README.md", "# Shop\n", "a.yaml", configMap("a", "first", ""))
 	p, err := Load(context.Background(), files, namespaced(inCluster("v1.36.3", "")))
 	require.NoError(t, err)
@@ -159,19 +161,23 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 	if p.Template().SuccessDelaySeconds != 7 {
 		t.Error("the success delay does not reach the revision")
 	}
+
 	var warnings []string
 	for _, w := range p.Warnings {
 		warnings = append(warnings, w.Field+": "+w.Details)
 	}
+
 	want := []string{"spec.dependencies[0].package: the dependency is optional, and is not looked for yet", "spec.dependencies[1].api: the dependency is optional, and is not looked for yet"}
 	require.Equal(t, want, warnings)
 	if got := Description(p.Manifest, files); got != "# Shop\n" {
 		t.Errorf("%q", got)
 	}
+
 	files["README.md"] = []byte(strings.Repeat("ü", limits.ProseBytes) + "\xff")
 	if len(Description(p.Manifest, files)) > limits.ProseBytes {
 		t.Error("the description is not bounded")
 	}
+
 	p.Manifest.Spec.Display.LongDescription = "own"
 	if got := Description(p.Manifest, files); got != "own" {
 		t.Errorf("%q", got)
@@ -184,7 +190,7 @@ func TestIcons(t *testing.T) {
 	require.NoError(t, err)
 	for _, test := range []struct{ path, content, want string }{
 		{"a.svg", "<?xml?><svg/>", ""}, {"a.png", string(picture), ""},
-		{"a.png", "<svg/>", `the file "a.png" is no PNG picture`}, {"a.svg", "x", `the file "a.svg" is no SVG picture`}, {"a.gif", "GIF89a", "neither .png nor .svg"},
+		{"a.png", "<svg/>", `the file "a.png" is not a PNG picture`}, {"a.svg", "x", `the file "a.svg" is not a SVG picture`}, {"a.gif", "GIF89a", "neither .png nor .svg"},
 		{"a.svg", "<svg>" + strings.Repeat("x", limits.IconBytes), "Limit exceeded in manifest.yaml"}, {"../a.svg", "", `the package has no file "../a.svg"`},
 	} {
 		files := pkg("manifest.yaml", plain+"  display: {icon: "+test.path+"}\n")

@@ -27,7 +27,7 @@ func definitionText(kind, versions string) string {
 		", plural: " + kind + "s}\n  versions: [" + versions + "]\n"
 }
 
-// Dependents learn from a package its name, what it needs and what it brings.
+// Dependents get the name of a package, its requirements and the APIs it brings.
 func TestDeclarations(t *testing.T) {
 	t.Parallel()
 	files := pkg("manifest.yaml", requiring+"  provides: [{apiVersion: metrics.example.org/v1, kind: Metric}, {apiVersion: example.com/v1, kind: Shop}]\n  constraints: [{uniqueInScope: {}}]\n",
@@ -42,6 +42,7 @@ func TestDeclarations(t *testing.T) {
 		Provides     []corev1alpha1.ProvidedAPI
 		Unique       corev1alpha1.UniqueScope
 	}
+
 	rc := &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}
 	want := declared{
 		"shop.example.com",
@@ -56,6 +57,7 @@ func TestDeclarations(t *testing.T) {
 		},
 		corev1alpha1.UniqueScopeCluster,
 	}
+
 	require.Equal(t, want, declared{p.CatalogName, p.Dependencies, p.Provides, p.UniqueInScope})
 	for constraints, want := range map[string]corev1alpha1.UniqueScope{
 		"{platform: [Kubernetes]}": "", "{uniqueInScope: {}}": corev1alpha1.UniqueScopeNamespace,
@@ -68,7 +70,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// A package may be nothing but what it depends on.
+// A package can consist only of its dependencies.
 func TestBundleOfDependencies(t *testing.T) {
 	t.Parallel()
 	bundle := strings.Replace(plain, "  phases: [{name: first}, {name: second}]\n", "", 1)
@@ -79,6 +81,7 @@ func TestBundleOfDependencies(t *testing.T) {
 	if _, err := Validate(context.Background(), pkg("manifest.yaml", bundle+"  dependencies: [{name: db, api: {apiVersion: v1, kind: X}}]\n")); err != nil {
 		t.Error(err)
 	}
+
 	for _, dependencies := range []string{"", "  dependencies: [{image: {name: a, package: b.c, range: '>1'}}]\n"} {
 		if got := lines(t, pkg("manifest.yaml", bundle+dependencies), namespaced()); !strings.Contains(got, "spec.phases: Required value. List at least one phase.") {
 			t.Errorf("%q: %s", dependencies, got)
@@ -86,7 +89,7 @@ func TestBundleOfDependencies(t *testing.T) {
 	}
 }
 
-// Dependencies are accepted where no cluster is, and in one that resolves them.
+// Dependencies are accepted without a cluster, and in a cluster that resolves them.
 func TestUnresolvedDependencies(t *testing.T) {
 	t.Parallel()
 	files := pkg("manifest.yaml", plain+"  dependencies: [{name: db, package: {name: db.example.com}}, {name: c, optional: true, api: {apiVersion: v1, kind: X}}]\n")
@@ -109,34 +112,35 @@ func TestDependencyProblems(t *testing.T) {
 	onAPI := func(paths string) string {
 		return list("{name: c, api: {apiVersion: example.com/v1, kind: Shop, fieldPaths: [" + paths + "]}}")
 	}
+
 	for _, test := range []struct{ reason, spec, want string }{
 		{"two forms", list("{name: db, package: {name: db.example.com}, api: {apiVersion: v1, kind: X}}"), "spec.dependencies[0]: 2 of image, package and api are set; exactly one is needed"},
 		{"no form", "  version: 1.0.0\n" + list("{name: db}"), "spec.dependencies[0]: 0 of image, package and api are set"},
 		{"no name", list("{package: {name: db.example.com}}"), "spec.dependencies[0].name: Required value"},
-		{"name of a dependency that is no label", list("{name: my.db, package: {name: db.example.com}}"), `spec.dependencies[0].name: "my.db" is no name of a dependency: `},
-		{"long name", list("{name: " + strings.Repeat("a", 64) + ", package: {name: db.example.com}}"), "is no name of a dependency: must be no more than 63"},
+		{"name of a dependency that is no label", list("{name: my.db, package: {name: db.example.com}}"), `spec.dependencies[0].name: "my.db" is not a valid dependency name: `},
+		{"long name", list("{name: " + strings.Repeat("a", 64) + ", package: {name: db.example.com}}"), "is not a valid dependency name: must be no more than 63"},
 		{"a name twice", list("{name: db, package: {name: a.example.com}}", "{name: db, api: {apiVersion: v1, kind: X}}"), `spec.dependencies[1].name: Duplicate value: "db". Choose another name.`},
 		{"no package", list("{name: db, package: {version: '1'}}"), "spec.dependencies[0].package.name: Required value"},
-		{"name of no package", list("{name: db, package: {name: DB}}"), `spec.dependencies[0].package.name: "DB" is no package name`},
+		{"name of no package", list("{name: db, package: {name: DB}}"), `spec.dependencies[0].package.name: "DB" is not a valid package name`},
 		{"name of a package that no catalogue has", list("{name: db, package: {name: " + strings.Repeat("a.", 121) + "b}}"), "the name has 243 bytes; the limit is 240"},
 		{"itself", "  packageName: shop.example.com\n" + list("{name: me, package: {name: shop.example.com}}"), "spec.dependencies[0].package.name: the package cannot depend on itself. Remove it."},
 		{"itself by its short name", list("{name: me, package: {name: shop}}"), "the package cannot depend on itself"},
-		{"version", onPackage("version: abc"), `spec.dependencies[0].package.version: "abc" is no range of versions. Write it as ">=1.29, <2".`},
+		{"version", onPackage("version: abc"), `spec.dependencies[0].package.version: "abc" is not a range of versions. Write it as ">=1.29, <2".`},
 		{"long version", onPackage("version: '" + strings.Repeat(" ", limits.TemplatePatternBytes) + "1'"), "spec.dependencies[0].package.version: 4097 bytes; the limit is 4096"},
 		{"alternatives", onPackage("version: '" + strings.Repeat("1||", 32) + "1'"), `the range has 33 alternatives between "||"; the limit is 32`},
 		{"comparisons", onPackage("version: '" + strings.Repeat(">1,", 64) + ">1'"), "the range has 65 comparisons; the limit is 64"},
-		{"prerelease", onPackage("prereleases: {identifiers: [r.c]}"), `identifiers[0]: "r.c" is no identifier of a prerelease`},
+		{"prerelease", onPackage("prereleases: {identifiers: [r.c]}"), `identifiers[0]: "r.c" is not a prerelease identifier`},
 		{"prereleases", onPackage("prereleases: {identifiers: [" + strings.Repeat("a,", 33) + "]}"), "33 identifiers; the limit is 32"},
 		{"unknown field", "  version: 1.0.0\n" + list("{name: db, optional: true, packages: {}}"), `spec.dependencies[0].packages: unknown field. Did you mean "package"?`},
-		{"apiVersion", list("{name: c, api: {apiVersion: a b/v1, kind: X}}"), `spec.dependencies[0].api.apiVersion: "a b/v1" is no apiVersion. Write it as v1 or group/v1.`},
-		{"kind", list("{name: c, api: {apiVersion: v1, kind: a-}}"), `spec.dependencies[0].api.kind: "a-" is no kind`},
-		{"path", onAPI("spec.a, .spec"), `spec.dependencies[0].api.fieldPaths[1]: ".spec" is no path of a field`},
-		{"path through a list", onAPI("'spec.a[*]'"), `"spec.a[*]" is no path of a field. Write it as spec.privateKey.rotationPolicy, also through lists.`},
+		{"apiVersion", list("{name: c, api: {apiVersion: a b/v1, kind: X}}"), `spec.dependencies[0].api.apiVersion: "a b/v1" is not a valid apiVersion. Write it as v1 or group/v1.`},
+		{"kind", list("{name: c, api: {apiVersion: v1, kind: a-}}"), `spec.dependencies[0].api.kind: "a-" is not a valid kind`},
+		{"path", onAPI("spec.a, .spec"), `spec.dependencies[0].api.fieldPaths[1]: ".spec" is not a field path`},
+		{"path through a list", onAPI("'spec.a[*]'"), `"spec.a[*]" is not a field path. Write it as spec.privateKey.rotationPolicy, also through lists.`},
 		{"paths", onAPI(strings.Repeat("a,", 51)), "51 paths; the limit is 50"},
 		{"an API that the manifest says it provides", "  provides: [{apiVersion: example.com/v1, kind: Shop}]\n" + onAPI(""), "spec.dependencies[0].api: the package brings example.com/v1 Shop itself. Remove it."},
 		{"number", list(strings.Repeat("{name: d, package: {name: a.b.c}},", 51)), "spec.dependencies: 51 dependencies on packages and APIs; the limit is 50"},
 		{"size", list(strings.Repeat("{name: d, package: {name: a.b.c, version: '>1"+strings.Repeat(" ", 4000)+"'}},", 4)), "the dependencies on packages and APIs have 16"},
-		{"provides, apiVersion", "  provides: [{apiVersion: a_b/v1, kind: X}]\n", `spec.provides[0].apiVersion: "a_b/v1" is no apiVersion`},
+		{"provides, apiVersion", "  provides: [{apiVersion: a_b/v1, kind: X}]\n", `spec.provides[0].apiVersion: "a_b/v1" is not a valid apiVersion`},
 	} {
 		if got := lines(t, pkg("manifest.yaml", plain+test.spec), namespaced()); !strings.Contains(got, test.want) {
 			t.Errorf("%s:\n got %s\nwant %s", test.reason, got, test.want)
@@ -178,14 +182,17 @@ func TestManyProvidedAPIs(t *testing.T) {
 	for v := range 10 {
 		versions = append(versions, fmt.Sprintf("{name: v%d, served: true}", v+1))
 	}
+
 	files := pkg("manifest.yaml", plain)
 	for i := range limits.ProvidedAPIs/10 + 1 {
 		files[fmt.Sprintf("%d.yaml", i)] = []byte(definitionText(fmt.Sprintf("kind%d", i), strings.Join(versions, ", ")))
 	}
+
 	p, err := Load(context.Background(), files, namespaced(cluster))
 	if err != nil || len(p.Provides) != limits.ProvidedAPIs || !strings.Contains(p.Warnings.Error(), "the package brings 2010 APIs; the first 2000 of them are found by dependencies. Split the package.") {
 		t.Errorf("%v: %d APIs, %v", err, len(p.Provides), p.Warnings)
 	}
+
 	announced := p.Announced()
 	text, err := json.Marshal(announced)
 	if err != nil || len(text) > announcedBytes+1 || len(text) < announcedBytes/2 || !slices.Equal(announced, p.Provides[:len(announced)]) {

@@ -1,14 +1,15 @@
-// Package loader turns the files of a package into what an ObjectDeployment rolls out: checked objects in phases, probes
-// and labels.
+// Package loader turns the files of a package into the content of an ObjectDeployment: checked
+// objects in phases, probes and labels.
 //
 //	image or folder ─► files (archive, registry)
 //	   ─► manifest and lock ─► constraints ─► config ─► path rules ─► templates
 //	   ─► documents ─► condition annotations ─► patches ─► common metadata
 //	   ─► checks ─► phases
 //
-// Loading is pure but for the pull and deterministic. Every problem is a violation with file, document, line and field,
-// as many as possible at once. What only Package Operator accepts is a warning where the package states no spec.version.
-// Sensitive values are allowed in Secrets only.
+// Except for the pull, loading is pure and deterministic. Every problem is a violation with file,
+// document, line and field, and as many as possible are reported at once. Input that only Package
+// Operator accepts is a warning if the package states no spec.version. Sensitive values are allowed
+// only in Secrets.
 //
-// The rules are those of Package Operator, but for what docs/compatibility.md lists.
+// The rules equal Package Operator's, except for the differences in docs/compatibility.md.
 package loader

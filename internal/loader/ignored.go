@@ -14,10 +14,12 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// ignoredEntry has fields of the objects of a kind that others own, by the manifest or by the Package.
+// ignoredEntry has fields that others own, for objects of a kind. The manifest or the Package
+// states them.
 type ignoredEntry struct {
 	*corev1alpha1.IgnoredFields
-	// source names the entry of a Package, which has to match an object: templates may render others.
+	// source names the entry of a Package. Such an entry has to match an object; one of a manifest
+	// does not, because templates can render other objects.
 	source string
 	used   atomic.Bool
 }
@@ -26,8 +28,8 @@ func (f *ignoredEntry) matches(o *object) bool {
 	return f.Group == o.gvk.Group && f.Kind == o.gvk.Kind && (f.Name == "" || f.Name == o.name) && (f.Namespace == "" || f.Namespace == o.namespace)
 }
 
-// ignoredEntries returns those of the manifest and of the Package; faults of the latter
-// are problems.
+// ignoredEntries returns the entries of the manifest and of the Package. Invalid entries of the
+// Package are problems.
 func (l *load) ignoredEntries() []*ignoredEntry {
 	var all []*ignoredEntry
 	if l.unit.result != nil {
@@ -58,8 +60,8 @@ func (l *load) unusedIgnoredFields(all []*ignoredEntry) {
 	}
 }
 
-// ignoredFields puts all fields of the object that others own into its annotation, from which they are read at the
-// rollout. It returns the annotations.
+// ignoredFields puts all fields of the object that others own into its annotation, where the
+// rollout reads them. It returns the annotations.
 func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 	const key = corev1alpha1.IgnoredFieldsAnnotation
 	text, _ := annotations[key].(string)
@@ -68,19 +70,23 @@ func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 		c.fail(violation.ReasonAnnotationInvalid, annotationField(key), "", "%v", err)
 		return annotations
 	}
+
 	var pointers []string
 	for _, path := range own {
 		pointers = append(pointers, objects.FieldPointer(path))
 	}
+
 	for _, f := range c.r.ignored {
 		if f.matches(&c.out) {
 			f.used.Store(true)
 			pointers = append(pointers, f.JSONPointers...)
 		}
 	}
+
 	if len(pointers) == 0 {
 		return annotations
 	}
+
 	slices.Sort(pointers)
 	text = strings.Join(slices.Compact(pointers), "\n")
 	all, err := apinames.Default.ParseIgnoredFields(text)
@@ -91,6 +97,7 @@ func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 		annotations = map[string]any{}
 		c.meta["annotations"] = annotations
 	}
+
 	annotations[key] = text
 	return annotations
 }

@@ -12,12 +12,14 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Fields that others own come from the object, the manifest and the Package, and end in the annotation.
+// The object, the manifest and the Package can state fields that others own. They all end up in the
+// annotation.
 func TestIgnoredFields(t *testing.T) {
 	t.Parallel()
 	entry := func(kind, name string, pointers ...string) corev1alpha1.IgnoredFields {
 		return corev1alpha1.IgnoredFields{Kind: kind, Name: name, JSONPointers: pointers}
 	}
+
 	of := func(all ...corev1alpha1.IgnoredFields) func(*Options) {
 		return func(o *Options) { o.IgnoredFields = all }
 	}

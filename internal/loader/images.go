@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-const statusImagesBytes = 8 << 10 // of the images in a status, as JSON: a quarter of it
+const statusImagesBytes = 8 << 10 // limit of the images in a status, as JSON: a quarter of it
 
 // lockedImages are the images of a lock by the references that templates see.
 type lockedImages map[string]corev1alpha1.PackageImage
@@ -27,6 +27,7 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 	if lock == nil || l.opts.StaticImages {
 		return nil
 	}
+
 	out := lockedImages{}
 	l.rewritten = map[string]bool{}
 	for _, img := range lock.Spec.Images {
@@ -44,10 +45,11 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 			out[refs[img.Name]] = corev1alpha1.PackageImage{Name: img.Name, Image: image, Digest: digest}
 		}
 	}
+
 	return out
 }
 
-// repositoryOf cuts tag and digest off a reference.
+// repositoryOf strips tag and digest from a reference.
 func repositoryOf(ref string) string {
 	ref, _, _ = strings.Cut(ref, "@")
 	if colon := strings.LastIndexByte(ref, ':'); colon > strings.LastIndexByte(ref, '/') {
@@ -58,7 +60,7 @@ func repositoryOf(ref string) string {
 
 const digestMark = "@sha256:"
 
-// in returns the references of the lock that stand anywhere in an object as JSON.
+// in returns the references of the lock that occur in an object as JSON.
 func (l lockedImages) in(raw []byte) []string {
 	var found []string
 	for at := 0; len(l) > 0; {
@@ -73,10 +75,12 @@ func (l lockedImages) in(raw []byte) []string {
 		}
 		at += i + len(digestMark)
 	}
+
 	return found
 }
 
-// referenceStart returns where the repository begins that JSON ends with: behind the escape and the scheme before it.
+// referenceStart returns where the repository at the end of raw starts: after an escape and a
+// scheme.
 func referenceStart(raw []byte) int {
 	start := len(raw)
 	for start > 0 && len(raw)-start < limits.ReferenceBytes && isOfReference(raw[start-1]) {
@@ -104,7 +108,8 @@ type imageField struct {
 	kind      string
 }
 
-// ref returns the image as it is written. It is a copy, cut where it is too long to be shown, and not the text of the document.
+// ref returns the image as written, cut if it is too long to show. It is a copy, so that it does
+// not keep the document in memory.
 func (f *imageField) ref() string {
 	return strings.Clone(f.text[:min(len(f.text), limits.ReferenceBytes+1)])
 }
@@ -120,15 +125,15 @@ func (f *imageField) isLocal() bool {
 	return f.of["imagePullPolicy"] == "Never" || f.of["pullPolicy"] == "Never"
 }
 
-// isRewritten reports whether the image is one of the lock, or of a repository that one of the lock was rewritten to: templates take
-// references apart.
+// isRewritten reports whether the image is in the lock, or in a repository that an image of the
+// lock was rewritten to, because templates take references apart.
 func (r *reader) isRewritten(ref string) bool {
 	_, locked := r.locked[ref]
 	return locked || r.rewritten[repositoryOf(ref)]
 }
 
-// imagesOf rewrites the images of containers and image volumes, once each, and returns all that the object names but those of the lock,
-// which are rewritten already.
+// imagesOf rewrites the images of containers and image volumes once each. It returns all images
+// that the object names, except the lock's, which are already rewritten.
 func (c *check) imagesOf() []string {
 	fields := imageFields(c.out.gvk.GroupKind(), c.body)
 	out := make([]string, len(fields))
@@ -140,17 +145,20 @@ func (c *check) imagesOf() []string {
 		}
 		ref := c.r.opts.Rewrite(f.text)
 		if ref != f.text && c.r.secrets.Is(f.text) {
-			// A part of the value would be in messages then, in which the whole is recognized.
+			// A rewritten image would contain only part of the value, so messages would no longer
+			// recognize and hide it.
 			c.warn(violation.ReasonSecretExposed, "", "Write it as a plain one.", "the image of the %s is a value that came from a Secret, and is not rewritten as ImageConfigs say", f.by())
 			continue
 		}
 		f.of[f.key], out[i] = ref, ref
 	}
+
 	return out
 }
 
-// imageFields returns the fields with images of the containers and image volumes of a Pod, or of an object with a template of Pods:
-// where Kubernetes' own kinds have it, and in spec.template of all others.
+// imageFields returns the image fields of the containers and image volumes of a Pod, or of an
+// object with a template of Pods. It knows the place for Kubernetes' own kinds, and looks into
+// spec.template of all others.
 func imageFields(kind schema.GroupKind, body map[string]any) []imageField {
 	path := []string{"spec", "template", "spec"}
 	switch kind {
@@ -163,25 +171,30 @@ func imageFields(kind schema.GroupKind, body map[string]any) []imageField {
 	case secretKind:
 		return nil
 	}
+
 	pod := body
 	for _, key := range path {
 		pod, _ = pod[key].(map[string]any)
 	}
+
 	var out []imageField
 	add := func(of map[string]any, key, kind string, user map[string]any) {
 		if text, _ := of[key].(string); text != "" {
 			out = append(out, imageField{of: of, key: key, text: text, user: user, kind: kind})
 		}
 	}
+
 	for _, list := range []string{"initContainers", "containers"} {
 		for _, container := range mappings(pod[list]) {
 			add(container, "image", strings.TrimSuffix(strings.Replace(list, "initC", "init c", 1), "s"), container)
 		}
 	}
+
 	for _, volume := range mappings(pod["volumes"]) {
 		image, _ := volume["image"].(map[string]any)
 		add(image, "reference", "volume", volume)
 	}
+
 	return out
 }
 
@@ -196,7 +209,7 @@ func mappings(v any) []map[string]any {
 	return out
 }
 
-// usedImages returns the images that objects name, as reportedImages.
+// usedImages returns the images that objects name, like reportedImages.
 func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage, omitted int) {
 	refs := map[string]bool{}
 	for _, o := range objects {
@@ -207,7 +220,8 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 	return reportedImages(refs, l.locked, func(ref string) bool { return l.secrets.Is(ref) })
 }
 
-// ImagesOf returns the images that rendered objects name, as a status has them, and how many there are more.
+// ImagesOf returns the images that rendered objects name, in the form of a status, and the number
+// of omitted ones.
 func ImagesOf(all []map[string]any) (images []corev1alpha1.PackageImage, omitted int) {
 	refs := map[string]bool{}
 	for _, o := range all {
@@ -220,8 +234,8 @@ func ImagesOf(all []map[string]any) (images []corev1alpha1.PackageImage, omitted
 	return reportedImages(refs, nil, func(string) bool { return false })
 }
 
-// reportedImages returns images, sorted, as many as a status has room for, and how many there are more.
-// Text that is too long for a reference or sensitive is counted alone.
+// reportedImages returns as many images as a status has room for, sorted, and the number of omitted
+// ones. Sensitive text, and text that is too long for a reference, is only counted.
 func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.PackageImage, sensitive func(string) bool) (images []corev1alpha1.PackageImage, omitted int) {
 	var all []corev1alpha1.PackageImage
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
@@ -233,16 +247,18 @@ func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.Package
 			all = append(all, packageImage(ref))
 		}
 	}
+
 	slices.SortStableFunc(all, func(a, b corev1alpha1.PackageImage) int {
 		return cmp.Or(cmp.Compare(a.Image, b.Image), cmp.Compare(a.Digest, b.Digest))
 	})
 	size := 0
 	for i, image := range all {
-		text, _ := json.Marshal(image) // of text alone
+		text, _ := json.Marshal(image) // strings can always be encoded
 		if size += len(text) + 1; i == limits.StatusImages || size > statusImagesBytes {
 			return all[:i:i], omitted + len(all) - i
 		}
 	}
+
 	return all, omitted
 }
 

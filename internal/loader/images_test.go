@@ -31,7 +31,7 @@ func locked(name, image, letter string) string {
 	return fmt.Sprintf("{name: %s, image: %q, digest: %q}", name, image, digestOf(letter))
 }
 
-// The images of a package are those that its objects name, as the API server gets them.
+// The images of a package are the images that its objects name, in the form for the API server.
 func TestImages(t *testing.T) {
 	t.Parallel()
 	files := pkg(
@@ -45,6 +45,7 @@ func TestImages(t *testing.T) {
 		"odd.yaml", workload("example.com/v1", "Odd", "odd", "{template: {spec: {containers: [{image: [a]}, {image: ''}, text, {image: '%not a reference%'}, {image: 'short@sha256:abc'}]}}}"),
 		"config.yaml.gotmpl", configMap("config", "first", "data:\n  images: |\n    more:\n    {{.images.escaped}}\n    docker://{{.images.copied}}\n"),
 	)
+
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
 		o.ImageOverride = func(s string) string { return strings.Replace(s, "quay.io/", "mirror.example:5000/", 1) }
 	}))
@@ -64,12 +65,14 @@ func TestImages(t *testing.T) {
 		{Image: "quay.io/x/models:v2"},
 		{Image: "short@sha256:abc"},
 	}
+
 	if diff := cmp.Diff(want, p.Images); diff != "" || p.OmittedImages != 0 {
 		t.Errorf("%d are left out: %s", p.OmittedImages, diff)
 	}
 }
 
-// Policies are about images as they are written in the lock, or in the object; each is named once, with what uses it.
+// Policies apply to images as they are written in the lock or in the object. Each is named once,
+// with its user.
 func TestRewrittenImages(t *testing.T) {
 	t.Parallel()
 	files := pkg(
@@ -81,11 +84,13 @@ func TestRewrittenImages(t *testing.T) {
 		"pod.yaml", workload("v1", "Pod", "pod", "{containers: [{image: 'quay.io/x/pod:v1'}], volumes: [{name: models, image: {reference: 'quay.io/x/models@"+digestOf("c")+"'}}]}"),
 		"resource.yaml", workload("example.com/v1", "Database", "db", "{image: 'quay.io/x/db:v1', containers: [{image: 'quay.io/x/db:v1'}]}"),
 	)
+
 	set := imagepolicy.NewSet([]imagepolicy.Policy{
 		{Name: "quay", Prefixes: []string{"quay.io"}, Rewrite: "mirror.example:5000"},
 		{Name: "back", Prefixes: []string{"mirror.example:5000/x"}, Rewrite: "quay.io/x"}, // a circle
 		{Name: "itself", Prefixes: []string{"ghcr.io"}, Rewrite: "ghcr.io"},
 	}, false, time.Now())
+
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
 		o.ImageOverride, o.Rewrite = set.Rewrite, set.Rewrite
 	}))
@@ -100,6 +105,7 @@ func TestRewrittenImages(t *testing.T) {
 		{Image: "quay.io/not a reference"},
 		{Image: "quay.io/x/direct:v1"},
 	}
+
 	require.Equal(t, want, p.Images)
 	objects := ""
 	for _, phase := range p.Phases {
@@ -107,6 +113,7 @@ func TestRewrittenImages(t *testing.T) {
 			objects += string(object.Object.Raw)
 		}
 	}
+
 	for text, n := range map[string]int{
 		`"quay.io/x/field:v1"`: 1, `"quay.io/x/agent:v1"`: 1, `"quay.io/x/db:v1"`: 2, `"quay.io/x/init:v1"`: 0, `"mirror.example:5000/x/init:v1"`: 3, `"mirror.example:5000/x/web@` + digestOf("a") + `"`: 2, `"mirror.example:5000/x/models@` + digestOf("c") + `"`: 1,
 	} {
@@ -116,8 +123,8 @@ func TestRewrittenImages(t *testing.T) {
 	}
 }
 
-// Placeholders, images that are never pulled, and those of the lock whose reference a template takes apart are not rewritten; kinds of
-// other groups have their pods where all others have them.
+// Placeholders, images that are never pulled, and images of the lock whose reference a template
+// takes apart are not rewritten. Kinds of other groups have their pods where all others have them.
 func TestImagesThatAreNotRewritten(t *testing.T) {
 	t.Parallel()
 	files := pkg(
@@ -130,11 +137,13 @@ func TestImagesThatAreNotRewritten(t *testing.T) {
 		"pod.yaml", workload("example.com/v1", "Pod", "pod", "{containers: [{image: 'quay.io/x/field:v1'}], template: {spec: {containers: [{image: 'quay.io/x/pod:v1'}]}}}"),
 		"cron.yaml", workload("example.com/v1", "CronJob", "cron", "{jobTemplate: {spec: {template: {spec: {containers: [{image: 'quay.io/x/field:v1'}]}}}}}"),
 	)
+
 	set := imagepolicy.NewSet([]imagepolicy.Policy{
 		{Name: "quay", Prefixes: []string{"quay.io"}, Rewrite: "mirror.example:5000"},
 		{Name: "again", Prefixes: []string{"mirror.example:5000"}, Rewrite: "second.example"},
 		{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example:5000/hub"},
 	}, false, time.Now())
+
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) { o.ImageOverride, o.Rewrite = set.Rewrite, set.RewriteInObject }))
 	require.NoError(t, err)
 	raw := ""
@@ -143,6 +152,7 @@ func TestImagesThatAreNotRewritten(t *testing.T) {
 			raw += string(object.Object.Raw)
 		}
 	}
+
 	for text, n := range map[string]int{
 		`"auto"`: 1, `"quay.io/x/local:dev"`: 1, `"quay.io/x/models:v1"`: 1, `"quay.io/x/field:v1"`: 2, `"mirror.example:5000/x/web:v2"`: 1,
 		`"second.example/x/web-debug:v1"`: 1, `"mirror.example:5000/x/pods:v1"`: 1, `"mirror.example:5000/x/pod:v1"`: 1, `"example.com/own@` + digestOf("b") + `"`: 1,
@@ -153,7 +163,8 @@ func TestImagesThatAreNotRewritten(t *testing.T) {
 	}
 }
 
-// Values of Secrets are not taken apart by a rewrite, so that messages and statuses recognize them.
+// A rewrite does not take values of Secrets apart, so that messages and statuses can recognize
+// them.
 func TestSensitiveImagesAreNotRewritten(t *testing.T) {
 	t.Parallel()
 	files := pkg("manifest.yaml", plain+anyConfig,
@@ -167,18 +178,20 @@ func TestSensitiveImagesAreNotRewritten(t *testing.T) {
 	if len(p.Images) != 1 || !strings.HasPrefix(p.Images[0].Image, "mirror.example/") || p.OmittedImages != 2 || strings.Count(raw, "mirror.example/") != 1 || !p.HoldsSensitive(0, 0) {
 		t.Errorf("%v, %d left out: %s", p.Images, p.OmittedImages, raw)
 	}
+
 	if text := fmt.Sprint(p.Warnings); strings.Count(text, "is a value that came from a Secret, and is not rewritten") != 2 || strings.Contains(text, opts.Sensitive[0]) {
 		t.Error(text)
 	}
 }
 
-// A rewrite makes no object larger than any may be, however many containers it has.
+// A rewrite does not make an object exceed the size limit, regardless of the number of containers.
 func TestManyRewrites(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for i := range 20_000 {
 		fmt.Fprintf(&b, "{image: a.io/%d},", i)
 	}
+
 	var policies []imagepolicy.Policy
 	for i := range 10 {
 		p := imagepolicy.Policy{Name: fmt.Sprint(i), Rewrite: "mirror.example"}
@@ -187,6 +200,7 @@ func TestManyRewrites(t *testing.T) {
 		}
 		policies = append(policies, p)
 	}
+
 	set := imagepolicy.NewSet(append(policies, imagepolicy.Policy{Name: "all", Prefixes: []string{"a.io"}, Rewrite: "mirror.example/" + strings.Repeat("x/", 200) + "x"}), false, time.Now())
 	files := pkg("manifest.yaml", plain, "pod.yaml", workload("v1", "Pod", "pod", "{containers: ["+b.String()+"]}"))
 	_, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Rewrite = set.Rewrite }))
@@ -225,7 +239,7 @@ func TestManyImages(t *testing.T) {
 	}
 }
 
-// Values of Secrets are in no image, also where objects may hold them.
+// Values of Secrets do not appear in images, even if objects can hold them.
 func TestImagesHoldNoSecrets(t *testing.T) {
 	t.Parallel()
 	files := pkg("manifest.yaml", plain+anyConfig,

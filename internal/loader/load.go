@@ -22,9 +22,10 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-const loadTime = time.Minute // of a package; all other limits end it long before
+const loadTime = time.Minute // for one package; all other limits end it long before
 
-// Load loads a package for one installation. Errors are violation.Violations, or the cause of ctx.
+// Load loads a package for one installation. The error is violation.Violations, or the cause of
+// ctx.
 func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, loadTime, errLoadTime)
 	defer cancel()
@@ -37,10 +38,12 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	} else if cause != nil {
 		return nil, fmt.Errorf("load the package: %w", cause)
 	}
-	// Sorted first: problems that are not shown need not be searched for sensitive values.
+
+	// Sort first, so that only problems that are shown are searched for sensitive values.
 	if problems := l.unit.mark(l.redact(l.problems.Sorted())); len(problems) > 0 {
 		return nil, problems
 	}
+
 	pkg.Warnings = l.unit.mark(l.redact(l.warnings.Sorted()))
 	return pkg, nil
 }
@@ -56,7 +59,7 @@ type load struct {
 	problems, warnings violation.Violations
 	secrets            *sensitive.Values
 	locked             lockedImages
-	// rewritten are the repositories that ImageOverride leads to.
+	// rewritten are the repositories that result from ImageOverride.
 	rewritten    map[string]bool
 	configFailed bool
 }
@@ -69,10 +72,11 @@ func (l *load) run() *Package {
 		l.static()
 		return nil
 	}
+
 	l.warnings = append(l.warnings, r.Warnings...)
 	spec := &r.Manifest.Spec
 	if env := l.opts.Environment; env != nil {
-		// Nothing is rendered for a cluster that does not meet the constraints.
+		// If the cluster does not meet the constraints, no template is rendered.
 		unmet := append(r.Unmet(env, l.opts.ManagerVersion), l.notUnique()...)
 		if len(unmet) > 0 {
 			l.add(unmet...)
@@ -80,10 +84,12 @@ func (l *load) run() *Package {
 		}
 		l.unresolved()
 	}
+
 	l.add(checkPackageName(l.opts.Package.Metadata.Name)...)
 	if !l.sensitiveValues() {
 		return nil
 	}
+
 	l.scope()
 	l.probes()
 	patches := l.adjustments()
@@ -92,16 +98,19 @@ func (l *load) run() *Package {
 		out.Phases, out.Sources, _ = collect(l.static(), phasesOf(spec))
 		return out
 	}
+
 	values, ok := l.config()
 	if !ok {
 		l.static()
 		return nil
 	}
+
 	context, ok := l.context(values)
 	if !ok {
 		l.static()
 		return nil
 	}
+
 	out := l.newPackage(values)
 	objects := l.objects(context, patches)
 	out.Provides = l.provided(objects)
@@ -110,6 +119,7 @@ func (l *load) run() *Package {
 	if l.secrets.Empty() {
 		out.Sensitive = nil
 	}
+
 	return out
 }
 
@@ -128,20 +138,24 @@ func (l *load) scope() {
 	if l.opts.scope() == corev1alpha1.ScopeCluster {
 		kind, want = "ClusterPackage", manifestsv1alpha1.PackageManifestScopeCluster
 	}
+
 	scopes := l.unit.result.Manifest.Spec.Scopes
 	for _, s := range scopes {
 		known := s == manifestsv1alpha1.PackageManifestScopeCluster || s == manifestsv1alpha1.PackageManifestScopeNamespaced
 		if s == want || !known && l.unit.result.Strict {
-			return // a value that is wrong is reported as such
+			return // a wrong value is reported as such
 		}
 	}
+
 	if len(scopes) == 0 {
 		return
 	}
+
 	allowed, other := make([]string, len(scopes)), map[string]string{"Package": "ClusterPackage", "ClusterPackage": "Package"}[kind]
 	for i, s := range scopes {
 		allowed[i] = string(s)
 	}
+
 	l.add(l.unit.result.At(violation.ReasonUnsupportedScope, "spec.scopes").Because("Install it as a "+other+".",
 		"the package allows %s only, and this is a %s", strings.Join(allowed, ", "), kind))
 }
@@ -164,9 +178,11 @@ func (l *load) config() (values map[string]any, ok bool) {
 	for _, e := range errs {
 		l.add(r.At(violation.ReasonManifestInvalid, e.Field).Because("", "%s", e.ErrorBody()))
 	}
+
 	if len(errs) > 0 {
 		return nil, false
 	}
+
 	values, unknown, broken, errs := schema.Admit(l.ctx, field.NewPath("spec", "config"), l.opts.Config)
 	for _, u := range unknown {
 		v := violation.Violation{Reason: violation.ReasonConfigInvalid, Field: u.Field, Details: "unknown key", Remedy: u.Remedy}
@@ -177,17 +193,21 @@ func (l *load) config() (values map[string]any, ok bool) {
 		v.Details += ", dropped"
 		l.warnings = append(l.warnings, v)
 	}
+
 	// Package Operator does not evaluate rules.
 	if r.Strict {
 		errs = append(errs, broken...)
 		broken = nil
 	}
+
 	for _, e := range errs {
 		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: l.errorBody(e)})
 	}
+
 	for _, e := range broken {
 		l.warnings = append(l.warnings, violation.Violation{Reason: violation.ReasonConfigInvalid, Field: e.Field, Details: l.errorBody(e)})
 	}
+
 	l.configFailed = len(errs) > 0
 	return values, !l.configFailed
 }
@@ -208,15 +228,18 @@ func (l *load) images() (images, dependencies map[string]string, problems violat
 	if !l.opts.StaticImages {
 		return r.Images(l.opts.ImageOverride)
 	}
+
 	images, dependencies = map[string]string{}, map[string]string{}
 	for _, img := range r.Manifest.Spec.Images {
 		images[img.Name] = StaticImage
 	}
+
 	for _, d := range r.Manifest.Spec.Dependencies {
 		if d.Image != nil {
 			dependencies[d.Image.Name] = StaticImage
 		}
 	}
+
 	if r.Lock != nil {
 		for _, img := range r.Lock.Spec.Images {
 			images[img.Name] = StaticImage
@@ -225,6 +248,7 @@ func (l *load) images() (images, dependencies map[string]string, problems violat
 			dependencies[d.Name] = StaticImage
 		}
 	}
+
 	return images, dependencies, nil
 }
 
@@ -234,6 +258,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 		l.static()
 		return nil
 	}
+
 	r := l.unit.result
 	out, problems := render.Render(l.ctx, render.Input{
 		Files: l.unit.files, Context: context, Expressions: evaluator, Paths: r.Manifest.Spec.Filter.Paths, Strict: r.Strict,
@@ -241,11 +266,13 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 			return r.At(violation.ReasonFilterInvalid, fmt.Sprintf("spec.filter.paths[%d].expression", i))
 		},
 	})
+
 	l.add(problems...)
 	if out == nil {
 		l.static()
 		return nil
 	}
+
 	l.warnings = append(l.warnings, out.Warnings...)
 	reader := l.reader(func(text string) (bool, error) { return evaluator.Bool(l.ctx, text) })
 	reader.rendered, reader.patches, reader.secrets = out.Rendered, patches, l.secrets
@@ -260,10 +287,12 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 		l.unusedPatches(patches)
 		l.unusedIgnoredFields(reader.ignored)
 	}
+
 	l.defaultNamespaces(read.objects)
 	if len(read.problems) == 0 {
 		read.objects = append(read.objects, l.permissions(read.objects, reader.labels)...)
 	}
+
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
 	l.add(exposedToAgents(read.objects)...)
 	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
@@ -301,13 +330,14 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 		spec := &result.Manifest.Spec
 		lacking := len(spec.Phases) == 0 && len(manifest.Dependencies(spec.Dependencies)) == 0
 		if lacking || unnamed && r.strict {
-			r.phases = nil // an error of the manifest, and not of each object
+			r.phases = nil // it is an error of the manifest, and not of each object
 		}
 	}
+
 	return r
 }
 
-// static reads files that are not rendered, to report their problems at the same time.
+// static reads files that are not templates, to report their problems at the same time.
 func (l *load) static() []*object {
 	read := l.reader(nil).read(l.ctx, l.unit.files)
 	l.add(read.problems...)
@@ -318,7 +348,7 @@ func (l *load) static() []*object {
 // Other is another installation of the same package.
 type Other = manifest.Other
 
-// catalogName is the name by which other packages depend on the package.
+// catalogName is the name that dependencies of other packages use.
 func (l *load) catalogName() string {
 	return cmp.Or(l.unit.result.Manifest.Spec.PackageName, l.unit.name)
 }

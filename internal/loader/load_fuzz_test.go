@@ -17,11 +17,12 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Whatever the files of a package hold, it is refused with reasons, or every
-// object of it is complete, in a phase of the manifest, in the Package's own
-// namespace and with the engine's labels; twice the same.
+// FuzzLoad checks that a package of any files is either refused with reasons, or has complete
+// objects only: in a phase of the manifest, in the Package's own namespace and with the engine's
+// labels. Loading it twice gives the same result.
 //
-// Code: load.go, objects.go, object.go, metadata.go, phases.go, assignment.go, scope.go, component.go, images.go
+// Code: load.go, objects.go, object.go, metadata.go, phases.go, assignment.go, scope.go,
+// component.go, images.go
 func FuzzLoad(f *testing.F) {
 	fuzzing.SetCanary(f)
 	fixed := configMap("a", "first", "data: {a: b}")
@@ -32,9 +33,11 @@ func FuzzLoad(f *testing.F) {
 	for _, text := range fuzzing.Examples(f, "manifest.yaml") {
 		f.Add(text, fixed, "", "{}")
 	}
+
 	for _, text := range fuzzing.Examples(f, "deployment.yaml.gotmpl", "rbac.yaml.gotmpl", "crd.yaml") {
 		f.Add(plain, text, text, `{"resources":{}}`)
 	}
+
 	f.Fuzz(func(t *testing.T, manifest, object, template, config string) {
 		if len(manifest)+len(object)+len(template)+len(config) > 8<<10 {
 			return
@@ -71,9 +74,11 @@ func checkLoaded(t *testing.T, p *Package) {
 	for _, phase := range p.Manifest.Spec.Phases {
 		names = append(names, phase.Name)
 	}
+
 	if len(p.Images) > limits.StatusImages {
 		t.Fatalf("%d images", len(p.Images))
 	}
+
 	for _, phase := range p.Phases {
 		if !slices.Contains(names, phase.Name) || len(phase.Objects) == 0 {
 			t.Fatalf("the phase %q with %d objects", phase.Name, len(phase.Objects))
@@ -90,11 +95,13 @@ func checkLoadedObject(t *testing.T, o corev1alpha1.ObjectSetObject) {
 	if err := json.Unmarshal(o.Object.Raw, &obj); err != nil {
 		t.Fatalf("%s: %v", o.Object.Raw, err)
 	}
+
 	for _, annotation := range []string{corev1alpha1.PhaseAnnotation, corev1alpha1.ConditionAnnotation, corev1alpha1.ConditionMapAnnotation, corev1alpha1.CollisionProtectionAnnotation} {
 		if _, ok := obj.Annotations[annotation]; ok {
 			t.Fatalf("%s stays on %s", annotation, o.Object.Raw)
 		}
 	}
+
 	switch {
 	case obj.APIVersion == "" || obj.Kind == "" || obj.Name == "" || len(o.Object.Raw) > limits.ObjectBytes:
 		t.Fatalf("%s", o.Object.Raw)
@@ -107,13 +114,15 @@ func checkLoadedObject(t *testing.T, o corev1alpha1.ObjectSetObject) {
 	}
 }
 
-// A reference of the lock is found in an object as JSON wherever it stands apart, and nothing else is.
+// FuzzLockedImages checks that exactly the references of the lock that stand apart are found in an
+// object as JSON.
 //
 // Code: images.go
 func FuzzLockedImages(f *testing.F) {
 	for _, seed := range []string{"", "--image=", "a\n", "docker://", "<", "c:\\", "\\n", "\u2028", "x@sha256:", "é", "://"} {
 		f.Add(seed, seed)
 	}
+
 	const ref = "quay.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	l := lockedImages{ref: {Name: "app"}}
 	f.Fuzz(func(t *testing.T, before, after string) {

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// pkg makes the files of a package out of pairs of path and content.
+// pkg makes the files of a package from pairs of path and content.
 func pkg(pairs ...string) Files {
 	f := Files{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -76,6 +76,7 @@ func TestLoad(t *testing.T) {
 			"    example.com/keep: x\n    package-operator.run/collision-protection: IfNoController\n    package-operator.run/condition-map: |\n      Ready => example.com/Ready\n  labels: {app: x}\n  creationTimestamp: null\nstatus: {}\n"),
 		"README.md", "hello",
 	)
+
 	p, err := Load(context.Background(), files, namespaced(withConfig(`{"tier":"db"}`)))
 	require.NoError(t, err)
 	labels := `"labels":{%s"package-operator.run/instance":"my-shop","package-operator.run/package":"my-shop"}`
@@ -89,6 +90,7 @@ func TestLoad(t *testing.T) {
 		{"first", "Prevent", 0, `{"apiVersion":"v1","data":{"a":"x","b":"\u003c\u0026\u003e"},"kind":"ConfigMap","metadata":{` + fmt.Sprintf(labels, "") + `,"name":"z"}}`},
 		{"second", "Prevent", 0, `{"apiVersion":"v1","data":{"c":"1"},"kind":"ConfigMap","metadata":{` + fmt.Sprintf(labels, "") + `,"name":"z2"}}`},
 	}
+
 	i := 0
 	for _, phase := range p.Phases {
 		for _, o := range phase.Objects {
@@ -99,9 +101,11 @@ func TestLoad(t *testing.T) {
 			i++
 		}
 	}
+
 	if i != len(want) || p.Objects() != i || len(p.Warnings) != 0 || len(p.Template().AvailabilityProbes) != 1 || p.Probes[0].Probes[0].Condition.Status != "True" {
 		t.Error(i, p.Warnings, p.Probes)
 	}
+
 	wantLabels := map[string]string{
 		"package-operator.run/package": "my-shop", "package-operator.run/instance": "my-shop",
 		"package-operator.run/version": "1.2.3_build.4", "package-operator.run/provider": "ACME",
@@ -109,7 +113,7 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, wantLabels, p.Labels)
 }
 
-// lines are the violations of loading, one a line.
+// lines returns the violations of loading, one per line.
 func lines(t *testing.T, files Files, opts Options) string {
 	t.Helper()
 	_, err := Load(context.Background(), files, opts)
@@ -127,6 +131,7 @@ func TestDefinitionsOfThePackageItself(t *testing.T) {
 	t.Parallel()
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}\n" +
 		"spec: {group: example.com, scope: Namespaced, names: {kind: Shop}}\n"
+
 	shop := func(namespace, phase string) string {
 		return fmt.Sprintf("apiVersion: example.com/v1\nkind: Shop\nmetadata: {name: x, namespace: %s, annotations: {package-operator.run/phase: %s}}\n", namespace, phase)
 	}
@@ -134,10 +139,12 @@ func TestDefinitionsOfThePackageItself(t *testing.T) {
 	if got := lines(t, files, namespaced(cluster)); !strings.Contains(got, "Shop is namespaced, and a ClusterPackage has no namespace of its own") {
 		t.Error(got)
 	}
+
 	p, err := Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml", crd, "b.yaml", shop("x", "second")), namespaced(cluster))
 	if err != nil || len(p.Warnings) != 0 {
 		t.Error(err, p)
 	}
+
 	p, err = Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml", crd, "b.yaml", shop("x", "first")), namespaced(cluster))
 	if err != nil || !strings.Contains(p.Warnings.Error(), `phase "first" does not come after phase "first", which brings the CustomResourceDefinition that it needs. Put it into a later phase.`) {
 		t.Error(err, p)
@@ -195,13 +202,14 @@ func TestObjectsAreCountedTogether(t *testing.T) {
 		}
 		files[fmt.Sprintf("%d.yaml", f)] = b.Bytes()
 	}
+
 	want := fmt.Sprintf("the package has more than %d objects", limits.PackageObjects)
 	if got := lines(t, files, namespaced()); !strings.Contains(got, want) {
 		t.Errorf("got %.200s, want %q", got, want)
 	}
 }
 
-// The same input gives the same bytes, whatever the order of Go's maps.
+// The same input gives the same bytes, regardless of the order of Go's maps.
 func TestLoadIsDeterministic(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -238,8 +246,8 @@ func TestLoadIsDeterministic(t *testing.T) {
 	})
 }
 
-// An object does not keep the document that it was read from: twenty thousand
-// of them fit into little memory while they are collected.
+// An object does not keep its document in memory: twenty thousand of them fit into little memory
+// while they are collected.
 func TestObjectsKeepNoDocuments(t *testing.T) {
 	files := pkg("manifest.yaml", plain)
 	for f := range 4 {
@@ -249,6 +257,7 @@ func TestObjectsKeepNoDocuments(t *testing.T) {
 		}
 		files[fmt.Sprintf("%d.yaml", f)] = b.Bytes()
 	}
+
 	grown := peak(func() {
 		if _, err := Load(context.Background(), files, namespaced()); err != nil {
 			t.Fatal(err)
@@ -259,8 +268,7 @@ func TestObjectsKeepNoDocuments(t *testing.T) {
 	}
 }
 
-// The examples of the repository are valid, and are rolled out as their
-// READMEs have.
+// The examples of the repository are valid, and are rolled out as their READMEs describe.
 func TestExamples(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -300,8 +308,8 @@ func TestExamples(t *testing.T) {
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// What the example is rendered to is in the repository: a change of it is a
-// change for every package that is installed.
+// The repository has the rendered example, because a change of it is a change for every installed
+// package.
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	files, err := ReadFolder("../../examples/operator/cluster")
@@ -316,6 +324,7 @@ func TestGolden(t *testing.T) {
 	if *update {
 		require.NoError(t, os.WriteFile(golden, got.Bytes(), 0o600))
 	}
+
 	want, err := os.ReadFile(golden)
 	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got.String()); diff != "" {

@@ -14,13 +14,13 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// loaderAnnotations are read by the loader and taken off.
+// loaderAnnotations are read and removed by the loader.
 var loaderAnnotations = []string{
 	corev1alpha1.PhaseAnnotation, corev1alpha1.ConditionAnnotation,
 	corev1alpha1.ConditionMapAnnotation, corev1alpha1.CollisionProtectionAnnotation,
 }
 
-// Labels and annotations that the engine sets on managed objects.
+// These are labels and annotations that the engine sets on managed objects.
 var (
 	reservedLabels = []string{
 		corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
@@ -29,7 +29,7 @@ var (
 	reservedAnnotations = []string{corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation, corev1alpha1.AdoptedAnnotation}
 )
 
-// texts returns a mapping from text to text of metadata, or nil.
+// texts returns a mapping from text to text in the metadata, or nil.
 func (c *check) texts(key string, reason violation.Reason) map[string]any {
 	field := "metadata." + key
 	switch v := c.meta[key].(type) {
@@ -39,10 +39,10 @@ func (c *check) texts(key string, reason violation.Reason) map[string]any {
 	case map[string]any:
 		for _, name := range sortedKeys(v) {
 			if _, ok := v[name].(string); !ok {
-				c.fail(reason, document.Child(field, name), "Put it in quotes.", "the value is no text")
+				c.fail(reason, document.Child(field, name), "Put it in quotes.", "the value is not a text")
 			}
 			if errs := validation.IsQualifiedName(strings.ToLower(name)); len(errs) > 0 {
-				c.fail(reason, document.Child(field, name), "", "%q is no valid key: %s", name, errs[0])
+				c.fail(reason, document.Child(field, name), "", "%q is not a valid key: %s", name, errs[0])
 			}
 		}
 		return v
@@ -61,7 +61,7 @@ func (c *check) reserved(field string, values map[string]any, keys []string) {
 	}
 }
 
-// annotations checks the annotations and returns them for changing.
+// annotations checks the annotations and returns a mapping that can be modified.
 func (c *check) annotations() map[string]any {
 	annotations := c.texts("annotations", violation.ReasonAnnotationInvalid)
 	c.reserved("metadata.annotations", annotations, reservedAnnotations)
@@ -80,17 +80,18 @@ func (c *check) annotations() map[string]any {
 		corev1alpha1.ExposeSecretValuesAnnotation: corev1alpha1.ExposeSecretValuesTrue,
 	} {
 		if value, ok := annotations[key].(string); ok && value != want {
-			c.fail(violation.ReasonAnnotationInvalid, document.Child("metadata.annotations", key), "Set it to "+want+", or remove it.", "%q is no value of it", value)
+			c.fail(violation.ReasonAnnotationInvalid, document.Child("metadata.annotations", key), "Set it to "+want+", or remove it.", "%q is not a valid value", value)
 		}
 	}
 	return annotations
 }
 
-// unreadableLabels drops all labels if one is no text, as Package Operator does.
+// unreadableLabels drops all labels if one is not a text, as Package Operator does.
 func (c *check) unreadableLabels() {
 	if c.r.strict || c.meta["labels"] == nil {
 		return
 	}
+
 	field := "metadata.labels"
 	labels, readable := c.meta["labels"].(map[string]any)
 	for _, name := range sortedKeys(labels) {
@@ -99,8 +100,9 @@ func (c *check) unreadableLabels() {
 			break
 		}
 	}
+
 	if !readable {
-		c.dropped(violation.ReasonLabelsInvalid, field, "Put it in quotes.", "the value is no text; all labels of the object are")
+		c.dropped(violation.ReasonLabelsInvalid, field, "Put it in quotes.", "the value is not a text; all labels of the object are")
 		delete(c.meta, "labels")
 	}
 }
@@ -112,7 +114,7 @@ func (c *check) labels() {
 	for _, key := range sortedKeys(labels) {
 		value, ok := labels[key].(string)
 		if errs := validation.IsValidLabelValue(value); ok && len(errs) > 0 {
-			c.fail(violation.ReasonLabelsInvalid, document.Child("metadata.labels", key), "", "%q is no label value: %s", value, errs[0])
+			c.fail(violation.ReasonLabelsInvalid, document.Child("metadata.labels", key), "", "%q is not a valid label value: %s", value, errs[0])
 		}
 	}
 }
@@ -121,7 +123,8 @@ func sortedKeys(m map[string]any) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// walk calls visit for every key, and every value but mappings and lists, in order, until it returns false.
+// walk calls visit for every key, and for every value except mappings and lists, in order, until
+// visit returns false.
 func walk(v any, field string, visit func(field string, v any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -140,6 +143,7 @@ func walk(v any, field string, visit func(field string, v any) bool) bool {
 		}
 		return true
 	}
+
 	return visit(field, v)
 }
 

@@ -38,7 +38,7 @@ func (c *check) at(reason violation.Reason, field string) violation.Violation {
 
 func (c *check) fail(reason violation.Reason, field, remedy, format string, args ...any) {
 	if len(c.problems) > limits.Violations {
-		return // finding the line of a field takes a while, and more are not shown
+		return // finding the line of a field takes a while, and no more problems are shown
 	}
 	v := c.at(reason, field).Because(remedy, format, args...)
 	if len(c.patched) > 0 {
@@ -55,7 +55,7 @@ func (c *check) warn(reason violation.Reason, field, remedy, format string, args
 	c.warnings = append(c.warnings, c.r.sourceOf(c.at(reason, field).Because(remedy, format, args...)))
 }
 
-// doubtful reports an error if the manifest states a version, else a warning.
+// doubtful reports an error if the manifest states a version; otherwise a warning.
 func (c *check) doubtful(reason violation.Reason, field, remedy, format string, args ...any) {
 	if c.r.strict {
 		c.fail(reason, field, remedy, format, args...)
@@ -71,7 +71,7 @@ func (c *check) dropped(reason violation.Reason, field, remedy, format string, a
 	c.doubtful(reason, field, remedy, format, args...)
 }
 
-// describe names the object as far as it is known: "apps/v1 Deployment web".
+// describe names the object as far as possible: "apps/v1 Deployment web".
 func (c *check) describe() string {
 	apiVersion, _ := c.body["apiVersion"].(string)
 	kind, _ := c.body["kind"].(string)
@@ -82,13 +82,14 @@ func (c *check) describe() string {
 	return strings.Join(strings.Fields(apiVersion+" "+kind+" "+name), " ")
 }
 
-// run returns the object; nil where it is left out or has a problem.
+// run returns the object, or nil if it is left out or has a problem.
 func (c *check) run() *object {
 	body, ok := c.doc.Value.(map[string]any)
 	if !ok {
-		c.fail(violation.ReasonInvalidYAML, "", "", "the document is no object")
+		c.fail(violation.ReasonInvalidYAML, "", "", "the document is not an object")
 		return nil
 	}
+
 	c.body = body
 	if meta, ok := body["metadata"].(map[string]any); ok {
 		c.meta = meta
@@ -96,12 +97,14 @@ func (c *check) run() *object {
 		c.invalid("metadata", "", "metadata has to be a mapping")
 		return nil
 	}
+
 	if !c.conditionHolds() || !c.patch() {
 		return nil
 	}
 	if c.misspelt() {
 		return nil
 	}
+
 	c.commonMetadata()
 	c.gvk()
 	c.identity()
@@ -115,14 +118,16 @@ func (c *check) run() *object {
 	if len(c.problems) > 0 {
 		return nil
 	}
+
 	return c.finish(annotations)
 }
 
-// missing is how Kubernetes names fields that every object has where they are missing.
+// missing maps fields that every object has to the names in Kubernetes' messages about missing
+// fields.
 var missing = map[string]string{"apiVersion": "apiVersion", "kind": "Kind", "metadata": "metadata"}
 
-// misspelt reports whether another field was meant for one that every object has, and names it: that the object has no name,
-// kind or phase follows from that.
+// misspelt reports whether another field was probably meant for a mandatory one, and names it. A
+// missing name, kind or phase is only a consequence then.
 func (c *check) misspelt() bool {
 	found := false
 	for _, field := range []string{"apiVersion", "kind", "metadata"} {
@@ -136,6 +141,7 @@ func (c *check) misspelt() bool {
 			}
 		}
 	}
+
 	return found
 }
 
@@ -147,14 +153,16 @@ func (c *check) gvk() {
 	case apiVersion == "":
 		c.fail(violation.ReasonMissingGVK, "apiVersion", "", "apiVersion is missing or no text")
 	case err != nil || gv.Version == "":
-		c.fail(violation.ReasonMissingGVK, "apiVersion", "Write it as v1 or group/v1.", "%q is no apiVersion", apiVersion)
+		c.fail(violation.ReasonMissingGVK, "apiVersion", "Write it as v1 or group/v1.", "%q is not a valid apiVersion", apiVersion)
 	}
+
 	if kind == "" {
 		c.fail(violation.ReasonMissingGVK, "kind", "", "Object 'Kind' is missing")
 	}
 	if _, isList := c.body["items"].([]any); isList && strings.HasSuffix(kind, "List") {
-		c.invalid("items", "Write its items as documents of their own.", "a list is no object of a package")
+		c.invalid("items", "Write its items as documents of their own.", "a list cannot be an object of a package")
 	}
+
 	c.out.gvk = gv.WithKind(kind)
 }
 
@@ -178,7 +186,7 @@ func (c *check) identity() {
 	case c.meta["generateName"] != nil:
 		c.invalid("metadata.generateName", "Set metadata.name.", "a package cannot find an object again whose name the API server makes up")
 	case c.meta["name"] != nil && !isText:
-		c.invalid("metadata.name", "Put it in quotes.", "the name is no text")
+		c.invalid("metadata.name", "Put it in quotes.", "the name is not a text")
 	case name == "":
 		c.invalid("metadata.name", "Set metadata.name.", "the object has no name")
 	case len(name) > validation.DNS1123SubdomainMaxLength:
@@ -188,9 +196,10 @@ func (c *check) identity() {
 			c.invalid("metadata.name", "", "control characters are not allowed")
 		}
 		if errs := content.IsPathSegmentName(name); len(errs) > 0 {
-			c.invalid("metadata.name", "", "%q is no name: %s", name, errs[0])
+			c.invalid("metadata.name", "", "%q is not a valid name: %s", name, errs[0])
 		}
 	}
+
 	c.out.name = name
 	switch namespace := c.meta["namespace"].(type) {
 	case nil:
@@ -199,21 +208,22 @@ func (c *check) identity() {
 		if namespace == "" {
 			delete(c.meta, "namespace")
 		} else if errs := validation.IsDNS1123Label(namespace); len(errs) > 0 {
-			c.invalid("metadata.namespace", "", "%q is no namespace: %s", namespace, errs[0])
+			c.invalid("metadata.namespace", "", "%q is not a valid namespace: %s", namespace, errs[0])
 		}
 		c.out.namespace = namespace
 	default:
-		c.invalid("metadata.namespace", "Put it in quotes.", "the namespace is no text")
+		c.invalid("metadata.namespace", "Put it in quotes.", "the namespace is not a text")
 	}
 }
 
-// Fields that the API server sets. It refuses to apply the first and ignores the others.
+// These fields are set by the API server. It refuses to apply the first ones and ignores the
+// others.
 var (
 	refusedFields = []string{"uid", "resourceVersion", "managedFields", "ownerReferences"}
 	ignoredFields = []string{"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"}
 )
 
-// serverFields rejects fields of the API server and removes empty ones, which tools write.
+// serverFields rejects fields of the API server. It removes empty ones, which some tools write.
 func (c *check) serverFields() {
 	const remedy = "Remove it; the API server sets it."
 	for _, key := range refusedFields {
@@ -222,15 +232,18 @@ func (c *check) serverFields() {
 		}
 		delete(c.meta, key)
 	}
+
 	for _, key := range ignoredFields {
 		if v, ok := c.meta[key]; ok && !isEmpty(v) {
 			c.dropped(violation.ReasonObjectInvalid, "metadata."+key, remedy, "a package must not set it")
 		}
 		delete(c.meta, key)
 	}
+
 	if v, ok := c.body["status"]; ok && !isEmpty(v) {
-		c.dropped(violation.ReasonObjectInvalid, "status", "Remove it; whoever runs the object sets it.", "a package must not set it")
+		c.dropped(violation.ReasonObjectInvalid, "status", "Remove it; the controller of the object sets it.", "a package must not set it")
 	}
+
 	delete(c.body, "status")
 }
 
@@ -250,6 +263,7 @@ func (c *check) nulls() {
 	if !c.r.rendered[c.doc.Path] || c.out.gvk.Kind == crdKind.Kind {
 		return
 	}
+
 	const most = 5
 	count := 0
 	walk(c.body, "", func(field string, v any) bool {
@@ -266,17 +280,21 @@ func (c *check) finish(annotations map[string]any) *object {
 	for _, key := range loaderAnnotations {
 		delete(annotations, key)
 	}
+
 	if len(annotations) == 0 {
 		delete(c.meta, "annotations")
 	}
+
 	labels, _ := c.meta["labels"].(map[string]any)
 	if labels == nil {
 		labels = map[string]any{}
 		c.meta["labels"] = labels
 	}
+
 	for key, value := range c.r.labels {
 		labels[key] = value
 	}
+
 	c.out.defines = definitionOf(c.out.gvk.GroupKind(), c.body)
 	c.out.aggregates = aggregationOf(c.out.gvk.GroupKind(), c.body)
 	c.out.images = c.imagesOf()
@@ -289,11 +307,12 @@ func (c *check) finish(annotations map[string]any) *object {
 		c.fail(violation.ReasonLimit, "", "Split it.", "the object has %d bytes of JSON; the limit is %d", len(raw), limits.ObjectBytes)
 		return nil
 	}
+
 	c.out.images = append(c.out.images, c.r.locked.in(raw)...)
 	c.out.stored.Object = runtime.RawExtension{Raw: raw}
 	c.out.at = c.r.sourceOf(c.at("", "metadata.name"))
 	c.out.at.Field, c.out.at.Details = "", ""
-	// A copy: what points into the check keeps the document with all its nodes.
+	// This is a copy, because a pointer into the check would keep the document with all its nodes.
 	done := c.out
 	return &done
 }

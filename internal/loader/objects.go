@@ -32,17 +32,17 @@ type object struct {
 	stored    corev1alpha1.ObjectSetObject
 	sensitive bool
 	defines   *definition
-	// aggregates is the API of an APIService with a server of its own.
+	// aggregates is the API of an APIService with its own server.
 	aggregates schema.GroupVersion
-	// images of its containers, and references of the lock that stand in it.
+	// images are the images of its containers, and references of the lock in it.
 	images []string
 }
 
-// definition is what a CustomResourceDefinition defines.
+// definition is the content of a CustomResourceDefinition.
 type definition struct {
 	kind       schema.GroupKind
 	namespaced bool
-	// served versions.
+	// served are the served versions.
 	served []string
 }
 
@@ -71,7 +71,7 @@ type found struct {
 	problems, warnings violation.Violations
 	// left are the documents that conditions leave out, by path.
 	left map[string][]document.Span
-	// defect is what the reading ended with, where it panicked.
+	// defect is the panic that ended the reading, if any.
 	defect *panics.Error
 }
 
@@ -80,7 +80,8 @@ func isObjectFile(p string) bool {
 	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)
 }
 
-// read reads all object files in parallel, in the order of their paths. It panics if reading does.
+// read reads all object files in parallel, and returns the objects in the order of their paths. It
+// panics if reading a file does.
 func (r *reader) read(ctx context.Context, files Files) found {
 	var paths []string
 	for _, p := range files.Paths() {
@@ -88,17 +89,20 @@ func (r *reader) read(ctx context.Context, files Files) found {
 			paths = append(paths, p)
 		}
 	}
+
 	perFile := make([]found, len(paths))
 	group, _ := panics.NewGroup(ctx, runtime.GOMAXPROCS(0), "reading files")
 	for i, p := range paths {
 		group.Go(func() error {
-			// Limits within a file do not depend on the others, so that the result is deterministic.
+			// Limits within a file do not depend on other files, so that the result is
+			// deterministic.
 			if ctx.Err() == nil && !r.full() && r.wrong.Load() <= limits.Violations {
 				r.readFile(ctx, p, files[p], &perFile[i])
 			}
 			return nil
 		})
 	}
+
 	_ = group.Wait()
 	all := found{left: map[string][]document.Span{}}
 	for _, f := range perFile {
@@ -110,10 +114,12 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		all.problems = append(all.problems, f.problems...)
 		all.warnings = append(all.warnings, f.warnings...)
 	}
+
 	if r.count.Load() > limits.PackageObjects {
 		all.objects = nil
 		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because("Split the package.", "the package has more than %d objects", limits.PackageObjects))
 	}
+
 	if most := r.opts.bytes(); r.bytes.Load() > most {
 		remedy := "Split the package."
 		if most < limits.PackageBytes {
@@ -121,6 +127,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		}
 		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because(remedy, "the objects have more than %d bytes of JSON", most))
 	}
+
 	return all
 }
 
@@ -134,10 +141,12 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 			into.defect = panics.Of(cause, "reading "+p)
 		}
 	}()
+
 	each := document.EachTrimmed
 	if r.strict {
 		each = document.EachWithDoubts
 	}
+
 	problems := each(p, data, func(d *document.Document) {
 		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return
@@ -168,6 +177,7 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 		into.problems = append(into.problems, c.problems...)
 		into.warnings = append(into.warnings, c.warnings...)
 	})
+
 	r.wrong.Add(int64(len(problems)))
 	for _, v := range problems {
 		into.problems = append(into.problems, r.sourceOf(v))
@@ -186,7 +196,8 @@ func (r *reader) sourceOf(v violation.Violation) violation.Violation {
 	return v
 }
 
-// keep evaluates a condition annotation. Evaluators are for one at a time.
+// keep evaluates a condition annotation. It takes a lock because evaluators are not safe for
+// concurrent use.
 func (r *reader) keep(expression string) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// TestPanicOverAFile: files are read by goroutines of their own, whose panics only
-// the loader itself can return for the package.
+// TestPanicOverAFile checks that a panic in one of the goroutines that read files becomes an error
+// of the package.
 func TestPanicOverAFile(t *testing.T) {
 	t.Parallel()
 	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  annotations:\n    package-operator.run/condition: \"true\"\n    package-operator.run/phase: x\n"

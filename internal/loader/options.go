@@ -18,66 +18,72 @@ type Patch = patch.Patch
 // PatchTarget selects the objects that a Patch changes.
 type PatchTarget = patch.Target
 
-// CommonMetadata is set on every object and overrides that of the package.
+// CommonMetadata is set on every object and overrides the package's metadata.
 type CommonMetadata struct {
 	Labels, Annotations map[string]string
 }
 
-// StaticImage replaces images where a package is rendered without its lock.
+// StaticImage replaces images if a package is rendered without its lock.
 const StaticImage = "registry.package-operator.run/static-image"
 
-// Options is the installation that a package is loaded for.
+// Options describe the installation that a package is loaded for.
 type Options struct {
 	Package manifestsv1alpha1.TemplateContextPackage
-	// Component of a package with several; empty for the root.
+	// Component is the component of a package with several; empty for the root.
 	Component string
-	// Config is spec.config as JSON; may be nil.
+	// Config is spec.config as JSON. It can be nil.
 	Config []byte
-	// Environment is the cluster. Nil: constraints are not evaluated, templates see none.
+	// Environment is the cluster. If nil, constraints are not evaluated, and templates see no
+	// environment.
 	Environment *manifestsv1alpha1.PackageEnvironment
-	// ManagerVersion is that of the release of the manager. Empty: constraints on it are not evaluated.
+	// ManagerVersion is the release of the manager. If empty, constraints on it are not evaluated.
 	ManagerVersion string
-	// Namespace is that of the Package, where its objects are in another one of another cluster. Empty: as in Package.
+	// Namespace is the namespace of the Package's objects, if they are in another namespace of
+	// another cluster. If empty, it is the Package's.
 	Namespace string
-	// Others returns the other installations of a package. Nil: a package that has to be unique is refused.
+	// Others returns the other installations of a package. If nil, a package that has to be unique
+	// is refused.
 	Others func(packageName string) []Other
-	// ResolvesDependencies says that dependencies on packages and APIs are resolved before anything is written. Without it
-	// they are refused in a cluster, and optional ones are named in a warning.
+	// ResolvesDependencies means that dependencies on packages and APIs are resolved before any
+	// write. Otherwise they are refused in a cluster, and optional ones become warnings.
 	ResolvesDependencies bool
-	// ImageOverride, which may be nil, changes references of the lock.
+	// ImageOverride changes references of the lock. It can be nil.
 	ImageOverride func(string) string
-	// Rewrite, which may be nil, changes references of containers and image volumes that are not of the lock.
+	// Rewrite changes references of containers and image volumes that are not in the lock. It can
+	// be nil.
 	Rewrite func(string) string
 	// StaticImages gives templates StaticImage for every image.
 	StaticImages bool
 
 	Patches        []Patch
 	CommonMetadata CommonMetadata
-	// IgnoredFields are those of the Package, beside those of the manifest and of objects.
+	// IgnoredFields are the Package's, in addition to those in the manifest and in objects.
 	IgnoredFields []corev1alpha1.IgnoredFields
-	// DefaultNamespace of a ClusterPackage is for namespaced objects without namespace.
+	// DefaultNamespace of a ClusterPackage is used for namespaced objects without a namespace.
 	DefaultNamespace string
-	// Namespaced returns the scope of a kind in the cluster that neither Kubernetes nor the package defines; may be nil.
+	// Namespaced returns the scope of a kind that neither Kubernetes nor the package defines. It
+	// can be nil.
 	Namespaced func(kind schema.GroupKind) (namespaced, known bool)
-	// Sensitive are values that came from Secrets and may stand in Secrets only.
+	// Sensitive are values from Secrets. Only Secrets can contain them.
 	Sensitive []string
-	// FromSecrets are sensitive where the schema marks them as format: password or writeOnly: true.
+	// FromSecrets are sensitive if the schema marks them as format: password or writeOnly: true.
 	FromSecrets []SecretValue
-	// CollisionProtection is the default for objects without annotation; empty: Prevent.
+	// CollisionProtection is the default for objects without the annotation; empty means Prevent.
 	CollisionProtection corev1alpha1.CollisionProtection
 
-	// Bytes is how many bytes of JSON the objects may have. 0 means limits.PackageBytes.
+	// Bytes limits the objects as JSON. 0 means limits.PackageBytes.
 	Bytes int64
 
 	// anyNamespace is set if the namespace is only an example.
 	anyNamespace bool
-	// seen, if not nil, is the Package that templates see: the one of a test case as its author wrote it.
+	// seen, if not nil, is the Package that templates see: the Package of a test case as its author
+	// wrote it.
 	seen *manifestsv1alpha1.TemplateContextPackage
-	// static leaves templates, conditions and the configuration out.
+	// static skips templates, conditions and the configuration.
 	static bool
-	// keep, if not nil, is filled with the files that fixtures are compared with.
+	// keep, if not nil, is filled with the files to compare with fixtures.
 	keep *fixtures
-	// testEnvironment is what templates see where there is no cluster.
+	// testEnvironment is the environment that templates see without a cluster.
 	testEnvironment *manifestsv1alpha1.PackageEnvironment
 }
 
@@ -85,7 +91,7 @@ func (o *Options) scope() corev1alpha1.Scope {
 	return corev1alpha1.ScopeOf(o.Package.Metadata.Namespace)
 }
 
-// bytes is the limit of the objects as JSON.
+// bytes returns the limit of the objects as JSON.
 func (o *Options) bytes() int64 { return cmp.Or(o.Bytes, limits.PackageBytes) }
 
 func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
@@ -106,8 +112,9 @@ func (o *Options) visiblePackage() manifestsv1alpha1.TemplateContextPackage {
 	return o.Package
 }
 
-// withTestCase returns the options for a test case of a manifest. Its package has values for templates. They do not say
-// how the package is installed: real test cases of ClusterPackages have a namespace, and some have no name.
+// withTestCase returns the options for a test case of a manifest. The package of a test case only
+// has values for templates. It does not determine the installation: real test cases of
+// ClusterPackages have a namespace, and some have no name.
 func (o Options) withTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTemplate) Options {
 	o.Package, o.seen = tc.Context.Package, &tc.Context.Package
 	o.Package.Metadata.Name = cmp.Or(o.Package.Metadata.Name, exampleName)

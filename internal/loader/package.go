@@ -13,59 +13,63 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-const announcedBytes = 8 << 10 // of provided APIs, as JSON, that the status of a Package has: a quarter of it
+const announcedBytes = 8 << 10 // limit of provided APIs in the status of a Package, as JSON: a quarter of it
 
 // Package is a loaded package.
 type Package struct {
-	// Name that identifies the package; shop/backend for a component.
+	// Name identifies the package; shop/backend for a component.
 	Name string
-	// CatalogName is the name by which other packages depend on it: packageName of the manifest, or else Name.
+	// CatalogName is the name that dependencies of other packages use: packageName of the manifest,
+	// or else Name.
 	CatalogName string
-	// Dependencies on packages and APIs, as written.
+	// Dependencies are on packages and APIs, as written.
 	Dependencies []corev1alpha1.Dependency
-	// Provides are the APIs of the CustomResourceDefinitions in it, in all served versions, and those of the manifest,
-	// sorted; at most limits.ProvidedAPIs.
+	// Provides are the sorted APIs of the package's CustomResourceDefinitions, in all served
+	// versions, and of its manifest; at most limits.ProvidedAPIs.
 	Provides []corev1alpha1.ProvidedAPI
-	// Images that the objects name, sorted, as many as the status of a Package has, and OmittedImages more.
+	// Images are the sorted images that the objects name, as many as fit into the status of a
+	// Package. OmittedImages is the number of the others.
 	Images        []corev1alpha1.PackageImage
 	OmittedImages int
-	// UniqueInScope is the scope in which the package may be installed once; empty for any number.
+	// UniqueInScope is the scope that can have only one installation of the package; empty if the
+	// number is not limited.
 	UniqueInScope corev1alpha1.UniqueScope
 
 	Manifest *manifestsv1alpha1.PackageManifest
 	Lock     *manifestsv1alpha1.PackageManifestLock
-	// Phases with objects, in the order of the manifest, files and documents.
+	// Phases have the objects in the order of the manifest, files and documents.
 	Phases []corev1alpha1.ObjectSetTemplatePhase
 	// Sources[i][j] is the position of Phases[i].Objects[j].
 	Sources [][]Source
-	// Sensitive reports in the order of Sources which objects hold sensitive values; nil if there are no such values.
+	// Sensitive reports, in the order of Sources, which objects hold sensitive values; nil if there
+	// are no such values.
 	Sensitive [][]bool
 	Probes    []corev1alpha1.ObjectSetProbe
 	Labels    map[string]string
-	// Config as it was admitted, with defaults and sensitive values.
+	// Config is the admitted configuration, with defaults and sensitive values.
 	Config map[string]any
 	// Warnings name dropped fields and likely failures, sorted.
 	Warnings violation.Violations
 }
 
-// Source is where an object stands in its package.
+// Source is the position of an object in its package.
 type Source struct {
 	Path string
 	// Document and Line count from 1; Line is 0 in the output of a template.
 	Document, Line int
-	// Object in words, such as "apps/v1 Deployment web".
+	// Object names the object, such as "apps/v1 Deployment web".
 	Object string
 }
 
-// Template returns what the ObjectDeployment rolls out.
+// Template returns the template of the ObjectDeployment.
 func (p *Package) Template() corev1alpha1.ObjectSetTemplateSpec {
 	return corev1alpha1.ObjectSetTemplateSpec{
 		Phases: p.Phases, AvailabilityProbes: p.Probes, SuccessDelaySeconds: p.Manifest.Spec.SuccessDelaySeconds,
 	}
 }
 
-// Announced are the first APIs that the package provides, as many as a status has room for. Those of an installed package are
-// served, and need not be found by its status.
+// Announced are the first APIs that the package provides, as many as fit into a status. The others
+// can still be found: the APIs of an installed package are served.
 func (p *Package) Announced() []corev1alpha1.ProvidedAPI {
 	size := 0
 	for i, api := range p.Provides {
@@ -93,13 +97,13 @@ func (p *Package) Objects() int {
 // Files are the files of a package: content by path below /package.
 type Files = archive.Files
 
-// ReadFolder reads a package out of a folder.
+// ReadFolder reads a package from a folder.
 func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
 
-// ReadImage reads a package out of an image.
+// ReadImage reads a package from an image.
 func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
 
-// Describe reads the manifest alone. Errors are of type violation.Violations.
+// Describe reads only the manifest. Its error is violation.Violations.
 func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
 	u := readUnit(files, "")
 	if err := u.problems.Err(); err != nil {
@@ -108,7 +112,8 @@ func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {
 	return u.result.Manifest, nil
 }
 
-// Description returns the long description of a package, by default its README.md. It is not trusted.
+// Description returns the long description of a package, by default its README.md. The text is not
+// trusted.
 func Description(m *manifestsv1alpha1.PackageManifest, files Files) string {
 	if d := m.Spec.Display; d != nil && d.LongDescription != "" {
 		return d.LongDescription

@@ -23,7 +23,7 @@ import (
 
 var writes = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
 
-// Verbs of the roles of users on the kinds of a package, as the roles of Kubernetes have them.
+// verbsOf are the verbs of user roles on the kinds of a package, as in Kubernetes' own roles.
 var verbsOf = map[string][]string{
 	manifest.AggregateToAdmin: writes,
 	manifest.AggregateToEdit:  writes,
@@ -35,13 +35,15 @@ const (
 	aggregateField   = permissionsField + ".aggregateTo"
 )
 
-// permissions returns the roles that spec.permissions leads to. No patch changes them, and they take nothing over, so that what is
-// bound to the account of the workload are the rules that were compared with the ceiling.
+// permissions returns the roles for spec.permissions. No patch changes them, and they do not adopt
+// objects, so that the rules bound to the workload's account are exactly those that were compared
+// with the ceiling.
 func (l *load) permissions(all []*object, labels map[string]string) []*object {
 	asked := l.unit.result.Manifest.Spec.Permissions
 	if asked == nil {
 		return nil
 	}
+
 	var roles []*object
 	add := func(field string, u any) {
 		if o := l.implied(field, u, labels); o != nil {
@@ -53,18 +55,21 @@ func (l *load) permissions(all []*object, labels map[string]string) []*object {
 			add(permissionsField+".rules", u)
 		}
 	}
+
 	if len(asked.AggregateTo) > 0 && l.opts.scope() != corev1alpha1.ScopeCluster {
 		l.add(l.unit.result.At(violation.ReasonObjectScope, aggregateField).Because("Install the package as a ClusterPackage (--cluster), or leave it out.",
 			"a ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace"))
 		return roles
 	}
+
 	for _, u := range l.aggregated(asked.AggregateTo, all) {
 		add(aggregateField, u)
 	}
+
 	return roles
 }
 
-// granted are the role and the binding for the account of the workload.
+// granted returns the role and the binding for the account of the workload.
 func (l *load) granted(asked *manifestsv1alpha1.PackageManifestPermissions, all []*object) []any {
 	name, scope := l.opts.Package.Metadata.Name+"-permissions", permissions.Scope{Rules: manifest.Rules(asked)}
 	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Name: asked.ServiceAccountName}
@@ -80,18 +85,20 @@ func (l *load) granted(asked *manifestsv1alpha1.PackageManifestPermissions, all 
 		account.Namespace = scope.Namespace
 		return permissions.Roles([]permissions.Scope{scope}, name, []rbacv1.Subject{account})
 	}
+
 	namespace, why := l.accountNamespace(account.Name, all)
 	if why != "" {
 		l.add(l.unit.result.At(violation.ReasonObjectScope, permissionsField+".serviceAccountName").Because(
 			"Bring one ServiceAccount of that name in the package, or set spec.defaultNamespace of the ClusterPackage.", "%s", why))
 		return nil
 	}
+
 	account.Namespace = namespace
 	return permissions.Roles([]permissions.Scope{scope}, name, []rbacv1.Subject{account})
 }
 
-// accountNamespace returns the namespace of the account of a ClusterPackage's workload: that of the one which the package brings, or
-// else the default one.
+// accountNamespace returns the namespace of the account of a ClusterPackage's workload: the
+// namespace of the account that the package brings, or else the default one.
 func (l *load) accountNamespace(name string, all []*object) (namespace, why string) {
 	found := map[string]bool{}
 	for _, o := range all {
@@ -99,6 +106,7 @@ func (l *load) accountNamespace(name string, all []*object) (namespace, why stri
 			found[o.namespace] = true
 		}
 	}
+
 	switch namespaces := slices.Sorted(maps.Keys(found)); {
 	case len(namespaces) > 1:
 		return "", fmt.Sprintf("the package brings ServiceAccounts %s in several namespaces, as in %s and %s", name, namespaces[0], namespaces[1])
@@ -107,11 +115,13 @@ func (l *load) accountNamespace(name string, all []*object) (namespace, why stri
 	case l.opts.DefaultNamespace != "":
 		return l.opts.DefaultNamespace, ""
 	}
-	return "", fmt.Sprintf("it is not known in which namespace the ServiceAccount %s is: the package does not bring it, and a ClusterPackage has no namespace of its own", name)
+
+	return "", fmt.Sprintf("the namespace of the ServiceAccount %s is unknown: the package does not bring it, and a ClusterPackage has no namespace of its own", name)
 }
 
-// aggregated are the roles of users on the kinds of the package's own definitions. They are bounded by no ceiling, so they are never about
-// kinds that the package does not bring: no definition takes the place of a kind of Kubernetes.
+// aggregated returns the user roles on the kinds of the package's own definitions. No ceiling
+// bounds them, so they never cover kinds that the package does not bring: no definition can replace
+// a kind of Kubernetes.
 func (l *load) aggregated(to []string, all []*object) []any {
 	var definitions []*unstructured.Unstructured
 	for _, o := range all {
@@ -130,11 +140,13 @@ func (l *load) aggregated(to []string, all []*object) []any {
 		}
 		definitions = append(definitions, u)
 	}
+
 	if len(to) > 0 && len(permissions.OnDefined(definitions, nil)) == 0 {
 		l.add(l.unit.result.At(violation.ReasonObjectInvalid, aggregateField).Because("Bring the CustomResourceDefinition, with metadata.name PLURAL.GROUP, or leave it out.",
 			"the package brings no CustomResourceDefinition whose kind users could get rights on"))
 		return nil
 	}
+
 	var out []any
 	for _, role := range to {
 		made := rbacv1.ClusterRole{Rules: permissions.OnDefined(definitions, verbsOf[role])}
@@ -143,10 +155,11 @@ func (l *load) aggregated(to []string, all []*object) []any {
 		made.Labels = map[string]string{rbacv1.GroupName + "/aggregate-to-" + role: "true"}
 		out = append(out, made)
 	}
+
 	return out
 }
 
-// ofKubernetes reports whether a group may be one that Kubernetes, its projects or the engine serve.
+// ofKubernetes reports whether Kubernetes, its projects or the engine might serve a group.
 func ofKubernetes(group string) bool {
 	for kind := range builtIn {
 		if kind.Group == group {
@@ -156,7 +169,7 @@ func ofKubernetes(group string) bool {
 	return slices.ContainsFunc([]string{"k8s.io", "kubernetes.io"}, func(domain string) bool { return group == domain || strings.HasSuffix(group, "."+domain) })
 }
 
-// implied makes an object of the package of one that no file has.
+// implied makes an object of the package that is not in any file.
 func (l *load) implied(field string, typed any, labels map[string]string) *object {
 	at := l.unit.result.At(violation.ReasonObjectInvalid, field)
 	body, err := json.Marshal(typed)
@@ -168,15 +181,18 @@ func (l *load) implied(field string, typed any, labels map[string]string) *objec
 		l.add(at.Because("", "%v", err))
 		return nil
 	}
+
 	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
 	all := map[string]string{}
 	for _, from := range []map[string]string{u.GetLabels(), l.opts.CommonMetadata.Labels, labels} {
 		maps.Copy(all, from)
 	}
+
 	u.SetLabels(all)
 	if len(l.opts.CommonMetadata.Annotations) > 0 {
 		u.SetAnnotations(l.opts.CommonMetadata.Annotations)
 	}
+
 	o := &object{at: at, gvk: u.GroupVersionKind(), namespace: u.GetNamespace(), name: u.GetName(), phase: manifest.PermissionsPhase}
 	o.at.Reason, o.at.Field = "", ""
 	o.at.Object = fmt.Sprintf("%s %s %s", u.GetAPIVersion(), u.GetKind(), u.GetName())
@@ -185,16 +201,18 @@ func (l *load) implied(field string, typed any, labels map[string]string) *objec
 		l.add(at.Because("", "%v", err))
 		return nil
 	}
+
 	if len(raw) > limits.ObjectBytes {
 		at.Reason = violation.ReasonLimit
 		l.add(at.Because("", "the %s would have %d bytes of JSON; the limit is %d", u.GetKind(), len(raw), limits.ObjectBytes))
 		return nil
 	}
+
 	o.stored = corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: raw}, CollisionProtection: corev1alpha1.CollisionProtectionPrevent}
 	return o
 }
 
-// phasesOf are the phases of a manifest, behind that of the roles.
+// phasesOf returns the phases of a manifest, preceded by the phase of the roles.
 func phasesOf(spec *manifestsv1alpha1.PackageManifestSpec) []manifestsv1alpha1.PackageManifestPhase {
 	if spec.Permissions == nil {
 		return spec.Phases

@@ -15,7 +15,7 @@ const (
 	account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: %, annotations: {package-operator.run/phase: first}}\n"
 )
 
-// rolesOf loads a package and returns the objects of its first phase, one a line.
+// rolesOf loads a package and returns the objects of its first phase, one per line.
 func rolesOf(t *testing.T, files Files, opts Options) string {
 	t.Helper()
 	p, err := Load(context.Background(), files, opts)
@@ -23,6 +23,7 @@ func rolesOf(t *testing.T, files Files, opts Options) string {
 	if len(p.Phases) == 0 || p.Phases[0].Name != "permissions" {
 		return ""
 	}
+
 	var b strings.Builder
 	for _, o := range p.Phases[0].Objects {
 		if o.CollisionProtection != corev1alpha1.CollisionProtectionPrevent {
@@ -31,6 +32,7 @@ func rolesOf(t *testing.T, files Files, opts Options) string {
 		b.Write(o.Object.Raw)
 		b.WriteString("\n")
 	}
+
 	return b.String()
 }
 
@@ -41,6 +43,7 @@ func TestPermissions(t *testing.T) {
 	got := rolesOf(t, pkg("manifest.yaml", asking, "a.yaml", configMap("a", "first", "")), namespaced(func(o *Options) {
 		o.CollisionProtection = corev1alpha1.CollisionProtectionNone
 	}))
+
 	want := `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{` + labels + `,"name":"my-shop-permissions","namespace":"team-a"},` + rules + `}
 {"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{` + labels + `,"name":"my-shop-permissions","namespace":"team-a"},` +
 		`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"my-shop-permissions"},"subjects":[{"kind":"ServiceAccount","name":"web","namespace":"team-a"}]}
@@ -48,6 +51,7 @@ func TestPermissions(t *testing.T) {
 	if got != want {
 		t.Errorf("a Package:\n%s\nwant\n%s", got, want)
 	}
+
 	want = strings.NewReplacer(`"Role"`, `"ClusterRole"`, `"RoleBinding"`, `"ClusterRoleBinding"`, `,"namespace":"team-a"},"r`, `},"r`, `"namespace":"team-a"`, `"namespace":"shop"`).Replace(want)
 	for name, files := range map[string]Files{
 		"brought": pkg("manifest.yaml", asking, "a.yaml", strings.ReplaceAll(account, "%", "shop")),
@@ -62,21 +66,25 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("a ClusterPackage, account %s:\n%s\nwant\n%s", name, got, want)
 		}
 	}
+
 	if got := rolesOf(t, pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), namespaced()); got != "" {
 		t.Errorf("a package that asks for nothing:\n%s", got)
 	}
 }
 
-// A patch that matches every object matches no role that the package did not bring: it would widen what was compared with the ceiling.
+// A patch that matches every object does not match a role that the package did not bring, because
+// it would widen the rights that were compared with the ceiling.
 func TestPermissionsAreNotPatched(t *testing.T) {
 	t.Parallel()
 	before := rolesOf(t, pkg("manifest.yaml", asking, "a.yaml", configMap("a", "first", "")), namespaced())
 	patched := func(o *Options) {
 		o.Patches = []Patch{{Target: PatchTarget{Kind: "ConfigMap|Role"}, Patch: `[{"op": "add", "path": "/rules", "value": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}]`, Source: "spec.patches[0]"}}
 	}
+
 	if after := rolesOf(t, pkg("manifest.yaml", asking, "a.yaml", configMap("a", "first", "")), namespaced(patched)); after != before || before == "" {
 		t.Errorf("%s\nbecame\n%s", before, after)
 	}
+
 	files := pkg("manifest.yaml", asking, "a.yaml", configMap("a", "first", ""))
 	if got := lines(t, files, namespaced(func(o *Options) {
 		o.Patches = []Patch{{Target: PatchTarget{Kind: "Role"}, Patch: `[{"op": "remove", "path": "/rules"}]`, Source: "spec.patches[0]"}}
@@ -103,8 +111,10 @@ func TestAggregatedRoles(t *testing.T) {
 			t.Errorf("%s is missing in\n%s", want, got)
 		}
 	}
+
 	const group = `a.yaml idx 0 line 3: apiextensions.k8s.io/v1 CustomResourceDefinition %s: spec.group: "%s" is a group of Kubernetes or of the engine, on which ` +
 		"spec.permissions.aggregateTo of the manifest gives users no rights. Define kinds of a group of your own, or leave spec.permissions.aggregateTo of the manifest out."
+
 	const none = "spec.permissions.aggregateTo: the package brings no CustomResourceDefinition whose kind users could get rights on. " +
 		"Bring the CustomResourceDefinition, with metadata.name PLURAL.GROUP, or leave it out."
 	of := func(group, plural string) string { return definition(plural+"."+group, group, plural) }
@@ -128,6 +138,7 @@ func TestAggregatedRoles(t *testing.T) {
 			t.Errorf("%s\n%s\nwant\n%s", text, got, want)
 		}
 	}
+
 	files := pkg("manifest.yaml", manifest, "a.yaml", of("example.com", "roles"))
 	if got := lines(t, files, namespaced(cluster, func(o *Options) {
 		o.Patches = []Patch{{
@@ -137,6 +148,7 @@ func TestAggregatedRoles(t *testing.T) {
 	})); got == "" {
 		t.Error("a patch gives users rights on roles")
 	}
+
 	if got := rolesOf(t, pkg("manifest.yaml", manifest, "a.yaml", of("notk8s.io", "shops")), namespaced(cluster)); !strings.Contains(got, "notk8s.io") {
 		t.Errorf("a group of an author:\n%s", got)
 	}
@@ -155,9 +167,9 @@ func TestPermissionProblems(t *testing.T) {
 	}{
 		"no account":             {of("{" + rule + "}"), namespaced(), "spec.permissions.serviceAccountName: Required value. Name the ServiceAccount of the workload."},
 		"an account, no rules":   {of("{serviceAccountName: web}"), namespaced(), "spec.permissions.serviceAccountName: there are no rules to grant to it. List the rules, or remove it."},
-		"of another namespace":   {of("{serviceAccountName: 'kube-system:admin', " + rule + "}"), namespaced(), `spec.permissions.serviceAccountName: "kube-system:admin" is no name of a ServiceAccount`},
-		"of a path":              {of("{serviceAccountName: ../admin, " + rule + "}"), namespaced(), `"../admin" is no name of a ServiceAccount`},
-		"where is it":            {of("{serviceAccountName: web, " + rule + "}"), namespaced(cluster), "it is not known in which namespace the ServiceAccount web is: the package does not bring it, and a ClusterPackage has no namespace of its own. Bring one ServiceAccount of that name in the package, or set spec.defaultNamespace of the ClusterPackage."},
+		"of another namespace":   {of("{serviceAccountName: 'kube-system:admin', " + rule + "}"), namespaced(), `spec.permissions.serviceAccountName: "kube-system:admin" is not a valid ServiceAccount name`},
+		"of a path":              {of("{serviceAccountName: ../admin, " + rule + "}"), namespaced(), `"../admin" is not a valid ServiceAccount name`},
+		"where is it":            {of("{serviceAccountName: web, " + rule + "}"), namespaced(cluster), "the namespace of the ServiceAccount web is unknown: the package does not bring it, and a ClusterPackage has no namespace of its own. Bring one ServiceAccount of that name in the package, or set spec.defaultNamespace of the ClusterPackage."},
 		"in two namespaces":      {pkg("manifest.yaml", asking, "a.yaml", strings.ReplaceAll(account, "%", "a"), "b.yaml", strings.ReplaceAll(account, "%", "b")), namespaced(cluster), "the package brings ServiceAccounts web in several namespaces, as in a and b"},
 		"paths in a namespace":   {of("{serviceAccountName: web, rules: [{verbs: [get], nonResourceURLs: [/metrics]}]}"), namespaced(), "spec.permissions.rules[0].nonResourceURLs: a Package is granted rights in its own namespace only, and paths are in none. Install the package as a ClusterPackage (--cluster), or leave the rule out."},
 		"users of a namespace":   {of("{aggregateTo: [view]}"), namespaced(), "Object outside the scope of the package in manifest.yaml idx 0 line 7: spec.permissions.aggregateTo: a ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace. Install the package as a ClusterPackage (--cluster), or leave it out."},

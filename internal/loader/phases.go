@@ -31,6 +31,7 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 		}
 		first[key] = o
 	}
+
 	return problems
 }
 
@@ -71,12 +72,13 @@ func definitionsOf(all []*object) map[schema.GroupKind]*definition {
 	return defined
 }
 
-// tooEarly warns of objects that do not come after their namespace or definition.
+// tooEarly warns about objects that do not come after their namespace or definition.
 func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) violation.Violations {
 	number := map[string]int{}
 	for i, p := range phases {
 		number[p.Name] = i
 	}
+
 	definitions, namespaces := map[schema.GroupKind]*object{}, map[string]*object{}
 	for _, o := range all {
 		if o.defines != nil {
@@ -86,6 +88,7 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 			namespaces[o.name] = o
 		}
 	}
+
 	var warnings violation.Violations
 	for _, o := range all {
 		for _, needed := range []*object{definitions[o.gvk.GroupKind()], namespaces[o.namespace]} {
@@ -96,6 +99,7 @@ func tooEarly(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) vi
 				"phase %q does not come after phase %q, which brings the %s that it needs", o.phase, needed.phase, needed.gvk.Kind))
 		}
 	}
+
 	return warnings
 }
 
@@ -104,6 +108,7 @@ func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (ou
 	for _, o := range all {
 		byPhase[o.phase] = append(byPhase[o.phase], o)
 	}
+
 	for _, p := range phases {
 		n := len(byPhase[p.Name])
 		if n == 0 {
@@ -117,5 +122,6 @@ func collect(all []*object, phases []manifestsv1alpha1.PackageManifestPhase) (ou
 		out = append(out, corev1alpha1.ObjectSetTemplatePhase{Name: p.Name, Class: p.Class, Objects: stored})
 		sources, sensitive = append(sources, at), append(sensitive, holds)
 	}
+
 	return out, sources, sensitive
 }

@@ -26,13 +26,15 @@ func HasManifest(files Files) bool {
 	return files[manifestFile] != nil || files["manifest.yml"] != nil
 }
 
-// IsPlainManifest reports whether a path is one of the files that Plain reads: YAML or JSON in no hidden folder.
+// IsPlainManifest reports whether Plain reads the file at a path: YAML or JSON outside of hidden
+// folders.
 func IsPlainManifest(p string) bool {
 	hidden := slices.ContainsFunc(strings.Split(p, "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
 	return !hidden && slices.Contains([]string{".yaml", ".yml", ".json"}, path.Ext(p))
 }
 
-// Declared is what a repository says of plain manifests, which have no manifest to say it.
+// Declared is the metadata that a repository provides for plain manifests, which have no manifest
+// of their own.
 type Declared struct {
 	Dependencies  []corev1alpha1.Dependency
 	UniqueInScope corev1alpha1.UniqueScope
@@ -51,12 +53,13 @@ func (d Declared) spec(spec map[string]any) {
 // ImagesLock lists the images of a bundle (https://carvel.dev/imgpkg/docs/latest/resources/#imgpkg-images).
 const ImagesLock = ".imgpkg/images.yml"
 
-// PlainManifests are the files that Plain reads of an image, such as a bundle of manifests, and the lock of its images.
+// PlainManifests selects the files of an image that Plain reads, such as a bundle of manifests, and
+// the lock of its images.
 var PlainManifests = &archive.Selection{Keep: func(p string) bool { return p == ImagesLock || IsPlainManifest(p) }}
 
-// Plain makes a package of the name of plain manifests, for both scopes: with a manifest, phases by kinds where objects
-// state none, and the probes of package presets. There may be no objects where there are dependencies. Errors are
-// violation.Violations.
+// Plain makes a package from plain manifests, for both scopes. It gets a manifest, phases by kinds
+// for objects that state none, and the probes of package presets. There can be no objects if there
+// are dependencies. The error is violation.Violations.
 func Plain(name string, files Files, declared Declared) (Files, error) {
 	p := plainSet{declared: declared, defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
 	for _, file := range slices.SortedFunc(maps.Keys(files), archive.ComparePaths) {
@@ -64,6 +67,7 @@ func Plain(name string, files Files, declared Declared) (Files, error) {
 			p.problems = append(p.problems, document.Each(file, files[file], p.document)...)
 		}
 	}
+
 	if len(p.objects) == 0 && len(p.problems) == 0 && len(declared.Dependencies) == 0 {
 		p.problems = violation.Violations{violation.Violation{Reason: violation.ReasonNoFiles}.
 			Because("Offer a package with a manifest, or YAML files with Kubernetes objects.", "there is no object")}
@@ -71,26 +75,31 @@ func Plain(name string, files Files, declared Declared) (Files, error) {
 	if err := p.problems.Sorted().Err(); err != nil {
 		return nil, err
 	}
+
 	return p.files(name)
 }
 
-// PlainScopes returns the scopes in which plain manifests can be installed in this cluster, as far as their kinds say so: the cluster
-// alone, where one is known to be cluster-scoped; none for both. What cannot be read says nothing.
+// PlainScopes returns the scopes that plain manifests can be installed in, as far as their kinds
+// determine it: only the cluster if a kind is known to be cluster-scoped, or an empty list for
+// both. It ignores unreadable files.
 func PlainScopes(files map[string]string) []corev1alpha1.Scope {
 	p := plainSet{defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
 	if files[manifestFile] != "" || files["manifest.yml"] != "" {
 		return nil
 	}
+
 	for file, text := range files {
 		if IsPlainManifest(file) {
 			_ = document.Each(file, []byte(text), p.document)
 		}
 	}
+
 	for kind := range p.kinds {
 		if namespaced, known := BuiltInScope(kind); known && !namespaced || presets.ClusterScoped(kind) {
 			return []corev1alpha1.Scope{corev1alpha1.ScopeCluster}
 		}
 	}
+
 	return nil
 }
 
@@ -112,27 +121,30 @@ type plainObject struct {
 
 func (p *plainSet) document(d *document.Document) { p.value(d, d.Value, true) }
 
-// value takes an object, or the items of a list.
+// value adds an object, or the items of a list.
 func (p *plainSet) value(d *document.Document, value any, lists bool) {
 	body, ok := value.(map[string]any)
 	apiVersion, _ := body["apiVersion"].(string)
 	kind, _ := body["kind"].(string)
 	gv, err := schema.ParseGroupVersion(apiVersion)
 	if !ok || apiVersion == "" || kind == "" || err != nil {
-		p.fail(d.At(violation.ReasonObjectInvalid, "").Because("", "the document is no object: apiVersion %q, kind %q", apiVersion, kind))
+		p.fail(d.At(violation.ReasonObjectInvalid, "").Because("", "the document is not an object: apiVersion %q, kind %q", apiVersion, kind))
 		return
 	}
+
 	if items, isList := body["items"].([]any); isList && lists && strings.HasSuffix(kind, "List") {
 		for _, item := range items {
 			p.value(d, item, false)
 		}
 		return
 	}
+
 	if len(p.objects) >= limits.PackageObjects {
 		p.fail(violation.Violation{Reason: violation.ReasonLimit, Path: d.Path}.
 			Because("Split the package.", "more than %d objects", limits.PackageObjects))
 		return
 	}
+
 	o := plainObject{path: d.Path, kind: gv.WithKind(kind).GroupKind(), body: body}
 	p.objects, p.kinds[o.kind] = append(p.objects, o), true
 	spec, _ := body["spec"].(map[string]any)
@@ -172,16 +184,20 @@ func (p *plainSet) files(name string) (Files, error) {
 		}
 		files[at] = text
 	}
+
 	phases := []any{}
 	for _, phase := range append(presets.Ordered(used), own...) {
 		phases = append(phases, map[string]any{"name": phase})
 	}
+
 	spec := map[string]any{
 		"scopes": []any{manifestsv1alpha1.PackageManifestScopeCluster, manifestsv1alpha1.PackageManifestScopeNamespaced}, "phases": phases,
 	}
+
 	if probes, _ := presets.Probes(p.kinds); len(probes) > 0 {
 		spec["availabilityProbes"] = probes
 	}
+
 	p.declared.spec(spec)
 	manifest, err := yaml.Marshal(map[string]any{
 		"apiVersion": manifestsv1alpha1.GroupVersion.String(), "kind": manifestsv1alpha1.KindPackageManifest,
@@ -191,12 +207,13 @@ func (p *plainSet) files(name string) (Files, error) {
 	return files, err
 }
 
-// assign returns the phase of an object, which it states or is given.
+// assign returns the phase of an object, which states it or gets it by its kind.
 func (p *plainSet) assign(o plainObject) string {
 	metadata, ok := o.body["metadata"].(map[string]any)
 	if !ok {
-		return presets.PhaseOther // refused by the checks of every package
+		return presets.PhaseOther // every package's checks refuse it
 	}
+
 	annotations, ok := metadata["annotations"].(map[string]any)
 	if !ok && metadata["annotations"] != nil {
 		return presets.PhaseOther
@@ -204,6 +221,7 @@ func (p *plainSet) assign(o plainObject) string {
 	if phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string); phase != "" {
 		return phase
 	}
+
 	phase := presets.PhaseOf(o.kind)
 	switch {
 	case p.aggregated[o.kind.Group]:
@@ -211,10 +229,12 @@ func (p *plainSet) assign(o plainObject) string {
 	case p.defined[o.kind]:
 		phase = presets.PhaseResources
 	}
+
 	if annotations == nil {
 		annotations = map[string]any{}
 		metadata["annotations"] = annotations
 	}
+
 	annotations[corev1alpha1.PhaseAnnotation] = phase
 	return phase
 }

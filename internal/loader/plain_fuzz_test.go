@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Plain manifests never break the loader, and lead to a package with a manifest that can be read.
+// FuzzPlain checks that plain manifests never break the loader, and give a package with a readable
+// manifest.
 //
 // Code: plain.go
 func FuzzPlain(f *testing.F) {

@@ -27,7 +27,7 @@ items:
 - {apiVersion: v1, kind: ConfigMap, metadata: {name: last, annotations: {package-operator.run/phase: own}}}
 `
 
-// loadPlain makes a package of plain manifests and loads it as a Package.
+// loadPlain makes a package from plain manifests and loads it as a Package.
 func loadPlain(ctx context.Context, files loader.Files) (*loader.Package, error) {
 	made, err := loader.Plain("shop.example.com", files, loader.Declared{})
 	if err != nil {
@@ -52,6 +52,7 @@ func TestPlain(t *testing.T) {
 			got = append(got, phase.Name+" "+pkg.Sources[i][j].Object)
 		}
 	}
+
 	want := []string{"rbac v1 ServiceAccount web", "deploy apps/v1 Deployment web", "deploy v1 ConfigMap json", "own v1 ConfigMap last"}
 	require.Equal(t, want, got)
 	if pkg.Name != "shop.example.com" || len(pkg.Probes) != 1 || pkg.Probes[0].Selector.Kind.Kind != "Deployment" {
@@ -59,7 +60,7 @@ func TestPlain(t *testing.T) {
 	}
 }
 
-// Of plain manifests it is known where they can be installed, as far as their kinds say so.
+// The scopes of plain manifests are known as far as their kinds determine them.
 func TestPlainScopes(t *testing.T) {
 	t.Parallel()
 	object := func(apiVersion, kind string) string {
@@ -84,13 +85,14 @@ func TestPlainScopes(t *testing.T) {
 	}
 }
 
-// What a repository says of plain manifests is what their package says.
+// The package has the declarations of its repository.
 func TestPlainDeclarations(t *testing.T) {
 	t.Parallel()
 	dependencies := []corev1alpha1.Dependency{
 		{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: "1.x"}}},
 		{Name: "certs", Optional: true, API: &corev1alpha1.DependencyAPI{APIVersion: "cert-manager.io/v1", Kind: "Certificate"}},
 	}
+
 	for reason, files := range map[string]loader.Files{"with objects": {"a.yaml": []byte(plainObjects)}, "alone": {}} {
 		made, err := loader.Plain("shop.example.com", files, loader.Declared{Dependencies: dependencies, UniqueInScope: corev1alpha1.UniqueScopeNamespace})
 		require.NoError(t, err)
@@ -104,13 +106,13 @@ func TestPlainDeclarations(t *testing.T) {
 	}
 }
 
-// Plain manifests that are none are refused with the file.
+// Invalid plain manifests are refused with the file.
 func TestPlainRefuses(t *testing.T) {
 	t.Parallel()
 	for reason, files := range map[string]loader.Files{
-		"there is no object":        {"README.md": []byte("text")},
-		"a.yaml":                    {"a.yaml": []byte("a: [")},
-		"the document is no object": {"a.yaml": []byte("values: {a: 1}")},
+		"there is no object":            {"README.md": []byte("text")},
+		"a.yaml":                        {"a.yaml": []byte("a: [")},
+		"the document is not an object": {"a.yaml": []byte("values: {a: 1}")},
 	} {
 		_, err := loadPlain(t.Context(), files)
 		var wrong violation.Violations

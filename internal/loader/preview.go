@@ -12,20 +12,21 @@ import (
 // PreviewOptions are options of [Preview].
 type PreviewOptions struct {
 	Component string
-	// TestCase whose context is used; empty for the first one.
+	// TestCase is the test case whose context is used; empty for the first one.
 	TestCase string
-	// Config replaces that of the test case.
+	// Config replaces the configuration of the test case.
 	Config []byte
 	// Cluster shows the package as a ClusterPackage.
 	Cluster   bool
 	Namespace string
-	// LockedImages uses the images of the lock in place of StaticImage.
+	// LockedImages uses the images of the lock instead of StaticImage.
 	LockedImages bool
-	// ImageOverride and Rewrite are those of Options.
+	// ImageOverride and Rewrite have the same meaning as in Options.
 	ImageOverride, Rewrite func(string) string
 }
 
-// Preview loads a package in one of its test cases, and returns also the Package object for which it was loaded.
+// Preview loads a package in one of its test cases. It also returns the Package object that it was
+// loaded for.
 func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	load := exampleOptions(opts.Component, false)
 	load.Package.Metadata.Name, load.Package.Metadata.Namespace = "name", "namespace"
@@ -41,15 +42,18 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 		}
 		load = load.withScopes(u.result.Manifest.Spec.Scopes)
 	}
+
 	if opts.Config != nil {
 		load.Config = opts.Config
 	}
+
 	switch {
 	case opts.Cluster:
 		load.Package.Metadata.Namespace, load.seen = "", nil
 	case opts.Namespace != "":
 		load.Package.Metadata.Namespace, load.anyNamespace, load.seen = opts.Namespace, false, nil
 	}
+
 	load.ImageOverride, load.Rewrite = opts.ImageOverride, opts.Rewrite
 	load.StaticImages = !opts.LockedImages || u.result == nil || u.result.Lock == nil
 	pkg, err := Load(ctx, files, load)

@@ -27,12 +27,12 @@ func TestManifestProblems(t *testing.T) {
 		{"typo, version stated", spec("  version: 1.0.0\n  availabilityProbe: []\n"), namespaced(), `line 8: spec.availabilityProbe: unknown field. Did you mean "availabilityProbes"?`},
 		{"typo deep within", stated(spec("  config: {openAPIV3Schema: {type: object, propertys: {}}}\n")), namespaced(), `spec.config.openAPIV3Schema.propertys: unknown field. Did you mean "properties"?`},
 		{"typo by ear", stated(strings.Replace(plain, "phases:", "fases:", 1)), namespaced(), `spec.fases: unknown field. Did you mean "phases"?`},
-		{"below spec by mistake", stated(spec("  test: {template: []}\n")), namespaced(), "spec.test: unknown field. Write it at the top of the document, beside spec."},
+		{"below spec by mistake", stated(spec("  test: {template: []}\n")), namespaced(), "spec.test: unknown field. Write it at the top of the document, next to spec."},
 		{"beside spec by mistake", stated(plain) + "availabilityProbes: []\n", namespaced(), "availabilityProbes: unknown field. Write it below spec."},
 		{"typo, nothing near", stated(spec("  zzzz: 1\n")), namespaced(), "spec.zzzz: unknown field"},
 		{"package name", stated(spec("  packageName: shop.example\n")), namespaced(), `spec.packageName: "shop.example" has fewer than three segments. Write it as shop.example.com.`},
-		{"package name, characters", spec("  packageName: Shop.example.com\n"), namespaced(), `spec.packageName: "Shop.example.com" is no package name`},
-		{"release date", spec("  release: {date: 2026-13-01}\n"), namespaced(), `spec.release.date: "2026-13-01" is no date. Write it as 2026-01-31 or 2026-01-31T12:00:00Z.`},
+		{"package name, characters", spec("  packageName: Shop.example.com\n"), namespaced(), `spec.packageName: "Shop.example.com" is not a valid package name`},
+		{"release date", spec("  release: {date: 2026-13-01}\n"), namespaced(), `spec.release.date: "2026-13-01" is not a date. Write it as 2026-01-31 or 2026-01-31T12:00:00Z.`},
 		{"license", spec("  release: {licenses: ['']}\n"), namespaced(), "spec.release.licenses[0]: Required value"},
 		{"release notes", spec("  release: {notes: \"a\\eb\"}\n"), namespaced(), "spec.release.notes: control characters are not allowed"},
 		{"long notes", spec("  release: {notes: " + strings.Repeat("x", limits.ProseBytes+1) + "}\n"), namespaced(), fmt.Sprintf("Limit exceeded in manifest.yaml idx 0 line 7: spec.release.notes: %d bytes; the limit is %d", limits.ProseBytes+1, limits.ProseBytes)},
@@ -46,14 +46,14 @@ func TestManifestProblems(t *testing.T) {
 		{"owners", spec("  display: {owners: [" + strings.Repeat("{}, ", limits.DisplayItems) + "{}]}\n"), namespaced(), "spec.display.owners: 51 entries; the limit is 50. Remove some."},
 		{"link without a name", spec("  display: {links: [{url: 'https://example.com'}]}\n"), namespaced(), "spec.display.links[0].name: Required value"},
 		{"link without a URL", spec("  display: {links: [{name: a}]}\n"), namespaced(), "spec.display.links[0].url: Required value"},
-		{"link that runs a script", spec("  display: {links: [{name: a, url: 'JavaScript:alert(1)'}]}\n"), namespaced(), `spec.display.links[0].url: "JavaScript:alert(1)" is no link to a page. Write it as https://example.com/page, without user name and password.`},
+		{"link that runs a script", spec("  display: {links: [{name: a, url: 'JavaScript:alert(1)'}]}\n"), namespaced(), `spec.display.links[0].url: "JavaScript:alert(1)" is not a link to a page. Write it as https://example.com/page, without user name and password.`},
 		{"link, control characters", spec("  display: {links: [{name: a, url: \"java\\nscript:alert(1)\"}]}\n"), namespaced(), "spec.display.links[0].url: control characters are not allowed"},
-		{"link, host", spec("  display: {links: [{name: a, url: 'https:///page'}]}\n"), namespaced(), `"https:///page" is no link to a page`},
-		{"link that looks like one elsewhere", spec("  display: {links: [{name: a, url: 'https://example.com@evil.example'}]}\n"), namespaced(), "is no link to a page"},
+		{"link, host", spec("  display: {links: [{name: a, url: 'https:///page'}]}\n"), namespaced(), `"https:///page" is not a link to a page`},
+		{"link that looks like one elsewhere", spec("  display: {links: [{name: a, url: 'https://example.com@evil.example'}]}\n"), namespaced(), "is not a link to a page"},
 		{"long link", spec("  display: {links: [{name: a, url: 'https://example.com/" + strings.Repeat("x", limits.LineBytes) + "'}]}\n"), namespaced(), "spec.display.links[0].url: 273 characters; the limit is 253"},
 		{"owner", spec("  display: {owners: [{email: a@b}]}\n"), namespaced(), "spec.display.owners[0].name: Required value"},
 		{"owner's email", spec("  display: {owners: [{name: a, email: \"a\\u202eb\"}]}\n"), namespaced(), "spec.display.owners[0].email: control characters are not allowed"},
-		{"provides", spec("  provides: [{apiVersion: a/b/c, kind: X}]\n"), namespaced(), `spec.provides[0].apiVersion: "a/b/c" is no apiVersion`},
+		{"provides", spec("  provides: [{apiVersion: a/b/c, kind: X}]\n"), namespaced(), `spec.provides[0].apiVersion: "a/b/c" is not a valid apiVersion`},
 		{"provides twice", spec("  provides: [{apiVersion: a/v1, kind: X}, {apiVersion: a/v1, kind: X}]\n"), namespaced(), `spec.provides[1]: Duplicate value: "a/v1 X"`},
 		{"success delay", spec("  successDelaySeconds: -1\n"), namespaced(), "spec.successDelaySeconds: -1 is below 0"},
 		{"success delay, type", spec("  successDelaySeconds: 1s\n"), namespaced(), "spec.successDelaySeconds: has to be a whole number, is text"},
@@ -68,11 +68,11 @@ func TestManifestProblems(t *testing.T) {
 		{"no phases", replace("[{name: first}, {name: second}]", "[]"), namespaced(), "spec.phases: Required value"},
 		{"phase twice", replace("second", "first"), namespaced(), `spec.phases[1].name: Duplicate value: "first"`},
 		{"phase without a name", stated(replace("{name: second}", "{}")), namespaced(), "spec.phases[1].name: the phase has no name"},
-		{"class", replace("{name: second}", "{name: second, class: no class}"), namespaced(), `line 6: spec.phases[1].class: "no class" is no value of a label`},
+		{"class", replace("{name: second}", "{name: second, class: no class}"), namespaced(), `line 6: spec.phases[1].class: "no class" is not a valid label value`},
 		{"phase with a class, name", replace("{name: second}", "{name: Second_1, class: default}"), namespaced(), "line 6: spec.phases[1].name: the name of a phase with a class is a part of the name of an object"},
 		{"no name", strings.Replace(plain, "{name: shop}", "{}", 1), namespaced(), "metadata.name: Required value"},
 		{"terminal controls in the name", strings.Replace(plain, "name: shop", `name: "a\eb"`, 1), namespaced(), "metadata.name: control characters are not allowed"},
-		{"version", spec("  version: v1.2\n"), namespaced(), `spec.version: "v1.2" is no semantic version. Write it as 1.2.3 or 1.2.3-rc.1.`},
+		{"version", spec("  version: v1.2\n"), namespaced(), `spec.version: "v1.2" is not a semantic version. Write it as 1.2.3 or 1.2.3-rc.1.`},
 		{"long version", spec("  version: 1.2.3-" + strings.Repeat("x", 1000) + "\n"), namespaced(), "spec.version: "},
 		{"provider", spec("  provider: ACME Inc.\n"), namespaced(), `spec.provider: "ACME Inc." cannot be a label value`},
 		{"icon", spec("  display: {icon: my-icon.png}\n"), namespaced(), `spec.display.icon: the package has no file "my-icon.png"`},
@@ -86,13 +86,13 @@ func TestManifestProblems(t *testing.T) {
 		{"images without a lock", spec("  images: [{name: a, image: example.com/a:v1}]\n"), namespaced(), "Missing image in manifest.lock.yaml, but using PackageManifest.spec.images in manifest.yaml idx 0 line 7: spec.images: the package has no manifest.lock.yaml. Run kubectl package update."},
 		{"unique in scope", spec("  constraints: [{uniqueInScope: {scope: Namespaced}}]\n"), namespaced(), `spec.constraints[0].uniqueInScope.scope: Unsupported value: "Namespaced". Did you mean "Namespace"?`},
 		{"platform", stated(spec("  constraints: [{platform: [Openshift]}]\n")), namespaced(), `Did you mean "OpenShift"?`},
-		{"the manager is no platform of a cluster", stated(spec("  constraints: [{platform: [Lockstep]}]\n")), namespaced(), `spec.constraints[0].platform[0]: Unsupported value: "Lockstep". Supported: Kubernetes, OpenShift.`},
+		{"the manager is not a platform of a cluster", stated(spec("  constraints: [{platform: [Lockstep]}]\n")), namespaced(), `spec.constraints[0].platform[0]: Unsupported value: "Lockstep". Supported: Kubernetes, OpenShift.`},
 		{"unknown platform with a version", stated(spec("  constraints: [{platformVersion: {name: Lokstep, range: '>1'}}]\n")), namespaced(), `spec.constraints[0].platformVersion.name: Unsupported value: "Lokstep". Did you mean "Lockstep"?`},
-		{"range of the manager", spec("  constraints: [{platformVersion: {name: Lockstep, range: \"a\\e\"}}]\n"), namespaced(), `spec.constraints[0].platformVersion.range: "a\x1b" is no range of versions`},
-		{"range", spec("  constraints: [{platformVersion: {name: Kubernetes, range: abc}}]\n"), namespaced(), `spec.constraints[0].platformVersion.range: "abc" is no range of versions`},
+		{"range of the manager", spec("  constraints: [{platformVersion: {name: Lockstep, range: \"a\\e\"}}]\n"), namespaced(), `spec.constraints[0].platformVersion.range: "a\x1b" is not a range of versions`},
+		{"range", spec("  constraints: [{platformVersion: {name: Kubernetes, range: abc}}]\n"), namespaced(), `spec.constraints[0].platformVersion.range: "abc" is not a range of versions`},
 		{"condition name", spec("  filter: {conditions: [{name: a-b, expression: 'true'}]}\n"), namespaced(), `"a-b" cannot be the name of a condition`},
 		{"condition expression", spec("  filter: {conditions: [{name: a, expression: config.x}]}\n"), namespaced(), "Filter invalid in manifest.yaml idx 0 line 7: spec.filter.conditions[0].expression: evaluation failed: no such key: x"},
-		{"glob", spec("  filter: {paths: [{glob: '[', expression: 'true'}]}\n"), namespaced(), `spec.filter.paths[0].glob: "[" is no valid pattern`},
+		{"glob", spec("  filter: {paths: [{glob: '[', expression: 'true'}]}\n"), namespaced(), `spec.filter.paths[0].glob: "[" is not a valid pattern`},
 		{"test case name", plain + "test: {template: [{name: a/b}]}\n", namespaced(), "test.template[0].name"},
 		{"other kind", "apiVersion: v1\nkind: ConfigMap\n", namespaced(), `unknown GVK in manifest.yaml idx 0 line 1: got apiVersion "v1" and kind "ConfigMap"`},
 		{"other version", strings.Replace(plain, "v1alpha1", "v2", 1), namespaced(), `unknown version "v2", supported versions: v1alpha1`},
@@ -111,6 +111,7 @@ func TestManifestProblems(t *testing.T) {
 			t.Errorf("%s:\n got %s\nwant %s", test.name, got, test.want)
 		}
 	}
+
 	for _, test := range []struct {
 		name  string
 		files Files
@@ -127,8 +128,7 @@ func TestManifestProblems(t *testing.T) {
 	}
 }
 
-// Where the manifest states no version, what Package Operator drops is dropped,
-// and named.
+// If the manifest states no version, fields that Package Operator drops are dropped and named.
 func TestUnknownIsDroppedWithoutVersion(t *testing.T) {
 	t.Parallel()
 	files := pkg("manifest.yml", strings.Replace(plain, "phases:", "Phases:", 1)+"  extra: 1\n  availabilityProbes: [{selector: {kind: {group: apps, kind: Deployment}}, probes: [{condition: {type: A, status: True}}]}]\n",
@@ -146,6 +146,7 @@ func TestUnknownIsDroppedWithoutVersion(t *testing.T) {
 			t.Errorf("no warning %q in\n%s", want, got)
 		}
 	}
+
 	if raw := string(p.Phases[0].Objects[0].Object.Raw); strings.Contains(raw, "status") || strings.Contains(raw, "generation") || !strings.Contains(raw, `"package-operator.run/package":"my-shop"`) {
 		t.Error(raw)
 	}
@@ -164,14 +165,14 @@ func TestObjectProblems(t *testing.T) {
 		want         string
 	}{
 		{"no apiVersion", "kind: X\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "GroupVersionKind not set in a.yaml idx 0 line 1: X a: apiVersion: apiVersion is missing"},
-		{"bad apiVersion", "apiVersion: a/b/c\nkind: X\nmetadata: {name: a}", namespaced(), `"a/b/c" is no apiVersion`},
+		{"bad apiVersion", "apiVersion: a/b/c\nkind: X\nmetadata: {name: a}", namespaced(), `"a/b/c" is not a valid apiVersion`},
 		{"no kind", "apiVersion: v1\nmetadata: {name: a}", namespaced(), "kind: Object 'Kind' is missing"},
 		{"no name", "apiVersion: v1\nkind: X\nmetadata: {annotations: {package-operator.run/phase: first}}", namespaced(), "Object invalid in a.yaml idx 0 line 3: v1 X: metadata.name: the object has no name"},
-		{"number as the name", "apiVersion: v1\nkind: X\nmetadata: {name: 1}", namespaced(), "the name is no text. Put it in quotes."},
-		{"path in the name", configMap("a/b", "first", ""), namespaced(), `"a/b" is no name`},
+		{"number as the name", "apiVersion: v1\nkind: X\nmetadata: {name: 1}", namespaced(), "the name is not a text. Put it in quotes."},
+		{"path in the name", configMap("a/b", "first", ""), namespaced(), `"a/b" is not a valid name`},
 		{"generateName", meta("generateName: x"), namespaced(), "metadata.generateName: a package cannot find an object again"},
-		{"list", "apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: []\n", namespaced(), "a list is no object of a package"},
-		{"text", "hello", namespaced(), "the document is no object"},
+		{"list", "apiVersion: v1\nkind: List\nmetadata: {name: a}\nitems: []\n", namespaced(), "a list cannot be an object of a package"},
+		{"text", "hello", namespaced(), "the document is not an object"},
 		{"metadata", "apiVersion: v1\nkind: X\nmetadata: [1]\n", namespaced(), "metadata has to be a mapping"},
 		{"uid", meta("uid: x"), namespaced(), "line 7: v1 ConfigMap a: metadata.uid: a package must not set it. Remove it; the API server sets it."},
 		{"resourceVersion", meta("resourceVersion: '1'"), namespaced(), "metadata.resourceVersion: a package must not set it"},
@@ -184,20 +185,20 @@ func TestObjectProblems(t *testing.T) {
 		{"no phase", "apiVersion: v1\nkind: X\nmetadata: {name: a}", namespaced(), "Missing package-operator.run/phase Annotation in a.yaml idx 0 line 1: v1 X a: the object is in no phase. Set it to a phase of the manifest."},
 		{"phase misspelt", "apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {package-operator.run/phse: first}}", namespaced(), "Write it instead of package-operator.run/phse."},
 		{"unknown phase", configMap("a", "frist", ""), namespaced(), `Phase name not found in manifest in a.yaml idx 0 line 6: v1 ConfigMap a: metadata.annotations[package-operator.run/phase]: phase "frist". Did you mean "first"?`},
-		{"collision mode", annotated("package-operator.run/collision-protection", "none"), namespaced(), `"none" is no mode. Did you mean "None"?`},
-		{"condition map", annotated("package-operator.run/condition-map", "Available"), namespaced(), `"Available" is no mapping. Write one mapping a line: Available => example.com/Available`},
-		{"condition map destination", annotated("package-operator.run/condition-map", "'A => B'"), namespaced(), `"B" is no type of a mapped condition`},
+		{"collision mode", annotated("package-operator.run/collision-protection", "none"), namespaced(), `"none" is not a valid mode. Did you mean "None"?`},
+		{"condition map", annotated("package-operator.run/condition-map", "Available"), namespaced(), `"Available" is not a mapping. Write one mapping a line: Available => example.com/Available`},
+		{"condition map destination", annotated("package-operator.run/condition-map", "'A => B'"), namespaced(), `"B" is not a valid type for a mapped condition`},
 		{"condition", annotated("package-operator.run/condition", "config.x"), namespaced(), "The CEL expression in package-operator.run/condition annotation is invalid. in a.yaml idx 0 line 7: v1 ConfigMap a"},
-		{"deletion policy", annotated("package-operator.run/deletion-policy", "keep"), namespaced(), `"keep" is no value of it. Set it to Keep, or remove it.`},
+		{"deletion policy", annotated("package-operator.run/deletion-policy", "keep"), namespaced(), `"keep" is not a valid value. Set it to Keep, or remove it.`},
 		{"reserved annotation", annotated("package-operator.run/owners", "x"), namespaced(), "a package must not set it. Remove it; the engine sets it."},
 		{"reserved label", meta("labels: {package-operator.run/generated: 'true'}"), namespaced(), "a package must not set it. Remove it; the engine sets it."},
-		{"annotation that is no text", annotated("a", "1"), namespaced(), "Annotation invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.annotations.a: the value is no text. Put it in quotes."},
+		{"annotation that is not a text", annotated("a", "1"), namespaced(), "Annotation invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.annotations.a: the value is not a text. Put it in quotes."},
 		{"large annotation", annotated("a", strings.Repeat("x", limits.AnnotationBytes)), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes)},
-		{"label value", meta("labels: {a: 'b c'}"), namespaced(), `Labels invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.labels.a: "b c" is no label value`},
-		{"label key", meta("labels: {'a b': c}"), namespaced(), `"a b" is no valid key`},
+		{"label value", meta("labels: {a: 'b c'}"), namespaced(), `Labels invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.labels.a: "b c" is not a valid label value`},
+		{"label key", meta("labels: {'a b': c}"), namespaced(), `"a b" is not a valid key`},
 		{"labels", meta("labels: [a]"), namespaced(), "metadata.labels has to be a mapping"},
 		{"other namespace", meta("namespace: team-b"), namespaced(), `Object outside the scope of the package in a.yaml idx 0 line 7: v1 ConfigMap team-b/a: metadata.namespace: the object is in the namespace "team-b", the Package in "team-a"`},
-		{"bad namespace", meta("namespace: Team"), namespaced(), `"Team" is no namespace`},
+		{"bad namespace", meta("namespace: Team"), namespaced(), `"Team" is not a valid namespace`},
 		{"cluster-scoped kind", "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "rbac.authorization.k8s.io/v1 ClusterRole a: kind: ClusterRole is cluster-scoped, and a Package may only bring objects of its own namespace. Install the package as a ClusterPackage (--cluster), or leave the object out."},
 		{"definition", "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a, annotations: {package-operator.run/phase: first}}", namespaced(), "a CustomResourceDefinition is cluster-scoped, and a Package may only bring objects of its own namespace"},
 		{"no namespace in a cluster package", configMap("a", "first", ""), namespaced(cluster), "metadata.namespace: ConfigMap is namespaced, and a ClusterPackage has no namespace of its own. Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage, or in another cluster its spec.targetRef.namespace."},
@@ -225,9 +226,11 @@ func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
+
 	if got != lines(t, files, namespaced()) {
 		t.Error("the text differs from run to run")
 	}
+
 	_, err := Load(context.Background(), files, namespaced())
 	var vs violation.Violations
 	if !errors.As(err, &vs) || vs.ConditionReason() != corev1alpha1.ReasonLoadError {
@@ -240,6 +243,7 @@ func TestConditionReasons(t *testing.T) {
 	env := func(o *Options) {
 		o.Environment = &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.29.4-gke.1"}}
 	}
+
 	for _, test := range []struct {
 		files Files
 		opts  Options
@@ -274,20 +278,23 @@ func TestPackageName(t *testing.T) {
 	}
 }
 
-// Each problem is small, however many names there are to choose from, and there are
-// no more than are shown.
+// Each problem is short, regardless of the number of names to choose from, and there are no more
+// than are shown.
 func TestProblemsAreBounded(t *testing.T) {
 	t.Parallel()
 	phases, objects, labels := "", "", "  labels:\n"
 	for i := range limits.PackagePhases {
 		phases += fmt.Sprintf(", {name: %s%d}", strings.Repeat("p", 200), i)
 	}
+
 	for i := range 3000 {
 		objects += configMap(fmt.Sprintf("a%d", i), "none-of-them", "---\n")
 	}
+
 	for i := range 30_000 {
 		labels += fmt.Sprintf("    l%d: '-'\n", i)
 	}
+
 	manifest := strings.Replace(plain, ", {name: second}", phases, 1)
 	files := pkg("manifest.yaml", manifest, "a.yaml", objects, "b.yaml", objects, "c.yaml", objects, "d.yaml", configMap("x", "first", labels))
 	for _, files := range []Files{files, {"manifest.yaml": []byte(plain), "d.yaml": files["d.yaml"]}} {

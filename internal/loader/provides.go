@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// provided returns the APIs that a package brings, and checks what its manifest says of them.
+// provided returns the APIs that a package brings, and checks its manifest's declaration of them.
 func (l *load) provided(all []*object) []corev1alpha1.ProvidedAPI {
 	defined := definitionsOf(all)
 	var out []corev1alpha1.ProvidedAPI
@@ -26,13 +26,16 @@ func (l *load) provided(all []*object) []corev1alpha1.ProvidedAPI {
 			}
 		}
 	}
+
 	l.ownAPIs(out)
 	if len(l.problems) == 0 {
 		l.declared(all, defined)
 	}
+
 	for _, api := range l.unit.result.Manifest.Spec.Provides {
 		out = append(out, corev1alpha1.ProvidedAPI(api))
 	}
+
 	slices.SortFunc(out, func(a, b corev1alpha1.ProvidedAPI) int {
 		return cmp.Or(cmp.Compare(a.APIVersion, b.APIVersion), cmp.Compare(a.Kind, b.Kind))
 	})
@@ -42,10 +45,12 @@ func (l *load) provided(all []*object) []corev1alpha1.ProvidedAPI {
 			"the package brings %d APIs; the first %d of them are found by dependencies", n, limits.ProvidedAPIs))
 		out = slices.Clone(out[:limits.ProvidedAPIs])
 	}
+
 	return out
 }
 
-// ownAPIs refuses dependencies on APIs that the package brings: it would wait for itself.
+// ownAPIs refuses dependencies on APIs that the package itself brings, because it would wait for
+// itself.
 func (l *load) ownAPIs(provided []corev1alpha1.ProvidedAPI) {
 	for i, d := range l.unit.result.Manifest.Spec.Dependencies {
 		if d.API != nil && slices.Contains(provided, corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}) {
@@ -55,16 +60,18 @@ func (l *load) ownAPIs(provided []corev1alpha1.ProvidedAPI) {
 	}
 }
 
-// declared checks spec.provides against the definitions and APIServices of the package. What neither brings may be made
-// by the package at work: a warning for its author.
+// declared checks spec.provides against the definitions and APIServices of the package. An API that
+// neither brings might be made by the package at runtime, so this is only a warning for its author.
 func (l *load) declared(all []*object, defined map[schema.GroupKind]*definition) {
 	groups, aggregated := map[string]bool{}, map[schema.GroupVersion]bool{}
 	for kind := range defined {
 		groups[kind.Group] = true
 	}
+
 	for _, o := range all {
 		aggregated[o.aggregates] = true
 	}
+
 	r := l.unit.result
 	for i, api := range r.Manifest.Spec.Provides {
 		gv, err := schema.ParseGroupVersion(api.APIVersion)
@@ -88,11 +95,12 @@ func (l *load) declared(all []*object, defined map[schema.GroupKind]*definition)
 	}
 }
 
-// unresolved refuses dependencies that are not resolved before anything is written.
+// unresolved refuses dependencies that are not resolved before the first write.
 func (l *load) unresolved() {
 	if l.opts.ResolvesDependencies {
 		return
 	}
+
 	for i, d := range l.unit.result.Manifest.Spec.Dependencies {
 		field := fmt.Sprintf("spec.dependencies[%d].", i)
 		switch {

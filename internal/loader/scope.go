@@ -22,18 +22,20 @@ const (
 	namespaceGiven   = "%s names no namespace: a ClusterPackage of the package needs spec.defaultNamespace, or in another cluster spec.targetRef.namespace"
 )
 
-// scope checks the scope without a cluster. The engine repeats that by RESTMapping.
+// scope checks the scope without a cluster. The engine repeats the check with a RESTMapping.
 func (c *check) scope() {
 	annotations, _ := c.meta["annotations"].(map[string]any)
 	if phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string); elsewhere(c.r.classes[phase]) {
 		return
 	}
+
 	kind := c.out.gvk.GroupKind()
 	namespaced, known := BuiltInScope(kind)
 	if c.r.opts.scope() == corev1alpha1.ScopeCluster {
 		c.clusterScope(kind, namespaced, known)
 		return
 	}
+
 	own := c.r.opts.Package.Metadata.Namespace
 	switch {
 	case kind == crdKind:
@@ -57,13 +59,15 @@ func (c *check) clusterScope(kind schema.GroupKind, namespaced, known bool) {
 		delete(c.meta, "namespace")
 		c.out.namespace = ""
 	}
+
 	if own := c.r.opts.DefaultNamespace; known && namespaced && c.out.namespace == "" && own != "" {
 		c.meta["namespace"] = own
 		c.out.namespace = own
 		if c.r.opts.anyNamespace {
-			c.warn(violation.ReasonObjectScope, "metadata.namespace", "Set it where it is always the same.", namespaceGiven, kind.Kind)
+			c.warn(violation.ReasonObjectScope, "metadata.namespace", "Set it if it is always the same.", namespaceGiven, kind.Kind)
 		}
 	}
+
 	if known && namespaced && c.out.namespace == "" {
 		c.fail(violation.ReasonObjectScope, "metadata.namespace", namespaceRemedy, namespaceMissing, kind.Kind)
 	}
@@ -130,6 +134,7 @@ func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 	if kind != crdKind {
 		return nil
 	}
+
 	spec, _ := body["spec"].(map[string]any)
 	names, _ := spec["names"].(map[string]any)
 	d := &definition{}
@@ -143,10 +148,12 @@ func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
 			d.served = append(d.served, name)
 		}
 	}
+
 	return d
 }
 
-// aggregationOf returns the API of an APIService that another server than the API server serves.
+// aggregationOf returns the API of an APIService that is served by another server than the API
+// server.
 func aggregationOf(kind schema.GroupKind, body map[string]any) (gv schema.GroupVersion) {
 	spec, _ := body["spec"].(map[string]any)
 	if kind == apiServiceKind && spec["service"] != nil {
@@ -156,11 +163,13 @@ func aggregationOf(kind schema.GroupKind, body map[string]any) (gv schema.GroupV
 	return gv
 }
 
-// defaultNamespaces sets the default namespace on objects of kinds that the package defines or the cluster knows.
+// defaultNamespaces sets the default namespace on objects whose kind the package defines or the
+// cluster knows.
 func (l *load) defaultNamespaces(all []*object) {
 	if l.opts.DefaultNamespace == "" || l.opts.scope() != corev1alpha1.ScopeCluster {
 		return
 	}
+
 	defined := definitionsOf(all)
 	for _, o := range all {
 		kind := o.gvk.GroupKind()
@@ -170,14 +179,14 @@ func (l *load) defaultNamespaces(all []*object) {
 		namespaced, known := l.scopeOf(kind, defined)
 		if !known && !l.opts.anyNamespace {
 			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(
-				"Where it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package.",
+				"If it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package.",
 				"it is not known whether %s is namespaced; spec.defaultNamespace is not applied", kind))
 		}
 		if !namespaced {
 			continue
 		}
 		if l.opts.anyNamespace {
-			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because("Set it where it is always the same.", namespaceGiven, kind.Kind))
+			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because("Set it if it is always the same.", namespaceGiven, kind.Kind))
 		}
 		if err := o.setNamespace(l.opts.DefaultNamespace); err != nil {
 			l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))
@@ -200,15 +209,18 @@ func (o *object) setNamespace(namespace string) error {
 	if err := json.Unmarshal(o.stored.Object.Raw, &body); err != nil {
 		return err
 	}
+
 	meta, ok := body["metadata"].(map[string]any)
 	if !ok {
 		return fmt.Errorf("the object has no metadata")
 	}
+
 	meta["namespace"] = namespace
 	raw, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
+
 	o.stored.Object.Raw, o.namespace = raw, namespace
 	return nil
 }

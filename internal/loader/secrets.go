@@ -12,15 +12,15 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// SecretValue is a value of the config that came from a Secret.
+// SecretValue is a value of the configuration that came from a Secret.
 type SecretValue struct {
-	// Path in the config: keys, and indexes as decimal numbers.
+	// Path is the path in the configuration: keys, and indexes as decimal numbers.
 	Path []string
-	// Value as text; numbers in decimal.
+	// Value is the value as text; numbers are in decimal.
 	Value string
 }
 
-// SecretValues returns the values of a configuration that is a Secret.
+// SecretValues returns the values of a configuration that comes from a Secret.
 func SecretValues(config map[string]any) []SecretValue {
 	var out []SecretValue
 	var walk func(v any, path []string)
@@ -41,6 +41,7 @@ func SecretValues(config map[string]any) []SecretValue {
 			}
 		}
 	}
+
 	walk(config, nil)
 	return out
 }
@@ -58,7 +59,8 @@ func textOf(v any) (string, bool) {
 	return "", false
 }
 
-// sensitiveValues collects what only Secrets may hold, and reports whether it is within limits.
+// sensitiveValues collects the values that only Secrets can hold, and reports whether they are
+// within limits.
 func (l *load) sensitiveValues() bool {
 	values := l.opts.Sensitive
 	for _, v := range l.opts.FromSecrets {
@@ -98,15 +100,17 @@ func (c *check) secrets(annotations map[string]any) {
 	if c.r.secrets.Empty() {
 		return
 	}
+
 	body := c.body
 	if c.out.gvk.GroupKind() == secretKind {
 		c.out.sensitive = true
 		body = maps.Clone(body)
 		for _, values := range []string{"data", "stringData"} {
-			// Keys are part of messages of servers and schemas.
+			// Messages of servers and schemas contain keys.
 			body[values] = withoutValues(body[values])
 		}
 	}
+
 	const most = 5
 	count, exposed := 0, annotations[corev1alpha1.ExposeSecretValuesAnnotation] == corev1alpha1.ExposeSecretValuesTrue
 	walk(body, "", func(field string, v any) bool {

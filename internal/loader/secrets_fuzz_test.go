@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Whatever a template does with a sensitive value, no message has a piece of it,
-// and no object that is no Secret has all of it, unless annotated so.
+// FuzzSecrets checks that whatever a template does with a sensitive value, no message has a piece
+// of it, and only Secrets contain all of it, unless an annotation permits that.
 //
 // Code: secrets.go, adjust.go, object.go
 func FuzzSecrets(f *testing.F) {
@@ -24,6 +24,7 @@ func FuzzSecrets(f *testing.F) {
 		f.Add(use, "spec: {a: b}", false)
 		f.Add("x", "metadata: {labels: {a: '"+use+"'}}", true)
 	}
+
 	f.Fuzz(func(t *testing.T, use, patch string, secret bool) {
 		kind := "ConfigMap"
 		if secret {

@@ -16,7 +16,7 @@ const (
 	anyConfig   = "  config: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}\n"
 )
 
-// withSecret configures the package with the value, which came from a Secret.
+// withSecret configures the package with a value from a Secret.
 func withSecret(change ...func(*Options)) Options {
 	o := namespaced(withConfig(`{"password":"`+secretValue+`","short":"kurz","pin":12345678,"map":{"a":1}}`),
 		func(o *Options) { o.Sensitive = []string{secretValue, "kurz", "12345678"} })
@@ -34,7 +34,7 @@ func TestSensitiveValuesStayInSecrets(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		reason, object string
-		// want is the field of the violation; empty where there is none.
+		// want is the field of the violation; empty if there is none.
 		want string
 	}{
 		{"in a Secret, as text", secretObject("stringData: {p: '{{.config.password}}'}"), ""},
@@ -72,13 +72,14 @@ func TestSensitiveValuesStayInSecrets(t *testing.T) {
 		}
 		checkClean(t, test.reason, got)
 	}
+
 	_, err := Load(context.Background(), pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "    package-operator.run/expose-secret-values: yes\n")), namespaced())
 	if err == nil || !strings.Contains(err.Error(), "expose-secret-values") {
 		t.Error("the annotation has one value:", err)
 	}
 }
 
-// checkClean fails where a piece of the value, in a form, is in a text.
+// checkClean fails if a text has a piece of the value in any form.
 func checkClean(t *testing.T, reason, text string) {
 	t.Helper()
 	for _, form := range []string{secretValue, strings.ToLower(secretValue), base64.StdEncoding.EncodeToString([]byte(secretValue))} {
@@ -101,19 +102,21 @@ func TestObjectsWithSensitiveValues(t *testing.T) {
 		"b.yaml.gotmpl", configMap("b", "first", "    package-operator.run/expose-secret-values: 'true'\ndata: {p: '{{.config.password}}'}"),
 		"c.yaml", configMap("c", "first", "    package-operator.run/expose-secret-values: 'true'\n"),
 		"s.yaml.gotmpl", secretObject("stringData: {hash: '{{.config.short | sha256sum}}'}"))
+
 	p, err := Load(context.Background(), files, withSecret())
 	require.NoError(t, err)
 	require.Equal(t, [][]bool{{false, true, false}, {true}}, p.Sensitive)
 	if !p.HoldsSensitive(0, 1) || p.HoldsSensitive(0, 0) || !p.HoldsSensitive(1, 0) {
 		t.Error(p.Sensitive)
 	}
+
 	p, err = Load(context.Background(), files, withSecret(func(o *Options) { o.Sensitive = nil }))
 	if err != nil || p.Sensitive != nil || p.HoldsSensitive(0, 1) {
 		t.Error("without sensitive values no object holds any", err, p.Sensitive)
 	}
 }
 
-// Values that the schema marks are sensitive although their Secret is not.
+// Values that the schema marks are sensitive even if their Secret is not.
 func TestSecretsByTheirSchema(t *testing.T) {
 	t.Parallel()
 	schema := `  config:
@@ -127,11 +130,13 @@ func TestSecretsByTheirSchema(t *testing.T) {
         users: {type: array, items: {type: object, properties: {name: {type: string}, "pass.word": {type: string, format: password}}}}
         extra: {type: object, additionalProperties: {type: string, writeOnly: true}}
 `
+
 	config := `{"user":"user-value","password":"password-value","token":"token-value","tls":{"key":"tls-key-value"},"users":[{"name":"name-value","pass.word":"word-value"}],"extra":{"any":"any-value"}}`
 	secret := map[string]any{
 		"user": "user-value", "password": "password-value", "token": "token-value", "tls": map[string]any{"key": "tls-key-value"},
 		"users": []any{map[string]any{"name": "name-value", "pass.word": "word-value"}}, "extra": map[string]any{"any": "any-value"},
 	}
+
 	for expression, want := range map[string]bool{
 		".config.user": false, ".config.password": true, ".config.token": true, ".config.tls.key": true, "(index .config.users 0).name": false,
 		"(get (index .config.users 0) `pass.word`)": true, ".config.extra.any": true,
@@ -144,7 +149,7 @@ func TestSecretsByTheirSchema(t *testing.T) {
 	}
 }
 
-// Whatever fails, its message has no sensitive value.
+// No error message has a sensitive value.
 func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 	t.Parallel()
 	object := func(more string) Files {
@@ -154,9 +159,11 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 	schema := func(properties string) Files {
 		return pkg("manifest.yaml", plain+"  config: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true, "+properties+"}}\n")
 	}
+
 	manifest := func(more string) Files {
 		return pkg("manifest.yaml", plain+anyConfig+more, "a.yaml", configMap("a", "first", ""))
 	}
+
 	for _, test := range []struct {
 		reason string
 		files  Files
@@ -248,10 +255,12 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 		}
 		checkClean(t, test.reason, err.Error())
 	}
+
 	p, err := Load(context.Background(), object("    package-operator.run/expose-secret-values: 'true'\ndata: {'a{{.config.password}}': null}\n"), withSecret())
 	if err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0].String(), "renders it to null") {
 		t.Fatal(err, p)
 	}
+
 	checkClean(t, "a warning", p.Warnings.Error())
 }
 
@@ -262,11 +271,13 @@ func TestSensitiveValuesInPatches(t *testing.T) {
 		o.Patches = []Patch{{Target: PatchTarget{Name: "a"}, Patch: "data: {p: '" + secretValue + "'}"}}
 		o.CommonMetadata.Annotations = map[string]string{"note": secretValue}
 	}))
+
 	for _, want := range []string{"data.p: a value that came from a Secret stands here (after spec.patches[0])", "metadata.annotations.note: a value"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in %s", want, got)
 		}
 	}
+
 	if _, err := Load(context.Background(), files, withSecret(func(o *Options) {
 		o.Patches = []Patch{{Target: PatchTarget{Name: "a"}, Patch: "metadata: {annotations: {" + corev1alpha1.ExposeSecretValuesAnnotation + ": 'true'}}\ndata: {p: '" + secretValue + "'}"}}
 	})); err != nil {

@@ -16,7 +16,7 @@ func TestFilters(t *testing.T) {
 		"a.yaml", configMap("a", "first", "    package-operator.run/condition: cond.no\n")+"---\n"+configMap("a", "second", "    package-operator.run/condition: '!cond.no'\n"),
 		"b.yaml", "kind: X # dropped before it is checked\nmetadata: {annotations: {package-operator.run/condition: 'false'}}\n",
 	)
-	// "yes" is a word of YAML 1.1; the manifest wants text, and reads it as such.
+	// "yes" is a word of YAML 1.1. The manifest requires a text, and reads it as one.
 	if p, err := Load(context.Background(), files, namespaced()); err != nil || p.Objects() != 1 || p.Phases[0].Name != "second" {
 		t.Error(err, p)
 	}
@@ -37,18 +37,20 @@ func TestLock(t *testing.T) {
 	if raw := string(p.Phases[0].Objects[0].Object.Raw); !strings.Contains(raw, `"web":"index.docker.io/library/nginx@`+digest) || !strings.Contains(raw, `"dep":"quay.io/x/y@sha256:bb`) {
 		t.Error(raw)
 	}
+
 	p, err = Load(context.Background(), files, namespaced(func(o *Options) {
 		o.ImageOverride = func(s string) string { return "mirror.example/" + s }
 	}))
 	if err != nil || !strings.Contains(string(p.Phases[0].Objects[0].Object.Raw), `"web":"mirror.example/nginx@`+digest) {
 		t.Error(err)
 	}
+
 	for _, test := range []struct{ name, lock, want string }{
 		{"missing", lock("", ""), `image missing from lockfile in manifest.yaml idx 0 line 7: spec.images[0]: image "web". Run kubectl package update.`},
 		{"different", lock(strings.Replace(good, "1.2", "1.3", 1), ""), `image does not match lockfile in manifest.yaml idx 0 line 7: spec.images[0].image: image "web" is "nginx:1.2" here and "nginx:1.3" in the lock`},
 		{"superfluous", lock(good+", {name: x, image: y, digest: '"+digest+"'}", ""), `image "x" is in the lock and not in the manifest`},
 		{"twice", lock(good+","+good, ""), `Duplicate value: "web"`},
-		{"no digest", lock("{name: web, image: 'nginx:1.2', digest: latest}", ""), `"latest" is no digest`},
+		{"no digest", lock("{name: web, image: 'nginx:1.2', digest: latest}", ""), `"latest" is not a digest`},
 		{"empty", lock("{name: web, image: 'nginx:1.2'}", ""), "PackageManifestLock invalid in manifest.lock.yaml idx 0 line 5: spec.images[0].digest: Required value"},
 		{"other kind", "kind: X", "unknown GVK in manifest.lock.yaml"},
 	} {
@@ -73,6 +75,7 @@ func TestComponents(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+
 	for name, want := range map[string]string{
 		"wbe": `Component not found [wbe]: component "wbe". Did you mean "web"?`, "zzzz": "The package has: broken, nested, web.", "a/b": "Invalid component path",
 		"nested": "Nesting multi-component packages not allowed in manifest.yaml idx 0 line 7 [nested]", "broken": "Invalid YAML in manifest.yaml idx 0 line 1 [broken]",
@@ -81,12 +84,14 @@ func TestComponents(t *testing.T) {
 			t.Errorf("%q: %s", name, got)
 		}
 	}
+
 	if got := lines(t, pkg("manifest.yaml", plain, "components/web/x.yaml", configMap("x", "first", "")), of("web")); !strings.Contains(got, "Components not enabled") {
 		t.Error(got)
 	}
 	if p, err := Load(context.Background(), pkg("manifest.yaml", plain, "components/web/x.yaml", configMap("x", "first", "")), of("")); err != nil || p.Objects() != 1 {
 		t.Error("without components a folder of that name is a folder", err)
 	}
+
 	files["components/stray.txt"] = nil
 	_, err := Validate(context.Background(), files)
 	for _, want := range []string{"[nested]", "[broken]", "may only contain folders and dot files in components/stray.txt"} {

@@ -20,7 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Validate checks a package and its components in each test case or, without any, in each scope with defaults.
+// Validate checks a package and its components in each test case. If there are none, it checks each
+// scope with defaults.
 func Validate(ctx context.Context, files Files) (warnings violation.Violations, err error) {
 	return Inspect(ctx, files, nil)
 }
@@ -31,14 +32,16 @@ type Case struct {
 	Name      string
 	For       manifestsv1alpha1.TemplateContextPackage
 	Package   *Package
-	// Unrendered says why templates were not rendered: the package has the objects of other files alone then.
+	// Unrendered is why templates were not rendered. The package then has only the objects of other
+	// files.
 	Unrendered string
-	// Rendered is the output of templates by path, and Static has the files of objects that are no templates, both without
-	// the documents that conditions leave out. Fixtures are compared with them.
+	// Rendered is the output of templates by path. Static has the object files that are not
+	// templates. Both lack the documents that conditions leave out. Fixtures are compared with
+	// them.
 	Rendered, Static Files
 }
 
-// fixtures are the files of a test case that fixtures are compared with.
+// fixtures are the files of a test case to compare with fixtures.
 type fixtures struct{ rendered, static Files }
 
 func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
@@ -56,7 +59,7 @@ func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
 	return f
 }
 
-// Inspect is Validate that calls visit for each case without problems.
+// Inspect is Validate, but also calls visit for each case without problems.
 func Inspect(ctx context.Context, files Files, visit func(Case)) (warnings violation.Violations, err error) {
 	v := &validator{ctx: ctx, files: files, visit: visit}
 	root := v.unit("")
@@ -79,13 +82,13 @@ type validator struct {
 	problems, warnings violation.Violations
 }
 
-// try loads and returns the problems. name is that of the test case.
+// try loads the package and returns the problems. name is the name of the test case.
 func (v *validator) try(opts Options, name string) violation.Violations {
 	problems, _ := v.render(opts, name)
 	return problems
 }
 
-// render is try, and reports whether the templates could be executed.
+// render is try, and also reports whether the templates could be executed.
 func (v *validator) render(opts Options, name string) (problems violation.Violations, executed bool) {
 	var files fixtures
 	opts.keep = &files
@@ -107,22 +110,26 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 		v.problems = append(v.problems, v.try(exampleOptions(component, false), "")...)
 		return nil
 	}
+
 	for _, p := range Unread(u.files) {
 		v.warnings = append(v.warnings, violation.Violation{Reason: violation.ReasonUnsupported, Path: p, Component: component}.
 			Because("Rename it to "+strings.TrimSuffix(p, ".json")+".yaml: JSON is YAML, too.", "the object in a .json file is not installed"))
 	}
+
 	m := u.result.Manifest
 	if len(m.Test.Template) == 0 {
 		v.withoutTests(u)
 		return m
 	}
+
 	for i := range m.Test.Template {
 		v.testCase(u, i)
 	}
+
 	return m
 }
 
-// Unread returns JSON files that look like objects: only files with the ending of YAML are read.
+// Unread returns JSON files that look like objects. Only files with a YAML extension are read.
 func Unread(files Files) (paths []string) {
 	for _, p := range files.Paths() {
 		var object metav1.TypeMeta
@@ -140,6 +147,7 @@ func (v *validator) testCase(u *unit, i int) {
 	if opts.scope() == corev1alpha1.ScopeCluster && !slices.Contains(scopes, manifestsv1alpha1.PackageManifestScopeNamespaced) {
 		opts.DefaultNamespace, opts.anyNamespace = exampleNamespace, true
 	}
+
 	for _, p := range v.try(opts, tc.Name) {
 		if p.Reason == violation.ReasonConfigInvalid {
 			at := u.result.At(p.Reason, strings.Replace(p.Field, "spec.config", fmt.Sprintf("test.template[%d].context.config", i), 1))
@@ -162,20 +170,24 @@ func (v *validator) withoutTests(u *unit) {
 		v.problems = append(v.problems, v.withDefaults(u, opts)...)
 		return
 	}
+
 	namespaced, cluster := v.withDefaults(u, exampleOptions(u.component, false)), v.withDefaults(u, exampleOptions(u.component, true))
 	if i := slices.IndexFunc(namespaced, outOfScope("kind")); i >= 0 {
-		// What else a Package lacks does not matter, nor the namespaces that a ClusterPackage can have by default.
+		// Other problems of a Package do not matter here, nor do the default namespaces of a
+		// ClusterPackage.
 		p := u.result.At(violation.ReasonObjectScope, "spec.scopes").Because("Leave Namespaced out.", "%s is cluster-scoped, and a Package may only bring objects of its own namespace", namespaced[i].Object)
 		if slices.ContainsFunc(cluster, outOfScope("metadata.namespace")) {
 			cluster = append(slices.DeleteFunc(cluster, outOfScope("metadata.namespace")), p)
 		}
 		namespaced = append(slices.DeleteFunc(namespaced, func(p violation.Violation) bool { return !slices.Contains(cluster, p) }), p)
 	}
+
 	both := func(p violation.Violation) bool { return slices.Contains(namespaced, p) && slices.Contains(cluster, p) }
 	if len(namespaced) > 0 && len(cluster) > 0 && !slices.ContainsFunc(namespaced, both) {
 		v.problems = append(append(v.problems, namespaced...), cluster...)
 		return
 	}
+
 	for kind, problems := range map[string]violation.Violations{"Package": namespaced, "ClusterPackage": cluster} {
 		for _, p := range problems {
 			if both(p) {
@@ -211,6 +223,7 @@ func (v *validator) withDefaults(u *unit, opts Options) violation.Violations {
 			problems = append(problems, p)
 		}
 	}
+
 	unrendered := ""
 	if len(needs) > 0 {
 		unrendered = "these have no default: " + strings.Join(needs, ", ")
@@ -220,16 +233,18 @@ func (v *validator) withDefaults(u *unit, opts Options) violation.Violations {
 		w.Remedy = "Add a test case with a configuration under test.template."
 		v.warnings = append(v.warnings, w)
 	}
+
 	if len(needs) == 0 && len(found) > 0 {
 		unrendered = found[0].Details
 	}
 	if v.visit != nil && unrendered != "" && len(problems) == 0 {
 		v.withoutTemplates(u, opts, unrendered)
 	}
+
 	return problems
 }
 
-// withoutTemplates visits what can be said of a package whose templates cannot be rendered.
+// withoutTemplates visits as much as possible of a package whose templates cannot be rendered.
 func (v *validator) withoutTemplates(u *unit, opts Options, why string) {
 	opts.static = true
 	pkg, err := Load(v.ctx, v.files, opts)

@@ -118,6 +118,7 @@ func TestPreview(t *testing.T) {
 	files := pkg("manifest.yaml", plain+"  config: {openAPIV3Schema: {type: object, properties: {name: {type: string, default: d}}}}\n"+
 		"test: {template: [{name: one, context: {package: {metadata: {name: x, namespace: ns}}, config: {name: first}}}, {name: two, context: {package: {metadata: {name: z, namespace: ns}}}}]}\n",
 		"a.yaml.gotmpl", configMap("{{.config.name}}", "first", ""))
+
 	for _, test := range []struct {
 		opts                    PreviewOptions
 		name, namespace, object string
@@ -131,6 +132,7 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%+v: %v, %+v", test.opts, err, shown)
 		}
 	}
+
 	if _, _, err := Preview(context.Background(), files, PreviewOptions{TestCase: "tow"}); err == nil || !strings.Contains(err.Error(), `no test case "tow". Did you mean "two"?`) {
 		t.Error(err)
 	}
@@ -142,7 +144,7 @@ func TestPreview(t *testing.T) {
 	}
 }
 
-// What templates render to is shown as fixtures hold it.
+// The output of templates is visible in the form of fixtures.
 func TestRenderedCases(t *testing.T) {
 	t.Parallel()
 	object := func(name, condition string) string {
@@ -152,6 +154,7 @@ func TestRenderedCases(t *testing.T) {
 		}
 		return configMap(name, "first", more)
 	}
+
 	rendered := func(text string) string { return strings.ReplaceAll(text, "{{.config.size}}", "7") }
 	comment := "# a comment that stays\n"
 	multi := comment + object("a", "config.size == 7.0") + "---\n" + object("b", "config.size == 8.0") + "---\n# second\n" + object("c-{{.config.size}}", "")
@@ -162,10 +165,12 @@ func TestRenderedCases(t *testing.T) {
 		"test: {template: [{name: one, context: {package: {metadata: {name: x, namespace: ns}}, config: {size: 7}}}]}\n",
 		"multi.yaml.gotmpl", multi, "leading.yaml.gotmpl", leading, "first.yml.gotmpl", first, "gone.yaml.gotmpl", object("x", "false"), "empty.yaml.gotmpl", "{{if false}}x{{end}}\n",
 		"static.yaml", object("static", ""), "_helpers.gotmpl", "{{define `x`}}{{end}}", "out/x.yaml.gotmpl", object("y", ""), "notes.txt.gotmpl", "size is {{.config.size}}\n")
+
 	var got []Case
 	if _, err := Inspect(context.Background(), files, func(c Case) { got = append(got, c) }); err != nil {
 		t.Fatal(err)
 	}
+
 	want := Files{
 		"multi.yaml":   []byte(comment + object("a", "config.size == 7.0") + "---\n# second\n" + object("c-7", "")),
 		"leading.yaml": []byte("---\n--- # with a comment\n" + object("e", "")),
@@ -175,5 +180,6 @@ func TestRenderedCases(t *testing.T) {
 	if len(got) != 1 || got[0].Name != "one" {
 		t.Fatal(got)
 	}
+
 	require.Equal(t, want, got[0].Rendered)
 }

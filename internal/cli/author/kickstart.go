@@ -115,7 +115,7 @@ func (c *Kickstart) kinds(opts *kickstart.Options) error {
 	opts.Version = strings.TrimPrefix(c.version, "v")
 	if c.version != "" {
 		if _, err := semver.StrictNewVersion(opts.Version); err != nil {
-			return fmt.Errorf("--version %q is no semantic version: write it as 1.2.3 or 1.2.3-rc.1", c.version)
+			return fmt.Errorf("--version %q is not a semantic version: write it as 1.2.3 or 1.2.3-rc.1", c.version)
 		}
 	}
 	for _, scope := range []corev1alpha1.Scope{"", corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {

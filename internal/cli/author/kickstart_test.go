@@ -117,7 +117,7 @@ func TestKickstartFromElsewhere(t *testing.T) {
 		"no input":       {"", nil, "arguments invalid: nothing to make a package of"},
 		"parameter":      {"", []string{"-f", "-", "-p", "bogus"}, `arguments invalid: "bogus" cannot be made a parameter`},
 		"namespace":      {"", []string{"-f", "-", "-n", "A"}, `arguments invalid: "A" cannot be a namespace`},
-		"version":        {"", []string{"-f", "-", "--version", "1.2"}, `arguments invalid: --version "1.2" is no semantic version`},
+		"version":        {"", []string{"-f", "-", "--version", "1.2"}, `arguments invalid: --version "1.2" is not a semantic version`},
 		"scope":          {"", []string{"-f", "-", "--scope", "global"}, `arguments invalid: unknown --scope "global": choose Namespaced or Cluster`},
 		"any namespace":  {"", []string{"-f", "-", "--scope", "namespaced", "-n", "a"}, "--namespace and --scope Namespaced contradict each other"},
 		"keep":           {"", []string{"-f", "-", "--keep", "pods"}, `arguments invalid: unknown --keep "pods": choose crds`},

@@ -88,11 +88,11 @@ func elsewhere(ref string) (string, error) {
 		return ref, nil
 	}
 	if _, err := name.NewRegistry(host); err != nil {
-		return "", fmt.Errorf("%s=%q is no registry: write a host, with its port where it has one", registryHostVariable, host)
+		return "", fmt.Errorf("%s=%q is no registry: write a host, with its port if it has one", registryHostVariable, host)
 	}
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
-		return "", fmt.Errorf("%q is no image reference: write it as host/path:tag or host/path@sha256:…", ref)
+		return "", fmt.Errorf("%q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", ref)
 	}
 	return host + strings.TrimPrefix(parsed.Name(), parsed.Context().RegistryStr()), nil
 }

@@ -43,7 +43,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 		}
 		for _, name := range args[1:] {
 			if name == "" || strings.Contains(name, "/") {
-				return nil, fmt.Errorf("%q is no name: write KIND/NAME everywhere, or one KIND and names", name)
+				return nil, fmt.Errorf("%q is not a valid name: write KIND/NAME everywhere, or one KIND and names", name)
 			}
 			add(ObjectName{Kind: args[0], Name: name})
 		}

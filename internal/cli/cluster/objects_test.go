@@ -20,7 +20,7 @@ func TestParseObjects(t *testing.T) {
 		{reason: "one kind", args: []string{"cm", "a", "b", "a"}, want: []ObjectName{{"", "cm", "a"}, {"", "cm", "b"}}},
 		{reason: "nothing", err: "KIND/NAME is missing"},
 		{reason: "a kind alone", args: []string{"web"}, err: `"web" is no object: write KIND/NAME, such as deployment/web`},
-		{reason: "mixed", args: []string{"cm", "cm/a"}, err: `"cm/a" is no name: write KIND/NAME everywhere, or one KIND and names`},
+		{reason: "mixed", args: []string{"cm", "cm/a"}, err: `"cm/a" is not a valid name: write KIND/NAME everywhere, or one KIND and names`},
 		{reason: "mixed the other way round", args: []string{"cm/a", "b"}, err: `"b" is no object: write KIND/NAME, or NAMESPACE/KIND/NAME`},
 		{
 			reason: "with namespaces", args: []string{"shop/cm/a", "store/cm/a", "cm/a", "shop/cm/a", "clusterrole/b"},

@@ -37,7 +37,7 @@ func isURL(arg string) bool {
 func ImageReference(noun, text string) (name.Reference, error) {
 	ref, err := name.ParseReference(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s %q is no image reference: write it as host/path:tag or host/path@sha256:…", noun, text)
+		return nil, fmt.Errorf("%s %q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", noun, text)
 	}
 	return ref, nil
 }

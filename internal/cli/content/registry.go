@@ -144,7 +144,7 @@ func (r *RegistryFlags) hosts() (map[string]bool, error) {
 	for _, host := range r.insecure {
 		reg, err := name.NewRegistry(host)
 		if err != nil || host == "" {
-			return nil, fmt.Errorf("invalid --insecure-registry %q: write a host, with its port where it has one, such as localhost:5000", host)
+			return nil, fmt.Errorf("invalid --insecure-registry %q: write a host, with its port if it has one, such as localhost:5000", host)
 		}
 		hosts[reg.RegistryStr()] = true
 	}

@@ -134,7 +134,7 @@ func (s State) notPulled() Cause {
 		c = Cause{Text: oneLine(s.PullError)}
 	}
 	c = ending(c)
-	if remedy := strings.TrimRight(strings.TrimSuffix(c.Remedy, "; the pull is tried again by itself."), "."); remedy != "" {
+	if remedy := strings.TrimRight(strings.TrimSuffix(c.Remedy, "; the pull is retried automatically."), "."); remedy != "" {
 		c.Remedy = remedy + ". "
 	}
 	c.Text = strings.TrimSuffix(c.Text, ".")

@@ -71,7 +71,7 @@ func TestCauseOf(t *testing.T) {
 			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1,
 		},
 		"no registry": {
-			progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is tried again by itself."},
+			progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is retried automatically."},
 			"the image cannot be pulled: registry unreachable: no such host",
 			"Check the host in the image reference. Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
 		},

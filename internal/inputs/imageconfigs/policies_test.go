@@ -57,7 +57,7 @@ func TestPolicies(t *testing.T) {
 		"no Secret":   {secret, nil, "the authority s cannot be used: there is no Secret system/keys"},
 		"no key":      {secret, map[sources.Ref]*sources.Object{ref: {}}, "Secret system/keys has no key cosign.pub"},
 		"refused":     {secret, map[sources.Ref]*sources.Object{ref: {Refused: "it has a token"}}, "Secret system/keys is not read: it has a token"},
-		"no public":   {secret, map[sources.Ref]*sources.Object{ref: {Data: map[string][]byte{"cosign.pub": own.Private}}}, "the PEM text is no public key"},
+		"no public":   {secret, map[sources.Ref]*sources.Object{ref: {Data: map[string][]byte{"cosign.pub": own.Private}}}, "the PEM text is not a public key"},
 		"ConfigMap":   {configMap, map[sources.Ref]*sources.Object{{Kind: sources.KindConfigMap, Namespace: namespace, Name: "keys"}: key}, ""},
 		"inline":      {inline, nil, ""},
 		"keyless":     {keyless, map[sources.Ref]*sources.Object{{Kind: sources.KindConfigMap, Namespace: namespace, Name: "root"}: {Data: map[string][]byte{"json": virtual.Root()}}}, ""},

@@ -79,6 +79,7 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 	base := []entry{
 		dir("package/"), file("package/manifest.yaml", "m"), file("package/a/x", "1"), file("package/a/y", "2"), file("package/b", "3"), file("etc/passwd", "root"),
 	}
+
 	for _, test := range []struct {
 		reason string
 		second []entry
@@ -150,6 +151,7 @@ func TestLayerRefuses(t *testing.T) {
 		_, err := unpack(tarball(t, test.entry))
 		checkError(t, test.name, err, test.kind, test.want)
 	}
+
 	_, err := unpack(tarball(t, file("package/a", ""), file("package/a/b", "")))
 	checkError(t, "file and folder", err, KindEntry, "it is a file and a folder in one layer")
 }
@@ -168,7 +170,7 @@ func checkError(t *testing.T, name string, err error, kind Kind, want string) {
 	}
 }
 
-// bomb streams n entries, or n bytes of one entry, without holding them.
+// bomb streams n entries, or n bytes of one entry, without holding them in memory.
 func bomb(compress func(io.Writer) io.WriteCloser, write func(*tar.Writer) error) io.Reader {
 	r, w := io.Pipe()
 	go func() {
@@ -205,6 +207,7 @@ func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 			return zeros(w, size)
 		}
 	}
+
 	files := func(name func(int) string, n, size int) func(*tar.Writer) error {
 		return func(w *tar.Writer) error {
 			body := make([]byte, size)
@@ -219,12 +222,15 @@ func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 			return w.Close()
 		}
 	}
+
 	manyFiles := func(prefix string, n, size int) func(*tar.Writer) error {
 		return files(func(i int) string { return fmt.Sprintf("%s%d", prefix, i) }, n, size)
 	}
+
 	sameFile := func(name string, n, size int) func(*tar.Writer) error {
 		return files(func(int) string { return name }, n, size)
 	}
+
 	for _, test := range []struct {
 		name   string
 		stream io.Reader
@@ -267,8 +273,9 @@ func TestLayerIsCorrupt(t *testing.T) {
 		"zstd window":        {0x28, 0xb5, 0x2f, 0xfd, 0x00, 0xf8, 0x01, 0x00, 0x00},
 	} {
 		_, err := unpack(data)
-		checkError(t, name, err, KindCorrupt, "the layer is no complete tar archive")
+		checkError(t, name, err, KindCorrupt, "the layer is not a complete tar archive")
 	}
+
 	if files, err := unpack(nil, good, append(gzipped(tarball(t)), z...)); err != nil || len(files) != 1 {
 		t.Error("an empty layer, or gzip members one after the other, are no error", err)
 	}
@@ -303,6 +310,7 @@ func TestCheckManifest(t *testing.T) {
 		}
 		return m
 	}
+
 	ok := v1.Descriptor{MediaType: types.DockerLayer, Size: 1}
 	large, huge, negative, foreign, other := ok, ok, ok, ok, ok
 	large.Size, huge.Size, negative.Size = limits.LayerBytes, 10<<30, -1
@@ -333,6 +341,7 @@ func TestReadFolder(t *testing.T) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(body), 0o600))
 	}
+
 	write("manifest.yaml", "m")
 	write("a/b.yaml", "b")
 	write(".git/config", "x")
@@ -342,6 +351,7 @@ func TestReadFolder(t *testing.T) {
 	if diff := cmp.Diff(Files{"manifest.yaml": []byte("m"), "a/b.yaml": []byte("b")}, files); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
+
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
 	_, err = ReadFolder(dir)
 	checkError(t, "link", err, KindEntry, `entry "link": it is not a regular file`)
@@ -361,7 +371,7 @@ func TestPathOrder(t *testing.T) {
 	require.Equal(t, Files{"b/c": nil, "b.yaml": nil}, files.Below("a"))
 }
 
-// The name of an entry may have a megabyte: what hides nothing of the package is
+// The name of an entry can have a megabyte. A whiteout that does not hide a file of the package is
 // not kept.
 func TestWhiteoutsBesideThePackage(t *testing.T) {
 	t.Parallel()

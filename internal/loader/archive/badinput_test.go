@@ -17,8 +17,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// raw writes one header as the archive has it, with fields that tar.Writer would
-// not write.
+// raw writes one header with fields that tar.Writer would not write.
 func raw(change func(block []byte), body string) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -32,6 +31,7 @@ func raw(change func(block []byte), body string) []byte {
 	for _, c := range data[:512] {
 		sum += int(c)
 	}
+
 	copy(data[148:156], fmt.Sprintf("%06o\x00 ", sum))
 	return data
 }
@@ -40,7 +40,7 @@ func withSize(size string) func([]byte) {
 	return func(block []byte) { copy(block[124:136], size) }
 }
 
-// extended writes a file whose name, size or content a PAX record overrides.
+// extended writes a file with a name, size or content that a PAX record overrides.
 func extended(t *testing.T, records map[string]string, body string) []byte {
 	t.Helper()
 	var text strings.Builder
@@ -52,6 +52,7 @@ func extended(t *testing.T, records map[string]string, body string) []byte {
 			}
 		}
 	}
+
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	require.NoError(t, w.WriteHeader(&tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: int64(text.Len()), Format: tar.FormatUSTAR}))
@@ -65,6 +66,7 @@ func extended(t *testing.T, records map[string]string, body string) []byte {
 	for _, c := range header[:512] {
 		sum += int(c)
 	}
+
 	copy(header[148:156], fmt.Sprintf("%06o\x00 ", sum))
 	return append(bytes.Clone(header), tarball(t, file("package/a", body))...)
 }
@@ -78,7 +80,7 @@ func TestBadInput(t *testing.T) {
 		name  string
 		layer []byte
 		kind  Kind
-		// want is part of the error; empty where the layer is read, to these files.
+		// want is part of the error. If it is empty, the layer is read, and files are the result.
 		want  string
 		files Files
 	}{
@@ -95,7 +97,7 @@ func TestBadInput(t *testing.T) {
 		{"A1 no name", raw(func(block []byte) { clear(block[:100]) }, ""), "", "", Files{}},
 		{"A1 4 KiB", tarball(t, file("package/"+long, "")), KindLimit, fmt.Sprintf("the limit is %d", limits.PathBytes), nil},
 		{"A1 not UTF-8", tarball(t, file("package/\xff", "")), KindEntry, "the path is not UTF-8", nil},
-		{"A1 NUL", extended(t, map[string]string{"path": "package/a\x00b"}, ""), KindCorrupt, "no complete tar archive", nil},
+		{"A1 NUL", extended(t, map[string]string{"path": "package/a\x00b"}, ""), KindCorrupt, "not a complete tar archive", nil},
 		{"A1 dot at the end", tarball(t, file("package/a./b", "")), KindEntry, "ends with a dot or a space", nil},
 		{"A1 space at the end", tarball(t, file("package/a ", "")), KindEntry, "ends with a dot or a space", nil},
 		{"A2 symbolic link", tarball(t, entry{name: "package/l", kind: tar.TypeSymlink, link: "/etc"}), KindEntry, "it is a symbolic link", nil},
@@ -112,14 +114,14 @@ func TestBadInput(t *testing.T) {
 		{"A3 twins by case", tarball(t, file("package/a", "1"), file("package/A", "2")), "", "", Files{"a": []byte("1"), "A": []byte("2")}},
 		{"A3 twins in Unicode", tarball(t, file("package/\u00e9", "1"), file("package/e\u0301", "2")), "", "", Files{"\u00e9": []byte("1"), "e\u0301": []byte("2")}},
 		{"A3 whiteout of nothing", tarball(t, file("package/.wh...", "")), KindEntry, "the whiteout names nothing", nil},
-		{"A4 nested gzip", gzipped(gzipped(plain)), KindCorrupt, "no complete tar archive", nil},
-		{"A4 trailing garbage", append(gzipped(plain), "garbage"...), KindCorrupt, "no complete tar archive", nil},
-		{"A4 truncated", gzipped(plain)[:40], KindCorrupt, "no complete tar archive", nil},
+		{"A4 nested gzip", gzipped(gzipped(plain)), KindCorrupt, "not a complete tar archive", nil},
+		{"A4 trailing garbage", append(gzipped(plain), "garbage"...), KindCorrupt, "not a complete tar archive", nil},
+		{"A4 truncated", gzipped(plain)[:40], KindCorrupt, "not a complete tar archive", nil},
 		{"A4 members one after the other", append(gzipped(plain[:512]), gzipped(plain[512:])...), "", "", Files{"a": []byte("body")}},
-		{"A5 negative size", raw(withSize("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ""), KindCorrupt, "no complete tar archive", nil},
-		{"A5 size of 2^63", raw(withSize("\x80\x00\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00"), ""), KindCorrupt, "no complete tar archive", nil},
-		{"A5 size above the body", raw(withSize("00000777777\x00"), "x"), KindCorrupt, "no complete tar archive", nil},
-		{"A5 size below the body", raw(withSize("00000000001\x00"), strings.Repeat("x", 2000)), KindCorrupt, "no complete tar archive", nil},
+		{"A5 negative size", raw(withSize("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), ""), KindCorrupt, "not a complete tar archive", nil},
+		{"A5 size of 2^63", raw(withSize("\x80\x00\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00"), ""), KindCorrupt, "not a complete tar archive", nil},
+		{"A5 size above the body", raw(withSize("00000777777\x00"), "x"), KindCorrupt, "not a complete tar archive", nil},
+		{"A5 size below the body", raw(withSize("00000000001\x00"), strings.Repeat("x", 2000)), KindCorrupt, "not a complete tar archive", nil},
 		{"A5 PAX path", extended(t, map[string]string{"path": "../x"}, ""), KindEntry, "the path leads out of its folder", nil},
 		{"A5 PAX size", extended(t, map[string]string{"size": "9223372036854775807"}, "x"), KindLimit, fmt.Sprintf("the limit is %d", limits.FileBytes), nil},
 		{"A5 sparse file", extended(t, map[string]string{"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": "1099511627776", "GNU.sparse.map": "0,1", "GNU.sparse.numblocks": "1"}, "x"), KindLimit, fmt.Sprintf("the limit is %d", limits.FileBytes), nil},
@@ -135,20 +137,23 @@ func TestBadInput(t *testing.T) {
 			require.Equal(t, test.files, got)
 		})
 	}
+
 	t.Run("A3 whiteouts over layers", func(t *testing.T) {
 		got, err := unpack(tarball(t, file("package/a", "1"), file("package/d/b", "2")), tarball(t, file("package/.wh.a", ""), file("package/d/.wh..wh..opq", "")))
 		if len(got) != 0 || err != nil {
 			t.Error(got, err)
 		}
 	})
+
 	t.Run("A4 bomb in a bomb", func(t *testing.T) {
 		var inner bytes.Buffer
 		z := fastGzip(&inner)
 		require.NoError(t, zeros(z, 200<<20))
 		require.NoError(t, z.Close())
 		_, err := unpack(gzipped(inner.Bytes()))
-		checkError(t, "a bomb in a bomb", err, KindCorrupt, "no complete tar archive")
+		checkError(t, "a bomb in a bomb", err, KindCorrupt, "not a complete tar archive")
 	})
+
 	t.Run("A4 wrong media type", func(t *testing.T) {
 		if err := CheckManifest(&v1.Manifest{Layers: []v1.Descriptor{{MediaType: types.OCILayerZStd, Size: 1}}}); err != nil {
 			t.Error(err)
@@ -157,6 +162,7 @@ func TestBadInput(t *testing.T) {
 			t.Error("the first bytes decide about the compression, not the media type:", err)
 		}
 	})
+
 	t.Run("A6 10,000 layers", func(t *testing.T) {
 		layers := make([][]byte, 10_000)
 		for i := range layers {
@@ -165,6 +171,7 @@ func TestBadInput(t *testing.T) {
 		_, err := unpack(layers...)
 		checkError(t, "layers", err, KindLimit, fmt.Sprintf("more than %d layers", limits.ImageLayers))
 	})
+
 	// A million files, 1 GiB in one file and bombs of 10 GB are in
 	// TestBombsAreRefusedInBoundedMemory, which measures.
 	t.Run("A6 1 GiB in one file", func(t *testing.T) {

@@ -1,8 +1,9 @@
-// Package archive reads the files of a package from image layers or a folder, with bounded memory and time.
+// Package archive reads the files of a package from image layers or a folder, with bounded memory
+// and time.
 //
-// Layers are streamed and applied as OCI specifies, with whiteouts. Everything outside /package is skipped, and so are dotted
-// paths. Inside, only folders and regular files with portable names are accepted. Absolute and ".." paths are rejected
-// everywhere.
+// Layers are streamed and applied as OCI specifies, with whiteouts. It skips everything outside
+// /package, and dotted paths. Inside /package, it accepts only folders and regular files with
+// portable names. It rejects absolute and ".." paths everywhere.
 //
 // Specification: https://github.com/opencontainers/image-spec/blob/main/layer.md.
 package archive

@@ -2,15 +2,15 @@ package archive
 
 import "fmt"
 
-// Kind is why an image or a folder was rejected.
+// Kind is the category of reasons for rejecting an image or a folder.
 type Kind string
 
 const (
 	// KindLimit is an exceeded limit.
 	KindLimit Kind = "limit exceeded"
-	// KindEntry is an entry that may not be in a package.
+	// KindEntry is an entry that a package must not have.
 	KindEntry Kind = "entry refused"
-	// KindCorrupt is content that is no image layer.
+	// KindCorrupt is content that is not an image layer.
 	KindCorrupt Kind = "corrupt"
 )
 
@@ -34,6 +34,7 @@ func (e *Error) Error() string {
 	if e.Entry != "" {
 		s += fmt.Sprintf(": entry %.200q", e.Entry)
 	}
+
 	s += ": " + e.Details
 	if e.Err != nil {
 		s += fmt.Sprintf(": %v", e.Err)
@@ -41,6 +42,7 @@ func (e *Error) Error() string {
 	if e.Remedy != "" {
 		s += ". " + e.Remedy
 	}
+
 	return s
 }
 

@@ -17,7 +17,8 @@ func (f Files) Paths() []string {
 	return slices.SortedFunc(maps.Keys(f), ComparePaths)
 }
 
-// ComparePaths orders the slash first: folder "a" before "a.yaml" and "ab".
+// ComparePaths sorts the slash before all other characters: folder "a" comes before "a.yaml" and
+// "ab".
 func ComparePaths(a, b string) int {
 	for i := range min(len(a), len(b)) {
 		if a[i] == b[i] {
@@ -31,6 +32,7 @@ func ComparePaths(a, b string) int {
 		}
 		return int(a[i]) - int(b[i])
 	}
+
 	return len(a) - len(b)
 }
 
@@ -51,7 +53,7 @@ type collector struct {
 	bytes     int64
 }
 
-// add reads a file of an entry into files. Files that are replaced later count as well.
+// add reads the file of an entry into files. Files that are replaced later count as well.
 func (c *collector) add(files Files, path string, layer int, entry string, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
 	if err != nil {
@@ -63,12 +65,14 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	if c.bytes += int64(len(data)); c.selection.Room > 0 && c.bytes > c.selection.Room {
 		return ErrRoom
 	}
+
 	if c.bytes > c.selection.Bytes {
 		if c.selection.Keep != nil {
 			return limitError(layer, entry, "Split the repository.", "the YAML and JSON files have more than %d bytes", c.selection.Bytes)
 		}
 		return limitError(layer, entry, c.selection.packageRemedy(), "the files below /package have more than %d bytes", c.selection.Bytes)
 	}
+
 	files[path] = data
 	return c.checkCount(layer, entry, files)
 }

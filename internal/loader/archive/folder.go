@@ -15,6 +15,7 @@ func ReadFolder(dir string) (Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the package folder: %w", err)
 	}
+
 	defer func() { _ = top.Close() }()
 	c := collector{files: Files{}}
 	c.selection.setDefaults()
@@ -43,6 +44,7 @@ func ReadFolder(dir string) (Files, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the package folder: %w", err)
 	}
+
 	return c.files, nil
 }
 

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ReadImage reads the files of a package out of an image.
+// ReadImage reads the files of a package from an image.
 func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
 	manifest, err := img.Manifest()
 	if err != nil {
@@ -19,10 +19,12 @@ func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
 	if err := CheckManifest(manifest); err != nil {
 		return nil, err
 	}
+
 	layers, err := img.Layers()
 	if err != nil {
 		return nil, fmt.Errorf("read the image layers: %w", err)
 	}
+
 	u := NewUnpacker()
 	for i, layer := range layers {
 		r, err := layer.Compressed()
@@ -35,20 +37,22 @@ func ReadImage(ctx context.Context, img v1.Image) (Files, error) {
 			return nil, err
 		}
 	}
+
 	return u.Files(), nil
 }
 
-// CheckManifest rejects an image by its manifest, before the download.
+// CheckManifest checks the manifest of an image, before the download.
 func CheckManifest(m *v1.Manifest) error {
 	if n := len(m.Layers); n > limits.ImageLayers {
 		return limitError(0, "", "Squash the image.", "the image has %d layers; the limit is %d", n, limits.ImageLayers)
 	}
+
 	var total int64
 	for i, layer := range m.Layers {
 		const remedy = "Build the package image FROM scratch."
 		switch size := layer.Size; {
 		case !isLayer(layer.MediaType):
-			return entryError(i+1, "", "Build the image with kubectl package build.", "the media type %.100q is not that of a file system layer", layer.MediaType)
+			return entryError(i+1, "", "Build the image with kubectl package build.", "the media type %.100q does not belong to a file system layer", layer.MediaType)
 		case len(layer.URLs) > 0:
 			return entryError(i+1, "", remedy, "the layer is stored outside the registry")
 		case size < 0:
@@ -59,13 +63,15 @@ func CheckManifest(m *v1.Manifest) error {
 			total += size
 		}
 	}
+
 	if total > limits.ImageBytes {
 		return limitError(0, "", "Build the package image FROM scratch.", "the layers have %d bytes; the limit is %d", total, limits.ImageBytes)
 	}
+
 	return nil
 }
 
-// dockerLayerZstd is what containerd calls a zstd layer of a Docker image.
+// dockerLayerZstd is containerd's media type for a zstd layer of a Docker image.
 const dockerLayerZstd types.MediaType = "application/vnd.docker.image.rootfs.diff.tar.zstd"
 
 func isLayer(t types.MediaType) bool {

@@ -16,13 +16,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Unpacker applies the layers of an image, oldest first. Its limits count over all.
+// Unpacker applies the layers of an image, oldest first. Its limits apply to all of them together.
 type Unpacker struct {
 	collector
 	layers   int
 	entries  int
 	unpacked int64
-	// folders of the files so far, where files are chosen.
+	// folders contains the folders of the files so far, if files are selected.
 	folders map[string]bool
 }
 
@@ -35,7 +35,7 @@ func NewUnpackerOf(selection Selection) *Unpacker {
 	return &Unpacker{collector: collector{files: Files{}, selection: selection}}
 }
 
-// Files returns the files of the folder as the layers so far make it up.
+// Files returns the files of the folder after the layers so far.
 func (u *Unpacker) Files() Files { return u.files }
 
 type overlay struct {
@@ -51,16 +51,19 @@ func (u *Unpacker) Layer(ctx context.Context, r io.Reader) error {
 	if u.layers > limits.ImageLayers {
 		return limitError(0, "", "Squash the image.", "the image has more than %d layers", limits.ImageLayers)
 	}
+
 	plain, closePlain, err := decompress(r)
 	if err != nil {
 		return u.corrupt(err)
 	}
+
 	defer closePlain()
 	counted := &countingReader{ctx: ctx, r: plain, u: u}
 	o := overlay{files: Files{}, dirs: map[string]bool{}, hidden: map[string]bool{}, opaque: map[string]bool{}}
 	if u.selection.Keep != nil {
 		u.folders = foldersOf(u.files)
 	}
+
 	archive := tar.NewReader(counted)
 	for {
 		header, err := archive.Next()
@@ -74,10 +77,12 @@ func (u *Unpacker) Layer(ctx context.Context, r io.Reader) error {
 			return err
 		}
 	}
-	// Padding is read to detect a truncated stream.
+
+	// The padding is read to detect a truncated stream.
 	if _, err := io.Copy(io.Discard, counted); err != nil {
 		return u.corrupt(err)
 	}
+
 	return u.apply(&o)
 }
 
@@ -87,12 +92,12 @@ func (u *Unpacker) corrupt(err error) error {
 		return err
 	}
 	if u.selection.Plain {
-		return &Error{Kind: KindCorrupt, Details: "it is no complete tar archive", Remedy: "Make the archive again.", Err: err}
+		return &Error{Kind: KindCorrupt, Details: "it is not a complete tar archive", Remedy: "Make the archive again.", Err: err}
 	}
-	return &Error{Kind: KindCorrupt, Layer: u.layers, Details: "the layer is no complete tar archive", Remedy: "Build and push the image again.", Err: err}
+	return &Error{Kind: KindCorrupt, Layer: u.layers, Details: "the layer is not a complete tar archive", Remedy: "Build and push the image again.", Err: err}
 }
 
-// layer for messages; archives that are no image have none.
+// layer returns the number of the layer for messages. Archives that are not images have none.
 func (u *Unpacker) layer() int {
 	if u.selection.Plain {
 		return 0
@@ -108,6 +113,7 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
+
 	at, err := u.selection.locate(u.layer(), header.Name)
 	if err != nil {
 		return err
@@ -115,12 +121,14 @@ func (u *Unpacker) entry(o *overlay, header *tar.Header, content io.Reader) erro
 	if done, err := u.hide(o, header.Name, at); done || err != nil {
 		return err
 	}
+
 	if !at.inside || u.selection.Keep == nil && isDotted(at.path) {
 		if header.Typeflag != tar.TypeDir && u.folders[at.path] {
-			o.hidden[at.path] = true // something else in the place of the folder
+			o.hidden[at.path] = true // another entry replaces the folder
 		}
 		return nil
 	}
+
 	switch header.Typeflag {
 	case tar.TypeDir:
 		o.dirs[at.path] = true
@@ -142,9 +150,11 @@ func (u *Unpacker) file(o *overlay, path string, header *tar.Header, content io.
 	if err := u.add(o.files, path, u.layer(), header.Name, content); err != nil {
 		return u.corrupt(err)
 	}
+
 	for dir := parent(path); dir != ""; dir = parent(dir) {
 		o.dirs[dir] = true
 	}
+
 	return nil
 }
 
@@ -154,14 +164,17 @@ func (u *Unpacker) apply(o *overlay) error {
 			return entryError(u.layer(), p, "Build the image again.", "it is a file and a folder in one layer")
 		}
 	}
+
 	for name := range u.files {
 		if o.covers(u.selection.path(name)) {
 			delete(u.files, name)
 		}
 	}
+
 	for p, data := range o.files {
 		u.files[u.selection.file(p)] = data
 	}
+
 	return u.checkCount(u.layer(), "", u.files)
 }
 
@@ -181,11 +194,12 @@ func (o *overlay) covers(p string) bool {
 	}
 }
 
-// hide applies a whiteout; done is set if the entry is one. Plain archives have none.
+// hide applies a whiteout. done is set if the entry is one. Plain archives have no whiteouts.
 func (u *Unpacker) hide(o *overlay, entry string, at place) (done bool, err error) {
 	if u.selection.Plain {
 		return false, nil
 	}
+
 	hidden, opaque, ok, err := whiteout(u.layers, entry, at.path)
 	switch {
 	case err != nil && at.inside:
@@ -196,14 +210,15 @@ func (u *Unpacker) hide(o *overlay, entry string, at place) (done bool, err erro
 		if at.inside || hidden == "" || u.folders[hidden] {
 			o.opaque[hidden] = true
 		}
-	// Others are not kept: their names may have a megabyte.
+	// Others are not kept, because their names can have a megabyte.
 	case at.inside || hidden == u.selection.Folder || u.selection.Keep != nil && u.holds(hidden):
 		o.hidden[hidden] = true
 	}
+
 	return true, nil
 }
 
-// holds reports whether a path is that of a file so far, or of a folder of one.
+// holds reports whether a path belongs to a file so far, or to a folder of one.
 func (u *Unpacker) holds(path string) bool {
 	_, file := u.files[path]
 	return file || u.folders[path]
@@ -221,13 +236,14 @@ func foldersOf(files Files) map[string]bool {
 
 func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] }
 
-// decompress detects compression by the first bytes, as media types are often wrong.
+// decompress detects compression by the first bytes, because media types are often wrong.
 func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
 	buffered := bufio.NewReader(r)
 	magic, err := buffered.Peek(4)
 	if err != nil && err != io.EOF {
 		return nil, nil, err
 	}
+
 	switch {
 	case bytes.HasPrefix(magic, []byte{0x1f, 0x8b}):
 		z, err := gzip.NewReader(buffered)

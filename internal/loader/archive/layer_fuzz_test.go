@@ -13,8 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// checkOutcome fails unless the files, or the error, are fit for the rest of the
-// program.
+// checkOutcome fails unless the rest of the program can handle the files or the error.
 func checkOutcome(t *testing.T, files Files, err error) {
 	t.Helper()
 	var own *Error
@@ -24,6 +23,7 @@ func checkOutcome(t *testing.T, files Files, err error) {
 		}
 		return
 	}
+
 	total := 0
 	for p, data := range files {
 		total += len(data)
@@ -38,13 +38,14 @@ func checkOutcome(t *testing.T, files Files, err error) {
 			}
 		}
 	}
+
 	if len(files) > limits.PackageFiles || total > limits.PackageBytes {
 		t.Fatalf("%d files of %d bytes", len(files), total)
 	}
 }
 
-// Whatever a layer holds, it is refused with a reason, or its files have clean
-// paths within the limits; twice the same, and over itself the same again.
+// FuzzLayer checks that any layer is refused with a reason, or its files have clean paths within
+// the limits. Reading it twice, or over itself, gives the same result.
 //
 // Code: layer.go, name.go
 func FuzzLayer(f *testing.F) {
@@ -74,9 +75,8 @@ func FuzzLayer(f *testing.F) {
 	})
 }
 
-// script writes layers that a text describes: a line that begins with = begins
-// the next layer, others are the type of an entry and its name. The content of
-// a file is its name.
+// script writes the layers that a text describes. A line with = starts the next layer; other lines
+// are the type of an entry and its name. The content of a file is its name.
 func script(text string) (layers [][]byte, names map[string]bool, special bool) {
 	names = map[string]bool{}
 	types := map[byte]byte{'f': tar.TypeReg, 'd': tar.TypeDir, 's': tar.TypeSymlink, 'h': tar.TypeLink, 'c': tar.TypeChar, 'p': tar.TypeFifo}
@@ -90,6 +90,7 @@ func script(text string) (layers [][]byte, names map[string]bool, special bool) 
 		b = &bytes.Buffer{}
 		w = tar.NewWriter(b)
 	}
+
 	next()
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -118,13 +119,14 @@ func script(text string) (layers [][]byte, names map[string]bool, special bool) 
 		at, err := locate(1, name, root)
 		special = special || err == nil && at.inside && !isDotted(at.path) && kind != tar.TypeReg && kind != tar.TypeDir
 	}
+
 	next()
 	return layers, names, special
 }
 
-// However entries of files, folders, links and whiteouts are laid over each
-// other, every file that comes out is one that was in a layer, with its content
-// and under its name, and a package with a link or a device is refused.
+// FuzzEntries lays entries of files, folders, links and whiteouts over each other in any order.
+// Every file in the result was in a layer, with its content and under its name. A package with a
+// link or a device is refused.
 //
 // Code: layer.go, name.go
 func FuzzEntries(f *testing.F) {
@@ -137,6 +139,7 @@ func FuzzEntries(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 4<<10 {
 			return

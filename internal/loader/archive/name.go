@@ -12,10 +12,10 @@ import (
 // root is the folder of an image that holds a package.
 const root = "package"
 
-// place is where in an image an entry belongs.
+// place is the place of an entry in an image.
 type place struct {
 	path string
-	// inside is set for what lies in the folder that is read, and for itself.
+	// inside is set if the entry is in the folder that is read, or is that folder.
 	inside bool
 }
 
@@ -32,11 +32,13 @@ func locate(layer int, name, folder string) (place, error) {
 			clean = append(clean, s)
 		}
 	}
+
 	p := place{path: strings.Join(clean, "/")}
 	p.inside = len(clean) > 0 && clean[0] == folder
 	if !p.inside {
 		return p, nil
 	}
+
 	return p, checkName(layer, name, clean)
 }
 
@@ -55,20 +57,23 @@ func checkName(layer int, name string, segments []string) error {
 	case strings.Contains(name, `\`):
 		return entryError(layer, name, "Use slashes.", "the path has a backslash")
 	}
+
 	for _, s := range segments {
 		if !strings.HasPrefix(s, whiteoutPrefix) && (strings.HasSuffix(s, ".") || strings.HasSuffix(s, " ")) {
 			return entryError(layer, name, remedy, "a name in the path ends with a dot or a space, which some systems cut off")
 		}
 	}
+
 	for _, r := range name {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
 			return entryError(layer, name, remedy, "the path has the control character %U", r)
 		}
 	}
+
 	return nil
 }
 
-// Whiteout names of the OCI image layer specification.
+// These are whiteout names of the OCI image layer specification.
 const (
 	whiteoutPrefix = ".wh."
 	opaqueWhiteout = ".wh..wh..opq"
@@ -91,6 +96,7 @@ func whiteout(layer int, entry, p string) (hidden string, opaque, ok bool, err e
 		}
 		return path.Join(folder, name), false, true, nil
 	}
+
 	return "", false, false, nil
 }
 

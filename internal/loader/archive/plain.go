@@ -6,12 +6,14 @@ import (
 	"strconv"
 )
 
-// IsTar reports whether a stream, compressed or not, begins as a tar archive: with a header that has its checksum.
+// IsTar reports whether a stream, compressed or not, starts like a tar archive: with a header that
+// has its checksum.
 func IsTar(r io.Reader) (bool, error) {
 	plain, closePlain, err := decompress(r)
 	if err != nil {
 		return false, err
 	}
+
 	defer closePlain()
 	var block [512]byte
 	if _, err := io.ReadFull(plain, block[:]); err != nil {
@@ -20,10 +22,12 @@ func IsTar(r io.Reader) (bool, error) {
 		}
 		return false, err
 	}
+
 	want, err := strconv.ParseInt(string(bytes.Trim(block[148:156], " \x00")), 8, 64)
 	if err != nil {
 		return false, nil
 	}
+
 	var unsigned, signed int64
 	for i, c := range block {
 		if i >= 148 && i < 156 {
@@ -31,10 +35,11 @@ func IsTar(r io.Reader) (bool, error) {
 		}
 		unsigned, signed = unsigned+int64(c), signed+int64(int8(c))
 	}
+
 	return want == unsigned || want == signed, nil
 }
 
-// ReadPlain reads a stream that is no archive, compressed or not, of up to limit bytes.
+// ReadPlain reads up to limit bytes of a stream that is not an archive, compressed or not.
 func ReadPlain(r io.Reader, limit int64) ([]byte, error) {
 	plain, closePlain, err := decompress(r)
 	if err != nil {

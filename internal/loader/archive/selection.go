@@ -8,22 +8,25 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Selection is which files of an image or an archive are read, and how many may be. The zero value is a package.
+// Selection selects and limits the files to read from an image or an archive. The zero value
+// selects a package.
 type Selection struct {
-	// Folder at the root; "package" by default, where Keep is nil.
+	// Folder is a folder at the root; "package" by default, if Keep is nil.
 	Folder string
-	// Keep, if set, chooses files anywhere by their paths from the root. Others are skipped, whatever they are.
+	// Keep, if set, selects files anywhere by their paths from the root. All other entries are
+	// skipped.
 	Keep func(path string) bool
-	// Plain is set for an archive that is no layer of an image.
+	// Plain is set for an archive that is not a layer of an image.
 	Plain bool
-	// Entries, Files and Bytes are limits. 0 means those of a package.
+	// Entries, Files and Bytes are limits. 0 means the limit of a package.
 	Entries, Files int
 	Bytes          int64
-	// Room, if set, ends the reading of a package with ErrRoom where its files have more bytes: it is read again with more room.
+	// Room, if set, ends the reading of a package with ErrRoom if its files have more bytes. The
+	// caller then reads it again with more room.
 	Room int64
 }
 
-// ErrRoom is that a package has more bytes than there is room for at the moment.
+// ErrRoom means that a package has more bytes than there is room for at the moment.
 var ErrRoom = errors.New("the package needs more room")
 
 func (s *Selection) setDefaults() {
@@ -35,7 +38,7 @@ func (s *Selection) setDefaults() {
 	s.Bytes = cmp.Or(s.Bytes, limits.PackageBytes)
 }
 
-// noun of the selection, in messages.
+// noun is the selection's noun in messages.
 func (s *Selection) noun() string {
 	if s.Plain {
 		return "archive"
@@ -43,7 +46,7 @@ func (s *Selection) noun() string {
 	return "image"
 }
 
-// remedy for a selection that is too large.
+// remedy is the remedy for a selection that is too large.
 func (s *Selection) remedy() string {
 	if s.Plain {
 		return "Leave out what does not belong to the repository."
@@ -51,7 +54,8 @@ func (s *Selection) remedy() string {
 	return "Build the package image FROM scratch."
 }
 
-// packageRemedy is that for a package with too many bytes, which in a manager is a matter of its memory too.
+// packageRemedy is the remedy for a package with too many bytes. In a manager its memory matters as
+// well.
 func (s *Selection) packageRemedy() string {
 	if s.Bytes < limits.PackageBytes {
 		return "Leave out what the package does not need, or raise GOMEMLIMIT and the memory limit of the manager."
@@ -67,7 +71,7 @@ func (s *Selection) onlyFiles() string {
 	return "Only files and folders may be in a package."
 }
 
-// locate is where an entry belongs.
+// locate returns the place of an entry.
 func (s *Selection) locate(layer int, name string) (place, error) {
 	if s.Keep == nil {
 		return locate(layer, name, s.Folder)
@@ -80,7 +84,7 @@ func (s *Selection) locate(layer int, name string) (place, error) {
 	return at, checkName(layer, name, append([]string{""}, strings.Split(at.path, "/")...))
 }
 
-// path from the root of a file below the folder.
+// path returns the path from the root of a file below the folder.
 func (s *Selection) path(file string) string {
 	if s.Keep != nil {
 		return file

@@ -20,27 +20,30 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Unknown is a key of a configuration that the schema does not know.
+// Unknown is a key of a configuration that is not in the schema.
 type Unknown struct {
 	Field  string
 	Remedy string
 }
 
-// Admit returns the configuration with defaults and without unknown keys. raw is a JSON object or empty. broken are
-// violated CEL rules, evaluated if there are no errs.
+// Admit returns the configuration with defaults and without unknown keys. raw is a JSON object or
+// empty. broken are violated CEL rules, which are evaluated only if errs is empty.
 func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (values map[string]any, unknown []Unknown, broken, errs field.ErrorList) {
 	values = map[string]any{}
 	if len(raw) > limits.ConfigBytes {
 		return nil, nil, nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the configuration has %d bytes; the limit is %d", len(raw), limits.ConfigBytes))}
 	}
+
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, &values); err != nil {
 			return nil, nil, nil, field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "has to be an object")}
 		}
 	}
+
 	if values == nil { // null, with white space around it
 		values = map[string]any{}
 	}
+
 	if s == nil {
 		for key := range values {
 			unknown = append(unknown, Unknown{Field: path.Child(key).String(), Remedy: "The package has no configuration."})
@@ -48,9 +51,11 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 		sortUnknown(unknown)
 		return map[string]any{}, unknown, nil, nil
 	}
+
 	if unknown, errs = s.checkTypes(path, values); len(errs) == 0 {
 		broken = s.checkRules(ctx, path, values)
 	}
+
 	return values, unknown, broken, errs
 }
 
@@ -71,10 +76,12 @@ func (s *Schema) checkTypes(path *field.Path, values map[string]any) (unknown []
 			Remedy: violation.Suggest(steps[last], s.knownAt(steps[:last]), "Remove it."),
 		})
 	}
+
 	sortUnknown(unknown)
 	if details := s.tooCostly(values); details != "" {
 		return unknown, field.ErrorList{field.Invalid(path, field.OmitValueType{}, details)}
 	}
+
 	defaulting.PruneNonNullableNullsWithoutDefaults(values, s.structural)
 	defaulting.Default(values, s.structural)
 	return unknown, sorted(validation.ValidateCustomResource(path, values, s.validator))
@@ -88,7 +95,7 @@ func (s *Schema) checkRules(ctx context.Context, path *field.Path, values map[st
 	return sorted(errs)
 }
 
-// sorted sorts errors by their fields: validators go through maps.
+// sorted sorts errors by their fields, because validators iterate over maps.
 func sorted(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Detail, b.Detail))

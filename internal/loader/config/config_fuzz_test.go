@@ -13,21 +13,22 @@ import (
 	"lockstep.run/lockstep/test/fuzzing"
 )
 
-// fuzzConfigs are configurations for the schemas that are fuzzed.
+// fuzzConfigs are configurations for the fuzzed schemas.
 var fuzzConfigs = []string{
 	`{}`, `{"image":"x","replicas":3,"ports":[{"name":"a"},{}],"free":{"x":[1]},"resources":null}`, `{"image":"latest","replicas":2}`,
 	`{"replicas":"2","unknown":{"a":[{}]},"limits":{"cpu":"1","mem":2}}`, `null`, `[]`, `{"a":{"b":{"c":[[{}]]}},"replicas":1e100}`,
 }
 
-// Every schema is rejected with the field that is wrong, or admits
-// configurations so that what came out comes out again: nothing is left to drop
-// or to fill in; twice the same.
+// FuzzSchema checks that every schema is either rejected with the wrong field or admits
+// configurations. Admitting a result again neither drops nor adds anything. Both attempts give the
+// same result.
 //
 // Code: schema.go, admit.go, weigh.go
 func FuzzSchema(f *testing.F) {
 	for _, raw := range fuzzConfigs {
 		f.Add(shop, raw)
 	}
+
 	for _, schema := range []string{
 		"type: object\nproperties: {a: {type: object, additionalProperties: {type: string}}}", "type: object\nx-kubernetes-preserve-unknown-fields: true", "type: string", "type: object\nnullable: true",
 		"type: object\nproperties: {a: {type: array, x-kubernetes-list-type: map, x-kubernetes-list-map-keys: [n], items: {type: object, properties: {n: {type: string, default: x}}}}}",
@@ -38,6 +39,7 @@ func FuzzSchema(f *testing.F) {
 		f.Add(schema, `{"a":"aa","b":1}`)
 		f.Add(schema, `{"a":[{"n":"y"},{}]}`)
 	}
+
 	f.Fuzz(func(t *testing.T, text, raw string) {
 		if len(text)+len(raw) > 4<<10 {
 			return
@@ -81,23 +83,28 @@ func checkAdmit(t *testing.T, schema *Schema, raw string) {
 	if !reflect.DeepEqual(values, again) || !reflect.DeepEqual(unknown, unknownAgain) || len(errs) != len(errsAgain) {
 		t.Fatalf("%v %v %v, then %v %v %v", values, unknown, errs, again, unknownAgain, errsAgain)
 	}
+
 	for _, u := range unknown {
 		if !strings.HasPrefix(u.Field, "spec.config") || u.Remedy == "" {
 			t.Fatalf("%+v", u)
 		}
 	}
+
 	for _, err := range errs {
 		if !strings.HasPrefix(err.Field, "spec.config") || err.ErrorBody() == "" {
 			t.Fatalf("%q: %v", err.Field, err)
 		}
 	}
+
 	if len(errs) > 0 {
 		return
 	}
+
 	admitted, err := json.Marshal(values)
 	if err != nil {
 		t.Fatalf("%v: %v", values, err)
 	}
+
 	second, unknown, _, errs := schema.Admit(ctx, at, admitted)
 	text, _ := json.Marshal(second)
 	if ctx.Err() == nil && (len(unknown)+len(errs) > 0 || string(text) != string(admitted)) {

@@ -55,6 +55,7 @@ func TestAdmit(t *testing.T) {
 	if errs != nil {
 		t.Fatal(errs)
 	}
+
 	for _, test := range []struct {
 		reason, raw string
 		want        map[string]any
@@ -128,6 +129,7 @@ func TestCompileRefuses(t *testing.T) {
 			t.Errorf("%s: took %v", test.name, d)
 		}
 	}
+
 	if s, errs := Compile(context.Background(), at, nil); s != nil || errs != nil {
 		t.Error("no schema is the nil schema", errs)
 	}
@@ -141,26 +143,30 @@ func repeated(format string, n int) string {
 	return b.String()
 }
 
-// A small configuration and a small schema may be costly together.
+// A small configuration and a small schema can be costly together.
 func TestAdmitIsBounded(t *testing.T) {
 	t.Parallel()
 	keys := "k: {}"
 	for i := range 200 {
 		keys += fmt.Sprintf(", k%d: {}", i)
 	}
+
 	many, errs := compile(t, "type: object\nproperties:\n  a:\n    type: array\n    items:\n      type: object\n      properties:\n"+
 		"        d: {type: object, x-kubernetes-preserve-unknown-fields: true, default: {"+keys+"}}\n")
 	if errs != nil {
 		t.Fatal(errs)
 	}
+
 	heavy, errs := compile(t, "type: object\nproperties:\n  a:\n    type: string\n    allOf:\n    - {pattern: '"+strings.Repeat("(a?){1000}", 20)+"'}\n")
 	if errs != nil {
 		t.Fatal(errs)
 	}
+
 	choice, errs := compile(t, "type: object\nproperties:\n  a: {type: array, items: {type: string, enum: ["+repeated("v%d, ", 5000)+"x]}}\n")
 	if errs != nil {
 		t.Fatal(errs)
 	}
+
 	for _, test := range []struct {
 		reason, raw, want string
 		schema            *Schema
@@ -180,8 +186,7 @@ func TestAdmitIsBounded(t *testing.T) {
 	}
 }
 
-// A schema must not keep busy what compiles it, or checks an empty configuration by
-// it, busy for ever.
+// Neither compiling a schema nor checking an empty configuration with it can take forever.
 func TestSchemasThatGrow(t *testing.T) {
 	t.Parallel()
 	double := "[[0]]" + strings.Repeat(".map(y, y + y)", 15) + ".map(y, y + y + y + y)" + strings.Repeat(".map(y, y + y)", 9) + "[0]"
@@ -201,7 +206,7 @@ func TestSchemasThatGrow(t *testing.T) {
 	}
 }
 
-// nestedDefaults is a schema of objects within each other, each with a default, around properties and rules.
+// nestedDefaults is a schema of nested objects, each with a default, around properties and rules.
 func nestedDefaults(depth, properties, rules int) string {
 	inner := "{type: object, properties: {" + repeated("p%d: {type: integer}, ", properties+1) + "}, x-kubernetes-validations: [" + repeated("{rule: '!has(self.p0) || self.p0 > %d'}, ", rules) + "]"
 	for range depth {
@@ -210,7 +215,7 @@ func nestedDefaults(depth, properties, rules int) string {
 	return inner + "}"
 }
 
-// Objects with defaults within each other are compiled once for each of them: what that takes is counted.
+// Nested objects with defaults are compiled once for each level, and the cost is counted.
 func TestDefaultWork(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestOrder shows that the same problems are named in the same order each time: a status
-// would change else, and a reader would search for the difference.
+// TestOrder checks that the same problems have the same order each time. Otherwise a status would
+// change, and a reader would search for the difference.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	props, values := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]any{}
@@ -21,10 +21,12 @@ func TestOrder(t *testing.T) {
 		props[name], values[name] = apiextensionsv1.JSONSchemaProps{Type: "integer"}, "text"
 		want = append(want, "config."+name)
 	}
+
 	s, errs := Compile(t.Context(), field.NewPath("schema"), &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: props})
 	if len(errs) > 0 {
 		t.Fatal(errs)
 	}
+
 	for range 5 {
 		_, errs := s.Check(t.Context(), field.NewPath("config"), values)
 		var got []string

@@ -30,6 +30,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	if props == nil {
 		return nil, nil
 	}
+
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(props, internal, nil); err != nil {
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
@@ -37,6 +38,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	if internal.Type != "object" || internal.Nullable {
 		return nil, field.ErrorList{field.Invalid(path.Child("type"), internal.Type, "the root of the schema has to be an object that is not nullable")}
 	}
+
 	heaviest, problem := weigh(path, props)
 	if problem != nil {
 		return nil, field.ErrorList{problem}
@@ -44,14 +46,17 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 	if errs := validateAsCRD(ctx, path, internal); len(errs) > 0 {
 		return nil, errs
 	}
+
 	structural, err := structuralschema.NewStructural(internal)
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
+
 	validator, _, err := validation.NewSchemaValidator(internal)
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(path, "", err.Error())}
 	}
+
 	return &Schema{
 		structural: structural, validator: validator, heaviest: heaviest,
 		rules: cel.NewValidator(structural, false, celconfig.PerCallLimit),
@@ -60,7 +65,8 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 
 const crdPath = "spec.validation.openAPIV3Schema.properties[config]"
 
-// validateAsCRD applies the rules on schemas of CustomResourceDefinitions, exported for a whole one only.
+// validateAsCRD applies the rules for schemas of CustomResourceDefinitions, which are exported only
+// for a whole definition.
 func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.JSONSchemaProps) field.ErrorList {
 	crd := &apiextensions.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "configs.lockstep.run"},
@@ -76,6 +82,7 @@ func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.J
 		},
 		Status: apiextensions.CustomResourceDefinitionStatus{StoredVersions: []string{"v1"}},
 	}
+
 	var errs field.ErrorList
 	for _, err := range crdvalidation.ValidateCustomResourceDefinition(ctx, crd) {
 		rest, ok := strings.CutPrefix(err.Field, crdPath)
@@ -86,10 +93,11 @@ func validateAsCRD(ctx context.Context, path *field.Path, props *apiextensions.J
 		moved.Field = path.String() + rest
 		errs = append(errs, &moved)
 	}
+
 	return sorted(errs)
 }
 
-// Properties returns the names that the configuration may have at its root, in order.
+// Properties returns the names of the configuration's fields at its root, in order.
 func (s *Schema) Properties() []string {
 	if s == nil {
 		return nil

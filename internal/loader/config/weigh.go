@@ -16,24 +16,26 @@ import (
 
 type weight struct {
 	nodes, rules, patterns, checks int
-	// defaults are the values within all defaults, at most.
+	// defaults is the maximum number of values within all defaults.
 	defaults int
-	// rulework is what all rules take to compile, in schemas, and defaultwork what those take
-	// that are compiled to check the defaults: a schema that has one, with all that is in it.
+	// rulework is the cost of compiling all rules, in schemas. defaultwork is the cost of compiling
+	// the schemas that check defaults: each schema with a default, including everything in it.
 	rulework, defaultwork int
 	built                 float64
 	shape                 error
 	heaviest              perValue
 }
 
-// perValue is the cost of one value by its schema, alternatives, and schemas around it.
+// perValue is the cost of one value by its schema, alternatives, and enclosing schemas.
 type perValue struct {
 	patterns int
-	// checks counts schemas, and four bytes of enums and required names as one, which errors repeat.
+	// checks counts schemas, and every four bytes of enums and required names as one, because
+	// errors repeat these.
 	checks int
 }
 
-// A rule takes as long to compile as ruleSchemas schemas, 0.6 ms, and one more for each ruleBytes of its text.
+// A rule takes as long to compile as ruleSchemas schemas, 0.6 ms, and one more for each ruleBytes
+// of its text.
 const (
 	ruleSchemas = 100
 	ruleBytes   = 6
@@ -46,7 +48,7 @@ func DefaultWork(props *apiextensionsv1.JSONSchemaProps) int {
 	return w.defaultwork
 }
 
-// Weigh refuses a schema that takes too long to compile, before it is.
+// Weigh refuses in advance a schema that would take too long to compile.
 func Weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) *field.Error {
 	_, err := weigh(path, props)
 	return err
@@ -67,34 +69,40 @@ func weigh(path *field.Path, props *apiextensionsv1.JSONSchemaProps) (perValue, 
 			return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the schema has more than %d %s", part.limit, part.what))
 		}
 	}
+
 	if w.shape != nil {
 		return perValue{}, field.Invalid(path, field.OmitValueType{}, "a rule of the schema is too large: "+w.shape.Error())
 	}
 	if w.built > limits.SchemaRuleValues {
 		return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("a rule of the schema builds a list or map that may have more than %d values", limits.SchemaRuleValues))
 	}
+
 	if w.defaultwork > limits.SchemaDefaultWork {
 		return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the schema has defaults of large objects within each other: "+
 			"all that is in an object with a default is compiled to check it, which makes %d schemas, a rule counted as %d; the limit is %d: leave out the outer or the inner ones",
 			w.defaultwork, ruleSchemas, limits.SchemaDefaultWork))
 	}
+
 	// Compiling compares all defaults with the schema.
 	if w.defaults > limits.ConfigCheckWork/max(1, w.heaviest.checks) {
 		return perValue{}, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("the defaults of the schema have %d values, and one may be compared with %d; the limit of the product is %d",
 			w.defaults, w.heaviest.checks, limits.ConfigCheckWork))
 	}
+
 	return w.heaviest, nil
 }
 
-// add weighs a schema. above is what a value in it costs by the schemas around it.
+// add weighs a schema. above is the cost of a value in it by the enclosing schemas.
 func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 	if p == nil || w.nodes > limits.SchemaNodes || w.patterns > limits.SchemaPatternWork {
 		return
 	}
+
 	nodes, rulework := w.nodes, w.rulework
 	if p.Default != nil {
 		defer func() { w.defaultwork += w.nodes - nodes + w.rulework - rulework }()
 	}
+
 	w.nodes++
 	w.rules += len(p.XValidations)
 	if w.rules <= limits.SchemaRules {
@@ -104,19 +112,23 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 			w.rulework += ruleSchemas + (len(p.XValidations[i].Rule)+len(p.XValidations[i].MessageExpression))/ruleBytes
 		}
 	}
+
 	if p.Default != nil {
 		w.defaults += 1 + bytes.Count(p.Default.Raw, []byte{','}) + bytes.Count(p.Default.Raw, []byte{'{'}) + bytes.Count(p.Default.Raw, []byte{'['})
 	}
+
 	patterns, checks := w.patterns, w.checks
 	w.checks += checksOf(p)
 	if p.Pattern != "" {
 		w.patterns += instructions(p.Pattern)
 	}
+
 	for _, list := range [][]apiextensionsv1.JSONSchemaProps{p.AllOf, p.AnyOf, p.OneOf} {
 		for i := range list {
 			w.add(&list[i], above)
 		}
 	}
+
 	w.add(p.Not, above)
 	own := perValue{above.patterns + w.patterns - patterns, above.checks + w.checks - checks}
 	w.heaviest = perValue{max(w.heaviest.patterns, own.patterns), max(w.heaviest.checks, own.checks)}
@@ -126,12 +138,14 @@ func (w *weight) add(p *apiextensionsv1.JSONSchemaProps, above perValue) {
 			w.add(&child, own)
 		}
 	}
+
 	if p.Items != nil {
 		w.add(p.Items.Schema, own)
 		for i := range p.Items.JSONSchemas {
 			w.add(&p.Items.JSONSchemas[i], own)
 		}
 	}
+
 	for _, or := range []*apiextensionsv1.JSONSchemaPropsOrBool{p.AdditionalProperties, p.AdditionalItems} {
 		if or != nil {
 			w.add(or.Schema, own)
@@ -173,13 +187,15 @@ func instructions(expression string) int {
 	return n
 }
 
-// grown counts the values and texts of a configuration with defaults, without filling them in.
+// grown counts the values and texts of a configuration with defaults, without filling the defaults
+// in.
 type grown struct{ values, text int }
 
 func (g *grown) add(v any, s *structuralschema.Structural) {
 	if g.values++; g.values > limits.ConfigValues {
 		return
 	}
+
 	switch v := v.(type) {
 	case string:
 		g.text += len(v)
@@ -220,7 +236,7 @@ func childOf(s *structuralschema.Structural, key string) *structuralschema.Struc
 	return nil
 }
 
-// tooCostly returns why a small configuration is too costly to check; else empty.
+// tooCostly returns why a small configuration is too costly to check, or an empty string.
 func (s *Schema) tooCostly(values map[string]any) string {
 	g := grown{}
 	g.add(values, s.structural)
@@ -234,5 +250,6 @@ func (s *Schema) tooCostly(values map[string]any) string {
 		return fmt.Sprintf("the configuration has %d bytes of text, and the patterns of the schema have %d instructions; the limit of the product is %d",
 			g.text, s.heaviest.patterns, limits.ConfigMatchWork)
 	}
+
 	return ""
 }

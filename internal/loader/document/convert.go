@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// segment is one step of a path: an index, or a key where the index is -1.
+// segment is one step of a path: a key if index is -1, otherwise an index.
 type segment struct {
 	key   string
 	index int
@@ -28,7 +28,7 @@ type converter struct {
 	nodes int
 	text  int
 	path  []segment
-	// pathBytes is the length of all keys in path.
+	// pathBytes is the total length of the keys in path.
 	pathBytes                  int
 	active                     map[*yaml.Node]bool
 	problems, warnings, doubts violation.Violations
@@ -64,6 +64,7 @@ func (c *converter) value(n *yaml.Node, depth int) any {
 	if c.stopped {
 		return nil
 	}
+
 	c.nodes++
 	if c.nodes > limits.DocumentNodes {
 		c.stop(n, "the document has more than %d values, aliases expanded", limits.DocumentNodes)
@@ -73,10 +74,11 @@ func (c *converter) value(n *yaml.Node, depth int) any {
 		c.stop(n, "the document nests deeper than %d levels", limits.DocumentDepth)
 		return nil
 	}
+
 	switch n.Kind {
 	case yaml.AliasNode:
 		if c.active[n.Alias] {
-			c.stop(n, "the alias *%s stands inside of what it refers to", n.Value)
+			c.stop(n, "the alias *%s is inside the value it refers to", n.Value)
 			return nil
 		}
 		c.active[n.Alias] = true
@@ -108,6 +110,7 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 	if n.Tag != "!!map" {
 		c.badTag(n)
 	}
+
 	out := make(map[string]any, len(n.Content)/2)
 	var lines map[string]int
 	for i := 0; i+1 < len(n.Content) && !c.stopped; i += 2 {
@@ -135,15 +138,18 @@ func (c *converter) mapping(n *yaml.Node, depth int) any {
 		out[key] = c.value(v, depth+1)
 		c.path, c.pathBytes = c.path[:len(c.path)-1], c.pathBytes-len(key)
 	}
+
 	return out
 }
 
-// merge adds the mappings of a "<<" key, the first of which wins. As in Kubernetes, they override keys before it.
+// merge adds the mappings of a "<<" key. The first one wins. As in Kubernetes, they override keys
+// before it.
 func (c *converter) merge(out map[string]any, n *yaml.Node, depth int) {
 	sources := []*yaml.Node{n}
 	if n.Kind == yaml.SequenceNode {
 		sources = n.Content
 	}
+
 	for _, source := range slices.Backward(sources) {
 		m, ok := c.value(source, depth+1).(map[string]any)
 		if c.stopped {
@@ -166,6 +172,7 @@ func (c *converter) key(n *yaml.Node) (string, bool) {
 		c.fail(n, violation.ReasonInvalidYAML, "Use text as the key. A file with {{ … }} of templates needs a name that ends with .gotmpl.", "a key is a list or a mapping")
 		return "", false
 	}
+
 	before := len(c.problems)
 	switch v := c.scalar(target).(type) {
 	case string:
@@ -199,6 +206,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 		c.stop(n, "the document has more than %d bytes of text, aliases expanded", limits.DocumentTextBytes)
 		return nil
 	}
+
 	switch n.Tag {
 	case "!!str":
 		if b, ok := legacyBool(n); ok {
@@ -234,6 +242,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 		c.badTag(n)
 		return n.Value
 	}
+
 	c.fail(n, violation.ReasonInvalidYAML, "", "the value is no %s", strings.TrimPrefix(n.Tag, "!!"))
 	return nil
 }
@@ -244,7 +253,7 @@ var boolWords = map[string]bool{
 	"false": false, "no": false, "off": false, "n": false,
 }
 
-// legacyBool reads plain words such as yes and off, which the parser leaves as text.
+// legacyBool parses plain words such as yes and off, which the parser leaves as text.
 func legacyBool(n *yaml.Node) (value, ok bool) {
 	if n.Style != 0 || len(n.Value) > 5 {
 		return false, false
@@ -257,7 +266,8 @@ func legacyBool(n *yaml.Node) (value, ok bool) {
 	return value, n.Value == lower || n.Value == title || n.Value == strings.ToUpper(lower)
 }
 
-// parseInt reads the integers of YAML 1.1 and 1.2. Beyond int64 they become floats, as in Kubernetes' JSON.
+// parseInt parses the integers of YAML 1.1 and 1.2. Beyond int64 they become floats, as in
+// Kubernetes' JSON.
 func parseInt(s string) (any, bool) {
 	s = strings.ReplaceAll(s, "_", "")
 	if v, err := strconv.ParseInt(s, 0, 64); err == nil {

@@ -16,17 +16,19 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-const documentMarksLarge = 30_000 // marks beyond which a document is read one at a time in a process: that takes 60 MiB at most
+const documentMarksLarge = 30_000 // marks beyond which documents are read one at a time per process, in at most 60 MiB
 
 // Document is one document of a YAML file.
 type Document struct {
 	Path  string
 	Index int
-	// Value consists of map[string]any, []any, string, int64, float64, bool and nil; it may be changed.
+	// Value consists of map[string]any, []any, string, int64, float64, bool and nil. The caller can
+	// modify it.
 	Value any
-	// Warnings name keys that YAML 1.1 reads as booleans.
+	// Warnings name keys that YAML 1.1 treats as booleans.
 	Warnings violation.Violations
-	// Doubts are invalid YAML that Package Operator accepts: duplicate keys, unknown tags, text after the end.
+	// Doubts are invalid YAML that Package Operator accepts: duplicate keys, unknown tags, text
+	// after the end.
 	Doubts violation.Violations
 
 	root *yaml.Node
@@ -36,7 +38,8 @@ type Document struct {
 	more bool
 }
 
-// Span is the position of a document in its file, in bytes after a byte order mark, with the separator before it.
+// Span is the position of a document in its file, including the separator before it, in bytes after
+// a byte order mark.
 type Span struct{ Start, End int }
 
 // Span returns the position of the document.
@@ -47,24 +50,25 @@ func (d *Document) At(reason violation.Reason, field string) violation.Violation
 	return violation.Violation{Reason: reason, Path: d.Path, Document: d.Index, Line: d.Line(field), Field: field}
 }
 
-// Each calls use for every document that is not empty, and returns problems and doubts of the others.
+// Each calls use for every document that is not empty, and returns the problems and doubts of the
+// others.
 func Each(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, reading{}, use)
 }
 
-// EachWithDoubts is Each for packages of Package Operator: documents with doubts are used, too.
+// EachWithDoubts is Each for packages of Package Operator: it also uses documents with doubts.
 func EachWithDoubts(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, reading{doubtful: true}, use)
 }
 
-// EachTrimmed is EachWithDoubts with documents cut as Package Operator cuts them: without white space at the end. A block
-// scalar at the end of a document has no final newline then. Packages that move in depend on it: their ConfigMaps would
-// change otherwise.
+// EachTrimmed is EachWithDoubts with documents cut as in Package Operator, without white space at
+// the end. A block scalar at the end of a document has no final newline then. Packages that are
+// taken over from Package Operator depend on this: their ConfigMaps would change otherwise.
 func EachTrimmed(path string, data []byte, use func(*Document)) violation.Violations {
 	return each(path, data, reading{doubtful: true, trimmed: true}, use)
 }
 
-// reading says how documents are read.
+// reading is how documents are read.
 type reading struct{ doubtful, trimmed bool }
 
 func each(path string, data []byte, how reading, use func(*Document)) violation.Violations {
@@ -72,12 +76,14 @@ func each(path string, data []byte, how reading, use func(*Document)) violation.
 	if !utf8.Valid(data) {
 		return violation.Violations{whole.Because("Save it as UTF-8.", "the file is not UTF-8 text")}
 	}
+
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	parts := split(data)
 	if len(parts) > limits.DocumentsPerFile {
 		whole.Reason = violation.ReasonLimit
 		return violation.Violations{whole.Because("Split the file.", "%d documents in one file; the limit is %d", len(parts), limits.DocumentsPerFile)}
 	}
+
 	var problems violation.Violations
 	index := 0
 	for _, p := range parts {
@@ -87,24 +93,28 @@ func each(path string, data []byte, how reading, use func(*Document)) violation.
 		}
 		problems = append(problems, found...)
 	}
+
 	return problems
 }
 
-// large is held while a document with many nodes is read, each of which takes 200 bytes and more: one at a time in a process.
+// large is held while a document with many nodes is read, so that there is one at a time per
+// process. Each node takes 200 bytes and more.
 var large sync.Mutex
 
-// isLarge reports whether a document may have many nodes: by its text, or by aliases, which are expanded.
+// isLarge reports whether a document can have many nodes, by its text or by aliases, which are
+// expanded.
 func isLarge(text []byte) bool {
 	return bytes.IndexByte(text, '&') >= 0 && bytes.IndexByte(text, '*') >= 0 ||
 		len(text) > documentMarksLarge && marks(text) > documentMarksLarge
 }
 
-// one reads one document; some is false where there is none.
+// one reads one document. some is false if there is none.
 func one(path string, p part, index int, how reading, use func(*Document)) (problems violation.Violations, some bool) {
 	if isLarge(p.text) {
 		large.Lock()
 		defer large.Unlock()
 	}
+
 	d, problem := parse(path, p, index, how)
 	switch {
 	case problem != nil:
@@ -112,6 +122,7 @@ func one(path string, p part, index int, how reading, use func(*Document)) (prob
 	case d == nil:
 		return nil, false
 	}
+
 	c := converter{doc: d, active: map[*yaml.Node]bool{}}
 	d.Value = c.value(d.root, 0)
 	if d.more {
@@ -124,6 +135,7 @@ func one(path string, p part, index int, how reading, use func(*Document)) (prob
 	if len(c.problems) > 0 {
 		return c.problems, true
 	}
+
 	d.Warnings, d.Doubts = c.warnings, c.doubts
 	use(d)
 	return nil, true
@@ -134,6 +146,7 @@ func parse(path string, p part, index int, how reading) (doc *Document, problem 
 		v := violation.Violation{Reason: reason, Path: path, Document: index, Line: p.line + line}.Because(remedy, format, args...)
 		return &v
 	}
+
 	if n := len(p.text); n > limits.DocumentBytes {
 		return nil, fail(violation.ReasonLimit, 1, "Split it into several objects.", "the document has %d bytes; the limit is %d", n, limits.DocumentBytes)
 	}
@@ -144,15 +157,18 @@ func parse(path string, p part, index int, how reading) (doc *Document, problem 
 	if directives(p.text) > limits.DocumentDirectives {
 		return nil, fail(violation.ReasonLimit, 1, "Remove them.", "the document has more than %d directives", limits.DocumentDirectives)
 	}
+
 	defer func() {
 		if r := recover(); r != nil {
 			doc, problem = nil, fail(violation.ReasonInvalidYAML, 1, "Check its syntax with another tool.", "the document cannot be parsed")
 		}
 	}()
+
 	text := p.text
 	if how.trimmed {
 		text = bytes.TrimRightFunc(text, unicode.IsSpace)
 	}
+
 	var n, next yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	if err := decoder.Decode(&n); err != nil && !errors.Is(err, io.EOF) {
@@ -162,6 +178,7 @@ func parse(path string, p part, index int, how reading) (doc *Document, problem 
 	if n.Kind != yaml.DocumentNode || len(n.Content) == 0 || isNull(n.Content[0]) {
 		return nil, nil
 	}
+
 	return &Document{
 		Path: path, Index: index, root: n.Content[0], line: p.line, span: Span{p.start, p.start + len(p.text)},
 		more: !errors.Is(decoder.Decode(&next), io.EOF),
@@ -172,7 +189,8 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 
 var syntaxLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
-// syntaxError returns line and text of an error of the parser, which omits the number of the first line.
+// syntaxError returns the line and the text of a parser's error. The parser omits the number of the
+// first line.
 func syntaxError(err error) (line int, text string) {
 	text, line = err.Error(), 1
 	if m := syntaxLine.FindStringSubmatch(text); m != nil {

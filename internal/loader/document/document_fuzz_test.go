@@ -10,15 +10,16 @@ import (
 	"lockstep.run/lockstep/test/fuzzing"
 )
 
-// Whatever a file holds, each of its documents is a value of JSON within the
-// limits, or a problem with a reason and a line of the file; twice the same; and
-// a value that is written as JSON, which is YAML, is read as itself.
+// FuzzEach checks that each document of any file is either a JSON value within the limits, or a
+// problem with a reason and a line of the file. Reading it twice gives the same result. A value
+// that is written as JSON, which is YAML, reads back as itself.
 //
 // Code: document.go, split.go, convert.go, position.go
 func FuzzEach(f *testing.F) {
 	for _, text := range fuzzing.Examples(f, ".yaml") {
 		f.Add(text)
 	}
+
 	for _, seed := range []string{
 		"a: &a [*a]\n---\n<<: {a: 1}\n--- |\n x\n", "%YAML 1.1\n---\na: yes\nb: 0o7\nc: 1_000\nd: .inf\n...\n---\n? [x]\n: y\n",
 		"a: !!binary aGk=\nb: !mine x\nc: 2001-01-01\nd: !!float 3\n", "\ufeffa: 'x'\n\"a\": 2\n", "a: &x {b: 1}\nc: {<<: [*x, {d: 2}]}\ne: *x\n",
@@ -26,6 +27,7 @@ func FuzzEach(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, data string) {
 		if len(data) > 16<<10 {
 			return
@@ -60,7 +62,7 @@ func linesOf(data string) int {
 	return n
 }
 
-// checkValue fails unless v is a value of JSON that is read as itself.
+// checkValue fails unless v is a JSON value that reads back as itself.
 func checkValue(t *testing.T, v any) {
 	t.Helper()
 	text, err := json.Marshal(v)
@@ -68,8 +70,9 @@ func checkValue(t *testing.T, v any) {
 		t.Fatalf("%v: %v", v, err)
 	}
 	if !isText(v) {
-		return // YAML has no way to write it in quotes that JSON has, too
+		return // there is no quoted form that YAML and JSON share
 	}
+
 	values, problems := read(t, string(text))
 	if len(problems) > 0 && len(text) < 1000 {
 		t.Fatalf("%s: %v", text, problems)
@@ -77,6 +80,7 @@ func checkValue(t *testing.T, v any) {
 	if len(problems) > 0 || len(values) != 1 {
 		return // too long or too deep for one line of JSON
 	}
+
 	again, err := json.Marshal(values[0])
 	var one, two any
 	if err != nil || json.Unmarshal(text, &one) != nil || json.Unmarshal(again, &two) != nil || !reflect.DeepEqual(one, two) {
@@ -84,8 +88,7 @@ func checkValue(t *testing.T, v any) {
 	}
 }
 
-// isText reports whether all texts of a value consist of what YAML allows to stand
-// for itself.
+// isText reports whether YAML allows all characters of a value unescaped.
 func isText(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -105,10 +108,11 @@ func isText(v any) bool {
 			}
 		}
 	}
+
 	return v != nil
 }
 
-// A path leads to a line of the document and to no other, whatever its form.
+// FuzzPath checks that any path leads to a line of the document.
 //
 // Code: position.go
 func FuzzPath(f *testing.F) {
@@ -124,7 +128,7 @@ func FuzzPath(f *testing.F) {
 			if line := d.Line(path); line < first || line > last {
 				t.Fatalf("%q is line %d of %d to %d", path, line, first, last)
 			}
-			// The text at a path is one of the document's own.
+			// The text at a path is part of the document.
 			if raw, ok := d.Raw(path); ok && len(raw) > len(data) {
 				t.Fatalf("%q is %q", path, raw)
 			}

@@ -79,7 +79,7 @@ func TestEachTrimmed(t *testing.T) {
 	require.Equal(t, []any{"x", "y"}, texts)
 }
 
-// What a file means is what Kubernetes' own YAML library makes of it.
+// A file has the meaning that Kubernetes' own YAML library gives it.
 func TestScalarsMeanTheSameAsToKubernetes(t *testing.T) {
 	t.Parallel()
 	for _, scalar := range []string{
@@ -115,6 +115,7 @@ func TestEachRefuses(t *testing.T) {
 	for c := 'b'; c < 'j'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*%c,", c-1), 9), ","))
 	}
+
 	for _, test := range []struct {
 		name, data, want string
 	}{
@@ -130,7 +131,7 @@ func TestEachRefuses(t *testing.T) {
 		{"list as key", "[1]: 1\n", "a key is a list or a mapping"},
 		{"merge of text", "<<: x\n", "<< has to name a mapping"},
 		{"undefined alias", "a: *b\n", "unknown anchor 'b' referenced"},
-		{"alias of itself", "a: &a [*a]\n", "Limit exceeded in f.yaml idx 0 line 1: a[0][0]: the alias *a stands inside of what it refers to"},
+		{"alias of itself", "a: &a [*a]\n", "Limit exceeded in f.yaml idx 0 line 1: a[0][0]: the alias *a is inside the value it refers to"},
 		{"alias bomb", bomb, "Limit exceeded in f.yaml idx 0 line"},
 		{"long text many times", "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a,", 20) + "]\n",
 			fmt.Sprintf("more than %d bytes of text", limits.DocumentTextBytes)},
@@ -156,13 +157,14 @@ func TestEachRefuses(t *testing.T) {
 	}
 }
 
-// Within the limits nothing takes long, whatever the structure.
+// Within the limits, no structure takes long.
 func TestEachIsBoundedInTime(t *testing.T) {
 	t.Parallel()
 	fill := func(unit string, marksPerUnit int) string {
 		n := min(limits.DocumentMarks/marksPerUnit, limits.DocumentBytes/len(unit)) - 10
 		return strings.Repeat(unit, n)
 	}
+
 	for name, data := range map[string]string{
 		"flow list":      "[" + fill("a,", 1) + "]",
 		"flow maps":      "[" + fill("{a: b},", 3) + "]",
@@ -230,6 +232,7 @@ func TestLine(t *testing.T) {
 	if problems := Each("f.yaml", []byte(data), func(d *Document) { doc = d }); problems != nil {
 		t.Fatal(problems)
 	}
+
 	for path, want := range map[string]int{
 		"": 3, "spec": 3, "spec.phases": 4, "spec.phases[1]": 6, "spec.phases[1].class": 7, "spec.phases[1].nope": 6,
 		"spec.phases[7].name": 4, "meta[a.b/c]": 10, "nope": 3,
@@ -238,13 +241,14 @@ func TestLine(t *testing.T) {
 			t.Errorf("%s: line %d, want %d", path, got, want)
 		}
 	}
+
 	if raw, ok := doc.Raw("spec.phases[0].name"); raw != "x" || !ok {
 		t.Errorf("raw text %q, %v", raw, ok)
 	}
 }
 
-// A document of some hundred kilobytes must not make gigabytes of messages, nor
-// take the parser minutes.
+// A document of some hundred kilobytes must not produce gigabytes of messages, or take the parser
+// minutes.
 func TestHostileDocuments(t *testing.T) {
 	t.Parallel()
 	nested := strings.Repeat("{? "+strings.Repeat("k", limits.DocumentPathBytes/10)+" : ", 12) + "1" + strings.Repeat("}", 12)
@@ -252,6 +256,7 @@ func TestHostileDocuments(t *testing.T) {
 	for i := range 100_000 {
 		fmt.Fprintf(&directives, "%%TAG !a%d! tag:x,2000:\n", i)
 	}
+
 	path := fmt.Sprintf("the keys that lead to a field have more than %d bytes together", limits.DocumentPathBytes)
 	for _, test := range []struct {
 		reason, text, want string

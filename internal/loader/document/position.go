@@ -19,7 +19,7 @@ func joinPath(segments []segment) string {
 	return path
 }
 
-// Child appends a key to a path, in brackets if it is no identifier.
+// Child appends a key to a path, in brackets unless it is an identifier.
 func Child(path, key string) string {
 	switch {
 	case key == "" || strings.IndexFunc(key, notIdentifier) >= 0:
@@ -38,7 +38,7 @@ func notIdentifier(r rune) bool {
 	return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// Line returns the line of a field, or of the nearest one around it that exists.
+// Line returns the line of a field, or of the nearest enclosing field that exists.
 func (d *Document) Line(path string) int {
 	n, line := d.root, d.root.Line
 	for _, segment := range splitPath(path) {
@@ -51,7 +51,7 @@ func (d *Document) Line(path string) int {
 	return d.line + line
 }
 
-// Raw returns the text of a scalar as it is written in the file.
+// Raw returns the text of a scalar as written in the file.
 func (d *Document) Raw(path string) (string, bool) {
 	n := d.root
 	for _, segment := range splitPath(path) {
@@ -73,7 +73,7 @@ func aliased(n *yaml.Node) *yaml.Node {
 func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
 	switch n = aliased(n); n.Kind {
 	case yaml.MappingNode:
-		// Backwards: the last of duplicate keys wins.
+		// Search backwards, because the last duplicate key wins.
 		for i := len(n.Content) - 2; i >= 0; i -= 2 {
 			if n.Content[i].Value == segment {
 				return n.Content[i+1], n.Content[i].Line
@@ -84,6 +84,7 @@ func step(n *yaml.Node, segment string) (child *yaml.Node, line int) {
 			return n.Content[i], n.Content[i].Line
 		}
 	}
+
 	return nil, 0
 }
 
@@ -110,5 +111,6 @@ func splitPath(path string) []string {
 		}
 		path = path[end:]
 	}
+
 	return out
 }

@@ -16,8 +16,8 @@ type part struct {
 	line, start int
 }
 
-// split cuts a file into documents, and a document that consists of several JSON objects into these. kubectl reads them all
-// as well, and a YAML parser only the first.
+// split cuts a file into documents, and a document that consists of several JSON objects into
+// these. kubectl reads all of them, but a YAML parser reads only the first.
 func split(data []byte) []part {
 	var parts []part
 	for _, p := range splitYAML(data) {
@@ -31,6 +31,7 @@ func splitJSON(p part) []part {
 	if text := bytes.TrimSpace(bytes.TrimPrefix(p.text, []byte("---"))); len(text) == 0 || text[0] != '{' {
 		return []part{p}
 	}
+
 	before := bytes.IndexByte(p.text, '{')
 	decoder := json.NewDecoder(bytes.NewReader(p.text[before:]))
 	var parts []part
@@ -41,16 +42,18 @@ func splitJSON(p part) []part {
 		case errors.Is(err, io.EOF):
 			return parts
 		case err != nil:
-			return []part{p} // a mapping of YAML, or invalid
+			return []part{p} // a YAML mapping, or invalid
 		}
 		end := before + int(decoder.InputOffset())
 		parts = append(parts, part{text: p.text[start:end], line: p.line + bytes.Count(p.text[:start], []byte("\n")), start: p.start + start})
 		start = end
 	}
+
 	return parts
 }
 
-// splitYAML cuts a file at lines that begin with "---" or "...". YAML does not allow such a line in a scalar.
+// splitYAML cuts a file at lines that start with "---" or "...". YAML does not allow such a line in
+// a scalar.
 func splitYAML(data []byte) []part {
 	var parts []part
 	start, startLine, line := 0, 0, 0
@@ -69,14 +72,17 @@ func splitYAML(data []byte) []part {
 		}
 		pos = end
 	}
+
 	return append(parts, part{data[start:], startLine, start})
 }
 
-// Without returns a file without some of its documents, and without a separator at its start where it had none.
+// Without returns a file without some of its documents. It adds no separator at the start of a file
+// that had none.
 func Without(data []byte, drop []Span) []byte {
 	if len(drop) == 0 {
 		return data
 	}
+
 	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	var out []byte
 	pos := 0
@@ -84,10 +90,12 @@ func Without(data []byte, drop []Span) []byte {
 		out = append(out, data[pos:s.Start]...)
 		pos = s.End
 	}
+
 	out = append(out, data[pos:]...)
 	if rest, ok := bytes.CutPrefix(out, []byte("---\n")); ok && !isMarker(data, "---") {
 		out = rest
 	}
+
 	return out
 }
 

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits/celcost"
 )
 
-const differentExpressions = 10_000 // that are kept compiled, in 10 KiB each
+const differentExpressions = 10_000 // compiled expressions to keep, of 10 KiB each
 
 // EvaluationFailed is the prefix of errors of expressions that compile.
 const EvaluationFailed = "evaluation failed"
@@ -41,7 +41,7 @@ type compiled struct {
 	err     error
 }
 
-// New returns an Evaluator for a context: the values of JSON by variable.
+// New returns an Evaluator for a context, which maps variables to JSON values.
 func New(context map[string]any) *Evaluator {
 	e := &Evaluator{input: map[string]any{}, compiled: map[string]compiled{}, spent: &spent{built: celcost.NewBudget()}}
 	e.spent.built.AddTo(e.input)
@@ -72,10 +72,12 @@ func (e *Evaluator) Bool(ctx context.Context, text string) (bool, error) {
 	if err := context.Cause(ctx); err != nil {
 		return false, err
 	}
+
 	program, err := e.compile(text)
 	if err != nil {
 		return false, err
 	}
+
 	value, details, err := program.ContextEval(ctx, e.input)
 	if limit := e.charge(details, err); limit != nil {
 		return false, limit
@@ -83,10 +85,12 @@ func (e *Evaluator) Bool(ctx context.Context, text string) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", EvaluationFailed, err)
 	}
+
 	result, ok := value.Value().(bool)
 	if !ok {
 		return false, fmt.Errorf("the result is a %s, not a bool", value.Type().TypeName())
 	}
+
 	return result, nil
 }
 
@@ -110,6 +114,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	if strings.TrimSpace(text) == "" {
 		return nil, errors.New("the expression is empty")
 	}
+
 	if e.env == nil {
 		env, err := cel.NewCustomEnv(e.options...)
 		if err != nil {
@@ -117,6 +122,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 		}
 		e.env = env
 	}
+
 	ast, issues := e.env.Parse(text)
 	if issues.Err() != nil {
 		return nil, firstOf(issues)
@@ -130,6 +136,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("the expression is of type %s, not bool", t)
 	}
+
 	return e.env.Program(ast, cel.CostLimit(limits.ExpressionCost), cel.InterruptCheckFrequency(1), celcost.Option())
 }
 

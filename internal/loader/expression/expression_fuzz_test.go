@@ -7,8 +7,8 @@ import (
 	"lockstep.run/lockstep/test/fuzzing"
 )
 
-// Every expression is true, false or an error, twice the same, and
-// it knows nothing but its variables.
+// FuzzExpression checks that every expression is true, false or an error, that two evaluations
+// agree, and that it can read only its variables.
 //
 // Code: expression.go
 func FuzzExpression(f *testing.F) {
@@ -22,12 +22,14 @@ func FuzzExpression(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	context := map[string]any{
 		"package":     map[string]any{"metadata": map[string]any{"name": "shop", "namespace": ""}},
 		"config":      map[string]any{"replicas": 2.0, "on": true, "name": "shop", "list": []any{1.0, 2.0, "x", nil}},
 		"images":      map[string]any{"web": "example.com/web@sha256:1"},
 		"environment": map[string]any{"kubernetes": map[string]any{"version": "v1.36.3"}},
 	}
+
 	conditions := map[string]bool{"yes": true, "no": false}
 	fresh := func() *Evaluator { return New(context).WithConditions(conditions) }
 	evaluator, used := fresh(), 0
@@ -35,7 +37,7 @@ func FuzzExpression(f *testing.F) {
 		if len(text) > 1<<10 {
 			return
 		}
-		// An evaluator keeps what it compiled, as it lives for one package.
+		// An evaluator keeps all compiled expressions, because it lives for one package.
 		if used++; used%500 == 0 {
 			evaluator = fresh()
 		}

@@ -37,12 +37,14 @@ func TestBool(t *testing.T) {
 			t.Errorf("%.60s: took %v", test.text, d)
 		}
 	}
+
 	if got, err := with.Bool(context.Background(), "cond.yes && !cond.no && config.on"); !got || err != nil {
 		t.Error(err)
 	}
 	if _, err := e.Bool(context.Background(), "cond.yes"); err == nil {
 		t.Error("conditions cannot refer to each other")
 	}
+
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := e.Bool(ctx, "config.list.all(x, config.list.all(y, x == y))"); err == nil {
@@ -50,8 +52,8 @@ func TestBool(t *testing.T) {
 	}
 }
 
-// CEL counts what a call costs once it has run, and does not know the size of the
-// elements of a list. None of these would end.
+// CEL counts the cost of a call after running it, and does not know the size of list elements.
+// Without the check, none of these would end.
 func TestExpressionsThatGrow(t *testing.T) {
 	t.Parallel()
 	double := "[[0]]" + strings.Repeat(".map(y, y + y)", 15) + "[0]"
@@ -67,6 +69,7 @@ func TestExpressionsThatGrow(t *testing.T) {
 			t.Errorf("%.80s: %v", text, err)
 		}
 	}
+
 	for _, text := range []string{
 		"[0]" + strings.Repeat(".map(y, [y])", 100) + " == []", "[" + strings.Repeat("[", 200) + "0" + strings.Repeat("]", 200) + "] == []",
 		"{'a': " + strings.Repeat("{'a': ", 100) + "0" + strings.Repeat("}", 100) + "} == {}",
@@ -75,12 +78,14 @@ func TestExpressionsThatGrow(t *testing.T) {
 			t.Errorf("%.80s: %v", text, err)
 		}
 	}
-	// Many small ones.
+
+	// There are many small lists.
 	e := New(map[string]any{"config": map[string]any{"list": make([]any, 10_000)}})
 	_, err := e.Bool(context.Background(), "config.list.all(x, [config.list, x].size() == 2)")
 	if want := fmt.Sprintf("more than %d values", limits.ExpressionWork); err == nil || !strings.Contains(err.Error(), want) {
 		t.Error(err)
 	}
+
 	ordinary := New(map[string]any{"config": map[string]any{"list": make([]any, 1000)}})
 	if got, err := ordinary.Bool(context.Background(), "config.list.map(x, {'a': [x, 1]}).filter(x, x.a[1] == 1).size() == 1000 && [config.list] == [config.list]"); !got || err != nil {
 		t.Error(got, err)

@@ -12,10 +12,10 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// withoutMatches is CEL without the function whose cost is counted after it ran.
+// withoutMatches is CEL without the function matches, whose cost is counted after it ran.
 var withoutMatches = &env.LibrarySubset{ExcludeFunctions: []*env.Function{{Name: "matches"}}}
 
-// matches declares the function as CEL does, with a check of its cost.
+// matches declares the function as in CEL, with a check of its cost.
 func (e *Evaluator) matches() cel.EnvOption {
 	binding := cel.SingletonBinaryBinding(func(text, expression ref.Val) ref.Val {
 		t, ok := text.(types.String)
@@ -33,6 +33,7 @@ func (e *Evaluator) match(text, expression string) ref.Val {
 	if err := regexcost.Check(expression, len(text)); err != nil {
 		return types.NewErr("%s", err)
 	}
+
 	size, err := regexcost.Size(expression)
 	if err != nil {
 		return types.NewErr("%s", err)
@@ -40,9 +41,11 @@ func (e *Evaluator) match(text, expression string) ref.Val {
 	if e.spent.match += int64(size) * int64(len(text)+1); e.spent.match > limits.TemplateMatchWork {
 		return types.NewErr("the regular expressions of the package take more than %d steps", limits.TemplateMatchWork)
 	}
+
 	compiled, err := regexp.Compile(expression)
 	if err != nil {
 		return types.NewErr("%s", err)
 	}
+
 	return types.Bool(compiled.MatchString(text))
 }

@@ -20,23 +20,26 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const signatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes
+const signatureErrorBytes = 200 // of a library's text about a signature, which can quote the signature's author
 
-// PredicateType is that of the statement by which cosign signs an image. All others are of attestations.
+// PredicateType is the predicate type of the statement that cosign signs an image with. All others
+// belong to attestations.
 const PredicateType = "https://sigstore.dev/cosign/sign/v1"
 
-// Signatures of cosign 3 are artifacts that refer to an image: a bundle, of PredicateType in an annotation, beside an empty configuration.
+// Signatures of cosign 3 are artifacts that refer to an image. Each has a bundle, with
+// PredicateType in an annotation, and an empty configuration.
 const (
 	BundleMediaType                     = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	PredicateAnnotation                 = "dev.sigstore.bundle.predicateType"
 	EmptyConfig         types.MediaType = "application/vnd.oci.empty.v1+json"
 )
 
-// Verified is whose signature an image has.
+// Verified is the signer of an image.
 type Verified struct {
-	// Authority that accepted the signature, and its ImageConfig; empty for keys of a command line.
+	// Authority accepted the signature, and Policy is its ImageConfig; empty for keys of a command
+	// line.
 	Authority, Policy string
-	// Subject and Issuer of the certificate; empty for a key.
+	// Subject and Issuer come from the certificate; empty for a key.
 	Subject, Issuer string
 }
 
@@ -52,7 +55,7 @@ func (v *Verified) String() string {
 	return text + "."
 }
 
-// Check verifies signatures of one image, until one is good.
+// Check verifies signatures of one image until one is good.
 type Check struct {
 	verification *Verification
 	algorithm    string
@@ -71,7 +74,7 @@ type failure struct {
 	text   string
 }
 
-// Check begins the verification of an image, by its digest.
+// Check starts the verification of an image by its digest.
 func (v *Verification) Check(digest string, now time.Time) (*Check, *Refusal) {
 	algorithm, hash, _ := strings.Cut(digest, ":")
 	raw, err := hex.DecodeString(hash)
@@ -81,7 +84,7 @@ func (v *Verification) Check(digest string, now time.Time) (*Check, *Refusal) {
 	return &Check{verification: v, algorithm: algorithm, digest: raw, text: digest, now: now}, nil
 }
 
-// statement is what matters of an in-toto statement before its signature is verified.
+// statement has the fields of an in-toto statement that matter before its signature is verified.
 type statement struct {
 	PredicateType string `json:"predicateType"`
 	Subject       []struct {
@@ -89,7 +92,7 @@ type statement struct {
 	} `json:"subject"`
 }
 
-// statementOf returns what a bundle says of an image, nil where it is no signature of one.
+// statementOf returns a bundle's statement about an image, or nil if it is not an image signature.
 func statementOf(b *bundle.Bundle) *statement {
 	envelope, err := b.Envelope()
 	if err != nil {
@@ -120,6 +123,7 @@ func (c *Check) Bundle(data []byte) bool {
 		c.TooLarge(int64(len(data)))
 		return false
 	}
+
 	return c.guarded(func() bool {
 		b := &bundle.Bundle{}
 		if err := b.UnmarshalJSON(data); err != nil {
@@ -136,12 +140,14 @@ func (c *Check) Bundle(data []byte) bool {
 	})
 }
 
-// Simple verifies a payload of simple signing by the annotations of its layer, and reports whether it suffices.
+// Simple verifies a payload of simple signing with the annotations of its layer, and reports
+// whether it suffices.
 func (c *Check) Simple(payload []byte, annotations map[string]string) bool {
 	if len(payload) > limits.SignatureBytes {
 		c.TooLarge(int64(len(payload)))
 		return false
 	}
+
 	return c.guarded(func() bool {
 		var stated struct {
 			Critical struct {
@@ -153,7 +159,7 @@ func (c *Check) Simple(payload []byte, annotations map[string]string) bool {
 		}
 		switch err := json.Unmarshal(payload, &stated); {
 		case err != nil || stated.Critical.Type != simpleSigningType:
-			return c.fail(ReasonSignatureInvalid, "its payload is none of simple signing")
+			return c.fail(ReasonSignatureInvalid, "its payload is not a simple signing payload")
 		case stated.Critical.Image.Digest != c.text:
 			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
 		}
@@ -165,17 +171,17 @@ func (c *Check) Simple(payload []byte, annotations map[string]string) bool {
 	})
 }
 
-// TooLarge counts a signature that is not read, as it has more bytes than may be.
+// TooLarge counts a signature that is not read because it exceeds the limit.
 func (c *Check) TooLarge(size int64) {
 	c.fail(ReasonSignatureInvalid, fmt.Sprintf("it has %d bytes; the limit is %d", size, limits.SignatureBytes))
 }
 
-// Unreadable counts a signature that the registry has in another form than it may.
+// Unreadable counts a signature that has an invalid form in the registry.
 func (c *Check) Unreadable(why string) {
 	c.fail(ReasonSignatureInvalid, printable(why, signatureErrorBytes))
 }
 
-// guarded makes a failure of a panic over what others wrote.
+// guarded turns a panic over foreign input into a failure.
 func (c *Check) guarded(try func() bool) (good bool) {
 	err := panics.Guard(context.Background(), "verifying a signature", func() error {
 		good = try()
@@ -197,15 +203,16 @@ func (c *Check) attestation() bool {
 	return false
 }
 
-// Attestation counts one that was not read.
+// Attestation counts an attestation that was not read.
 func (c *Check) Attestation() { c.attestations++ }
 
-// entity tries each authority; artifact is the signed content, to be read once.
+// entity tries each authority. artifact is the signed content, which can be read only once.
 func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOption) bool {
 	content, err := b.VerificationContent()
 	if err != nil {
 		return c.fail(ReasonSignatureInvalid, "its certificate or key cannot be read")
 	}
+
 	byCertificate := content.Certificate() != nil
 	var failures []failure
 	for i := range c.verification.Authorities {
@@ -225,10 +232,12 @@ func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOp
 		}
 		failures = append(failures, *failed)
 	}
-	// Of one signature it counts what the authority of the right kind says about it.
+
+	// For each signature, the result of the authority of the right kind counts.
 	if len(failures) > 0 {
 		c.failures = append(c.failures, slices.MaxFunc(failures, func(a, b failure) int { return cmp.Compare(byKind(a), byKind(b)) }))
 	}
+
 	return false
 }
 
@@ -239,23 +248,27 @@ func byKind(f failure) int {
 	return slices.Index(ranks, f.reason)
 }
 
-// ranks are the reasons from the one that says least to the one that says most.
+// ranks are the reasons, from the least to the most specific one.
 var ranks = []Reason{ReasonNoSignature, ReasonSignatureInvalid, ReasonIdentityMismatch, ReasonKeyExpired, ReasonTrustRootInvalid}
 
-// Result returns whose signature is good, or why there is none. unread is how many signatures were not read, at least.
+// Result returns the signer, or why no signature is good. unread is the minimum number of
+// signatures that were not read.
 func (c *Check) Result(unread int) (*Verified, *Refusal) {
 	if c.verified != nil {
 		return c.verified, nil
 	}
+
 	for i := range c.verification.Authorities {
 		if a := &c.verification.Authorities[i]; a.problem != "" {
 			return nil, &Refusal{Reason: ReasonTrustRootInvalid, Message: fmt.Sprintf("the authority %s cannot be used: %s", a.Name, a.problem)}
 		}
 	}
+
 	refusal := &Refusal{Reason: ReasonNoSignature, Message: "the registry has no signature of " + c.text}
 	if c.attestations > 0 {
-		refusal.Message += fmt.Sprintf("; attestations, of which there are %d, are none", c.attestations)
+		refusal.Message += fmt.Sprintf("; it has attestations (%d), which do not count", c.attestations)
 	}
+
 	if len(c.failures) > 0 {
 		worst := slices.MaxFunc(c.failures, func(a, b failure) int {
 			return cmp.Compare(slices.Index(ranks, a.reason), slices.Index(ranks, b.reason))
@@ -265,27 +278,32 @@ func (c *Check) Result(unread int) (*Verified, *Refusal) {
 			refusal.Message = fmt.Sprintf("none of its %d signatures suffices; one of them: %s", n, worst.text)
 		}
 	}
+
 	if unread > 0 {
 		refusal.Message += fmt.Sprintf("; at least %d more signatures were not read, as the limit is %d", unread, limits.Signatures)
 	}
+
 	return nil, refusal
 }
 
-// try verifies a signature by one authority. It is first verified for any identity, so that a good one of another identity, or of a
-// key that has expired, is told from a bad one.
+// try verifies a signature by one authority. It first accepts any identity, to distinguish a bad
+// signature from a good one with another identity or an expired key.
 func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, now time.Time) (*Verified, *failure) {
 	options, failed := a.options(b)
 	if failed != nil {
 		return nil, failed
 	}
+
 	verifier, err := verify.NewVerifier(a.material, options...)
 	if err != nil {
 		return nil, &failure{ReasonTrustRootInvalid, fmt.Sprintf("the authority %s cannot be used: %s", a.Name, brief(err))}
 	}
+
 	who := verify.WithoutIdentitiesUnsafe()
 	if a.keyless == nil {
 		who = verify.WithKey()
 	}
+
 	result, err := verifier.Verify(b, verify.NewPolicy(artifact, who))
 	switch {
 	case err != nil:
@@ -297,11 +315,13 @@ func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, 
 	case a.keyless == nil:
 		return &Verified{Authority: a.Name}, nil
 	}
+
 	subject := *result.Signature.Certificate
 	if len(subject.SubjectAlternativeName) > limits.IdentityBytes || len(subject.Issuer) > limits.IdentityBytes || !a.keyless.names(subject) {
 		return nil, &failure{ReasonIdentityMismatch, fmt.Sprintf("it is by %s (%s), which the authority %s does not name",
 			printable(subject.SubjectAlternativeName, signatureErrorBytes), printable(subject.Issuer, signatureErrorBytes), a.Name)}
 	}
+
 	return &Verified{Authority: a.Name, Subject: subject.SubjectAlternativeName, Issuer: subject.Issuer}, nil
 }
 
@@ -312,7 +332,7 @@ func (a *Authority) validity(now time.Time) string {
 	return "valid until " + stamp(a.notAfter) + " (notAfter)"
 }
 
-// options are what a signature needs beside a key or certificate that is trusted.
+// options are the requirements on a signature besides a trusted key or certificate.
 func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure) {
 	options := []verify.VerifierOption{verify.WithoutStatementPredicate()}
 	if a.keyless == nil {
@@ -321,6 +341,7 @@ func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure
 	if len(a.material.CTLogs()) > 0 {
 		options = append(options, verify.WithSignedCertificateTimestamps(1))
 	}
+
 	material := b.GetVerificationMaterial()
 	if a.keyless.ignoreLog {
 		if len(material.GetTimestampVerificationData().GetRfc3161Timestamps()) > 0 && len(a.material.TimestampingAuthorities()) > 0 {
@@ -328,13 +349,15 @@ func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure
 		}
 		return append(options, verify.WithCurrentTime()), nil
 	}
+
 	if len(material.GetTlogEntries()) == 0 {
 		return nil, &failure{ReasonSignatureInvalid, fmt.Sprintf("it has no entry of a transparency log, which the authority %s requires", a.Name)}
 	}
+
 	return append(options, verify.WithTransparencyLog(1), verify.WithObserverTimestamps(1)), nil
 }
 
-// brief is the text of a library, of which a part may be that of a signature's author.
+// brief shortens a library's text, part of it possibly from the signature's author.
 func brief(err error) string {
 	for errors.Unwrap(err) != nil && len(err.Error()) > signatureErrorBytes {
 		err = errors.Unwrap(err)
@@ -342,7 +365,7 @@ func brief(err error) string {
 	return printable(err.Error(), signatureErrorBytes)
 }
 
-// printable is a text of one line that others wrote.
+// printable turns foreign text into one line.
 func printable(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 {

@@ -8,7 +8,8 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// FuzzCheck: whatever a registry has beside an image is refused, unless an authority signed this image.
+// FuzzCheck checks that any content next to an image in a registry is refused, unless an authority
+// signed this image.
 func FuzzCheck(f *testing.F) {
 	own, virtual := signed.NewPair(f), signed.NewSigstore(f)
 	authorities := []imagepolicy.Authority{signed.NewPair(f).Authority(), virtual.Authority(false), virtual.Authority(true)}

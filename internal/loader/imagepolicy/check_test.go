@@ -26,7 +26,7 @@ func digestOf(text string) string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// offered is what a registry has beside an image.
+// offered is the content next to an image in a registry.
 type offered struct {
 	bundles [][]byte
 	payload []byte
@@ -40,14 +40,17 @@ func verify(t *testing.T, authorities []imagepolicy.Authority, sigs offered, now
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
+
 	for _, b := range sigs.bundles {
 		if check.Bundle(b) {
 			return check.Result(0)
 		}
 	}
+
 	if sigs.payload != nil && check.Simple(sigs.payload, sigs.layer) {
 		return check.Result(0)
 	}
+
 	return check.Result(0)
 }
 
@@ -97,6 +100,7 @@ func TestRefused(t *testing.T) {
 	for _, quote := range []string{`"payload":"`, `"payload": "`} {
 		tampered = bytes.Replace(tampered, []byte(quote), []byte(quote+"ICAg"), 1) // spaces before the statement
 	}
+
 	payload, layer := own.Simple(t, image)
 	swapped, _ := own.Simple(t, other)
 	lastLog := func(b *protobundle.Bundle) { b.VerificationMaterial.TlogEntries = nil }
@@ -107,8 +111,8 @@ func TestRefused(t *testing.T) {
 		text       string
 	}{
 		"none":                       {own.Authority(), offered{}, imagepolicy.ReasonNoSignature, "no signature of " + image},
-		"attestation of the key":     {own.Authority(), bundles(own.Attested(t, image, "https://slsa.dev/provenance/v1")), imagepolicy.ReasonNoSignature, "attestations, of which there are 1, are none"},
-		"attestation, keyless":       {virtual.Authority(false), bundles(virtual.Bundle(image, "https://slsa.dev/provenance/v1", signed.Subject, nil)), imagepolicy.ReasonNoSignature, "are none"},
+		"attestation of the key":     {own.Authority(), bundles(own.Attested(t, image, "https://slsa.dev/provenance/v1")), imagepolicy.ReasonNoSignature, "it has attestations (1), which do not count"},
+		"attestation, keyless":       {virtual.Authority(false), bundles(virtual.Bundle(image, "https://slsa.dev/provenance/v1", signed.Subject, nil)), imagepolicy.ReasonNoSignature, "which do not count"},
 		"other digest":               {own.Authority(), bundles(own.Bundle(t, other)), imagepolicy.ReasonSignatureInvalid, "of another image"},
 		"other digest, simple":       {own.Authority(), simple(own.Simple(t, other)), imagepolicy.ReasonSignatureInvalid, "of another image"},
 		"other digest, keyless":      {virtual.Authority(false), bundles(virtual.Bundle(other, imagepolicy.PredicateType, signed.Subject, nil)), imagepolicy.ReasonSignatureInvalid, "of another image"},
@@ -153,7 +157,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestUnread: what a registry has more than is read is named.
+// TestUnread checks that the message counts signatures in the registry that were not read.
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	v := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{signed.NewPair(t).Authority()}}
@@ -161,6 +165,7 @@ func TestUnread(t *testing.T) {
 	for range 3 {
 		check.Bundle([]byte("{}"))
 	}
+
 	check.TooLarge(1 << 30)
 	_, refusal := check.Result(900)
 	for _, want := range []string{"none of its 4 signatures", "900 more signatures were not read, as the limit is 100"} {
@@ -168,6 +173,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%q lacks %q", refusal.Message, want)
 		}
 	}
+
 	if _, refusal := v.Check("sha256", time.Now()); refusal == nil {
 		t.Error("a digest that cannot be read is accepted")
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Purpose is what an image is used for.
+// Purpose is the purpose of an image.
 type Purpose string
 
 // Purposes of images.
@@ -20,7 +20,7 @@ const (
 	Repository Purpose = "Repository"
 )
 
-// Mode is what a failed verification leads to.
+// Mode is the consequence of a failed verification.
 type Mode string
 
 // Modes of a Verification.
@@ -29,26 +29,26 @@ const (
 	Warn    Mode = "Warn"
 )
 
-// Policy is what one ImageConfig says, with its keys and roots read.
+// Policy is the content of one ImageConfig, with its keys and roots read.
 type Policy struct {
 	Name     string
 	Prefixes []string
-	// Rewrite replaces the prefix that matched; empty for none.
+	// Rewrite replaces the prefix that matched; empty means no rewrite.
 	Rewrite string
-	// PullSecret is the name of a Secret in the namespace of the manager; empty for none.
+	// PullSecret is the name of a Secret in the manager's namespace; empty if there is none.
 	PullSecret string
-	// Verification is nil where the images need no signature.
+	// Verification is nil if the images need no signature.
 	Verification *Verification
 }
 
-// Verification is whose signature images need.
+// Verification defines the signatures that images need.
 type Verification struct {
 	Mode        Mode
 	Purposes    []Purpose
 	Authorities []Authority
 }
 
-// key identifies all that the outcome of a verification depends on, beside the image.
+// key identifies everything besides the image that the outcome of a verification depends on.
 func (v *Verification) key(now time.Time) string {
 	parts := make([]any, 0, len(v.Authorities)+1)
 	parts = append(parts, v.Mode)
@@ -56,12 +56,12 @@ func (v *Verification) key(now time.Time) string {
 		a := &v.Authorities[i]
 		parts = append(parts, []any{a.Name, a.problem, a.identity(), a.valid(now)})
 	}
-	text, _ := json.Marshal(parts) // of text alone
+	text, _ := json.Marshal(parts) // strings can always be encoded
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
 }
 
-// aspect is one purpose for which the longest prefix wins by itself.
+// aspect is one purpose, which has its own longest prefix.
 type aspect string
 
 const (
@@ -81,12 +81,12 @@ func (p *Policy) has(a aspect) bool {
 	return p.Verification != nil && slices.ContainsFunc(p.Verification.Purposes, func(purpose Purpose) bool { return verifying(purpose) == a })
 }
 
-// aspects are all that a policy may have.
+// aspects are all aspects of policies.
 var aspects = []aspect{rewriting, credentials, verifying(Package), verifying(Repository)}
 
-// Set is all policies of a cluster. It is not changed, and nil is an empty one.
+// Set is all policies of a cluster. It is immutable. A nil Set is empty.
 type Set struct {
-	// rules are sorted by prefixes, longest first, then by names.
+	// rules are sorted by prefix, longest first, and then by name.
 	rules    []rule
 	required bool
 	now      time.Time
@@ -95,13 +95,13 @@ type Set struct {
 type rule struct {
 	prefix string
 	*Policy
-	// target is Rewrite in the form that prefixes have, and broken why it leads nowhere.
+	// target is Rewrite in the form of prefixes. broken is why it is invalid.
 	target string
 	broken error
 }
 
-// NewSet returns the policies as they count at a moment. Where verification is required, images of packages and repositories that no
-// policy verifies are refused.
+// NewSet returns the policies that apply at a moment. If verification is required, it refuses
+// images of packages and repositories that no policy verifies.
 func NewSet(policies []Policy, required bool, now time.Time) *Set {
 	s := &Set{required: required, now: now}
 	for i := range policies {
@@ -113,6 +113,7 @@ func NewSet(policies []Policy, required bool, now time.Time) *Set {
 			}
 		}
 	}
+
 	slices.SortFunc(s.rules, func(a, b rule) int {
 		return cmp.Or(cmp.Compare(len(b.prefix), len(a.prefix)), cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.Name, b.Name))
 	})
@@ -120,7 +121,8 @@ func NewSet(policies []Policy, required bool, now time.Time) *Set {
 	return s
 }
 
-// find returns the policy that counts for an aspect of a repository, with the prefix that matched, or why none can count.
+// find returns the policy for an aspect of a repository and the prefix that matched, or why there
+// is a conflict.
 func (s *Set) find(repository string, a aspect) (*rule, *Refusal) {
 	for i := range s.rules {
 		found := &s.rules[i]
@@ -134,6 +136,7 @@ func (s *Set) find(repository string, a aspect) (*rule, *Refusal) {
 		}
 		return found, nil
 	}
+
 	return nil, nil
 }
 
@@ -142,7 +145,7 @@ func conflictOf(prefix string, a aspect, names ...string) *Refusal {
 		"the ImageConfigs %s have the same prefix %s, and each has %s; remove it from all but one", strings.Join(names, " and "), prefix, a)}
 }
 
-// Conflicts returns, by the names of policies, why two that have the same prefix cannot count both.
+// Conflicts returns, by the names of policies, why two with the same prefix conflict.
 func (s *Set) Conflicts() map[string]string {
 	conflicts := map[string]string{}
 	for i := 1; i < len(s.rules); i++ {
@@ -156,34 +159,36 @@ func (s *Set) Conflicts() map[string]string {
 			}
 		}
 	}
+
 	return conflicts
 }
 
-// Decision is what the policies say about one image.
+// Decision is the policies' decision about one image.
 type Decision struct {
-	// Pull is the reference to pull. Rewritten means that the policy Rewriter replaced the one that was written.
+	// Pull is the reference to pull. Rewritten means that a policy replaced the original reference.
 	Pull      string
 	Rewritten bool
 	Rewriter  string
-	// PullSecret is the name of a Secret in the namespace of the manager; empty for none.
+	// PullSecret is the name of a Secret in the manager's namespace; empty if there is none.
 	PullSecret string
-	// Policy is the name of the one that has the Verification, which is nil where no signature is needed.
+	// Policy is the name of the policy with the Verification, which is nil if no signature is
+	// needed.
 	Policy       string
 	Verification *Verification
-	// Refusal is why the image must not be used whatever its signature; else nil.
+	// Refusal is why the image must not be used regardless of its signature; otherwise nil.
 	Refusal *Refusal
 	key     string
 	// verification identifies the Verification with its keys and roots.
 	verification string
 }
 
-// Key identifies everything that the policies say about the image; empty where they say nothing.
+// Key identifies the whole decision about the image. It is empty if no policy applies.
 func (d *Decision) Key() string { return d.key }
 
 // VerificationKey identifies the Verification with its keys and roots.
 func (d *Decision) VerificationKey() string { return d.verification }
 
-// WithoutImage returns why content that is in no image must not be used; nil where it may be.
+// WithoutImage returns why content without an image must not be used, or nil if it can be.
 func (s *Set) WithoutImage() *Refusal {
 	if s == nil || !s.required {
 		return nil
@@ -192,21 +197,23 @@ func (s *Set) WithoutImage() *Refusal {
 		"verification (--require-verification); offer it as an image"}
 }
 
-// Decide returns what the policies say about an image, by its reference as it is written.
+// Decide returns the policies' decision about an image, by its reference as written.
 func (s *Set) Decide(image string, purpose Purpose) Decision {
 	d := Decision{Pull: image}
 	if s == nil {
 		return d
 	}
+
 	repository, rest, ok := split(image)
 	if !ok {
-		// Another program could read it otherwise, and pull an image that a policy is about.
+		// Another program could parse it differently, and pull an image that a policy applies to.
 		if image != "" && (s.required || len(s.rules) > 0) {
 			d.Refusal = &Refusal{Reason: ReasonInvalidReference, Message: "its reference cannot be compared with ImageConfigs; write it as HOST/PATH:TAG or HOST/PATH@sha256:…"}
 			d.key = " refused: " + d.Refusal.Error()
 		}
 		return d
 	}
+
 	d.decidePull(s, repository, rest)
 	found, conflict := s.find(repository, verifying(purpose))
 	switch {
@@ -220,9 +227,11 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 		d.Refusal = &Refusal{Reason: ReasonNoPolicy, Message: "no ImageConfig verifies it, and the manager requires verification (--require-verification); " +
 			"ask an administrator for an ImageConfig with a prefix of it"}
 	}
+
 	if d.Refusal != nil {
 		d.key += " refused: " + d.Refusal.Error()
 	}
+
 	return d
 }
 
@@ -240,7 +249,8 @@ func (d *Decision) decidePull(s *Set, repository, rest string) {
 	d.Refusal = cmp.Or(refusal, other)
 }
 
-// rewriting returns the policy that rewrites references of a repository, or why none can.
+// rewriting returns the policy that rewrites references of a repository, or why there is a
+// conflict.
 func (s *Set) rewriting(repository string) (*rule, *Refusal) {
 	found, conflict := s.find(repository, rewriting)
 	if found == nil {
@@ -252,7 +262,8 @@ func (s *Set) rewriting(repository string) (*rule, *Refusal) {
 	return found, nil
 }
 
-// rewrite returns an image as the policy rewrites it: as it is where a target below the prefix has it already.
+// rewrite returns an image as the policy rewrites it. If the image already has a target below the
+// prefix, it stays unchanged.
 func (r *rule) rewrite(image, repository, rest string) string {
 	if hasPrefix(r.target, r.prefix) && hasPrefix(repository, r.target) {
 		return image
@@ -260,11 +271,13 @@ func (r *rule) rewrite(image, repository, rest string) string {
 	return strings.TrimSuffix(r.Rewrite, "/") + strings.TrimPrefix(repository, r.prefix) + rest
 }
 
-// Rewrite returns the reference that is pulled in place of an image, which is not looked up again: the image where no policy rewrites it.
+// Rewrite returns the reference to pull instead of an image, which is the image itself if no policy
+// rewrites it. The result is not looked up again.
 func (s *Set) Rewrite(image string) string { return s.rewriteUnless(image, nil) }
 
-// RewriteInObject is Rewrite for an image that a container or an image volume names. A single name without a host, such as "auto", may
-// stand for one that a webhook fills in, or for one of the cluster: only a policy whose prefix is a path of Docker Hub rewrites it.
+// RewriteInObject is Rewrite for an image of a container or an image volume. A single name without
+// a host, such as "auto", can be a placeholder that a webhook replaces, or an image of the cluster.
+// It is rewritten only by a policy whose prefix is a path of Docker Hub.
 func (s *Set) RewriteInObject(image string) string {
 	return s.rewriteUnless(image, func(r *rule) bool { return r.prefix == dockerHub && !strings.Contains(image, "/") })
 }
@@ -283,7 +296,7 @@ func (s *Set) rewriteUnless(image string, except func(*rule) bool) string {
 	return image
 }
 
-// Key identifies everything that the policies say.
+// Key identifies all of the policies.
 func (s *Set) Key() string {
 	parts := []any{s.required}
 	for i := range s.rules {
@@ -292,11 +305,12 @@ func (s *Set) Key() string {
 	return hashOf(parts...)
 }
 
-// rewritesIn are the rewritten fields of a package: a version that rewrites more has another one, so that packages are loaded again at the
-// upgrade and not whenever they are loaded next.
+// rewritesIn names the fields of a package that are rewritten. A version that rewrites more has to
+// change it, so that packages are loaded again at the upgrade instead of at some later time.
 const rewritesIn = "locks and objects"
 
-// RewriteKey identifies what the policies change in references of images that packages name; empty where they change nothing.
+// RewriteKey identifies how the policies change references of images that packages name. It is
+// empty if they do not.
 func (s *Set) RewriteKey() string {
 	var parts []any
 	if s != nil {
@@ -320,7 +334,7 @@ func (r *rule) key(now time.Time) []string {
 	return parts
 }
 
-// Turns returns when a key of the policies becomes valid or expires next; zero for never.
+// Turns returns when a key of the policies next becomes valid or expires; zero means never.
 func (s *Set) Turns() time.Time {
 	var next time.Time
 	for i := range s.rules {
@@ -336,25 +350,29 @@ func (s *Set) Turns() time.Time {
 	return next
 }
 
-// Problem is why a policy, or a part of it, cannot be used; else it is empty.
+// Problem returns why a policy, or a part of it, is unusable, or an empty reason.
 func (p *Policy) Problem() (reason Reason, problem string) {
 	for _, prefix := range p.Prefixes {
 		if _, err := ParsePrefix(prefix); err != nil {
 			return ReasonInvalidPrefix, fmt.Sprintf("the prefix %s: %v", prefix, err)
 		}
 	}
+
 	if p.Rewrite != "" {
 		if _, err := ParsePrefix(p.Rewrite); err != nil {
 			return ReasonInvalidPrefix, fmt.Sprintf("rewrite.prefix %s: %v", p.Rewrite, err)
 		}
 	}
+
 	if p.Verification == nil {
 		return "", ""
 	}
+
 	for i := range p.Verification.Authorities {
 		if a := &p.Verification.Authorities[i]; a.problem != "" {
 			return ReasonTrustRootInvalid, fmt.Sprintf("the authority %s cannot be used: %s", a.Name, a.problem)
 		}
 	}
+
 	return "", ""
 }

@@ -73,13 +73,15 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// A target below its own prefix is not added twice, of package images and of those that objects name.
+// A target below its own prefix is not added twice, in images of packages and in images that
+// objects name.
 func TestTargetBelowItsPrefix(t *testing.T) {
 	t.Parallel()
 	set := imagepolicy.NewSet([]imagepolicy.Policy{
 		{Name: "below", Prefixes: []string{"registry.example.com"}, Rewrite: "registry.example.com/mirror/"},
 		{Name: "above", Prefixes: []string{"quay.io/acme"}, Rewrite: "quay.io"},
 	}, false, time.Now())
+
 	for image, want := range map[string]string{
 		"registry.example.com/web:v1":                "registry.example.com/mirror/web:v1",
 		"registry.example.com/mirror/web:v1":         "registry.example.com/mirror/web:v1",
@@ -94,8 +96,8 @@ func TestTargetBelowItsPrefix(t *testing.T) {
 	}
 }
 
-// A name without host and path may be a placeholder or an image of the cluster: in objects it is left as it is, unless a prefix is about
-// the library of Docker Hub.
+// A name without a host and path can be a placeholder or an image of the cluster. In objects it
+// stays unchanged, unless a prefix covers the library of Docker Hub.
 func TestNamesWithoutHost(t *testing.T) {
 	t.Parallel()
 	hub := imagepolicy.Policy{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example.com/hub"}
@@ -112,18 +114,20 @@ func TestNamesWithoutHost(t *testing.T) {
 			t.Errorf("%s: %q", image, got)
 		}
 	}
+
 	var none *imagepolicy.Set
 	if all.Rewrite("nginx:1") != "mirror.example.com/hub/library/nginx:1" || none.RewriteInObject("nginx") != "nginx" {
 		t.Error("images of locks are rewritten as before")
 	}
 }
 
-// TestSpellings: no other spelling of a reference escapes a policy.
+// TestSpellings checks that no other spelling of a reference escapes a policy.
 func TestSpellings(t *testing.T) {
 	t.Parallel()
 	set := imagepolicy.NewSet([]imagepolicy.Policy{
 		{Name: "a", Prefixes: []string{"ghcr.io/acme", "docker.io/acme"}, Verification: &imagepolicy.Verification{Purposes: []imagepolicy.Purpose{imagepolicy.Package}}},
 	}, false, time.Now())
+
 	for _, image := range []string{
 		"ghcr.io/acme/shop", "GHCR.io/acme/shop:v1", "ghcr.io:443/acme/shop:v1", "ghcr.io./acme/shop:v1", "acme/shop", "docker.io/acme/shop",
 		"index.docker.io/acme/shop", "registry-1.docker.io/acme/shop", "index.docker.io:443/acme/shop",
@@ -133,6 +137,7 @@ func TestSpellings(t *testing.T) {
 			t.Errorf("%s escapes", image)
 		}
 	}
+
 	for _, image := range []string{"ghcr.io//acme/shop:v1", "ghcr.io/acme//shop:v1", "ghcr.io/a//b", "ghcr.io/acme/shop//x", "ghcr.io///acme/shop@" + image, "ghcr.io/acme/Shop:v1", "ghcr.io:/acme/shop"} {
 		if d := set.Decide(image, imagepolicy.Package); d.Policy != "a" && (d.Refusal == nil || d.Refusal.Reason != imagepolicy.ReasonInvalidReference || d.Key() == "") {
 			t.Errorf("%s escapes: %+v", image, d)
@@ -149,16 +154,18 @@ func TestRequired(t *testing.T) {
 			t.Errorf("%s: %v", purpose, d.Refusal)
 		}
 	}
+
 	if refusal := set.WithoutImage(); refusal == nil || refusal.Reason != imagepolicy.ReasonNoPolicy {
 		t.Errorf("content without an image: %v", refusal)
 	}
+
 	var none *imagepolicy.Set
 	if refusal := none.WithoutImage(); refusal != nil {
 		t.Errorf("content without an image, where nothing is required: %v", refusal)
 	}
 }
 
-// TestKeys: everything that changes an outcome changes the key, and nothing else.
+// TestKeys checks that the key changes exactly if the outcome can change.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	now, first, second := time.Now(), signed.NewPair(t), signed.NewPair(t)
@@ -167,6 +174,7 @@ func TestKeys(t *testing.T) {
 		d := imagepolicy.NewSet([]imagepolicy.Policy{p}, false, now).Decide("ghcr.io/acme/shop:v1", imagepolicy.Package)
 		return d.Key()
 	}
+
 	verified := func(mode imagepolicy.Mode, authorities ...imagepolicy.Authority) imagepolicy.Policy {
 		return imagepolicy.Policy{Verification: &imagepolicy.Verification{Mode: mode, Purposes: []imagepolicy.Purpose{imagepolicy.Package}, Authorities: authorities}}
 	}
@@ -184,6 +192,7 @@ func TestKeys(t *testing.T) {
 		"another rewrite":   keyOf(now, imagepolicy.Policy{Rewrite: "mirror.example.org"}),
 		"secret":            keyOf(now, imagepolicy.Policy{PullSecret: "a"}),
 	}
+
 	seen := map[string]string{}
 	for name, key := range keys {
 		if before, twice := seen[key]; twice {
@@ -191,6 +200,7 @@ func TestKeys(t *testing.T) {
 		}
 		seen[key] = name
 	}
+
 	if again := keyOf(now.Add(time.Minute), verified(imagepolicy.Enforce, limited)); again != keys["limited"] {
 		t.Error("the key depends on the time while the key is valid")
 	}
@@ -211,7 +221,8 @@ func TestParsePrefix(t *testing.T) {
 	}
 }
 
-// TestSets: what a set says is identified, also what it rewrites of the images that packages name, and when it says something else next.
+// TestSets checks that the key of a set covers everything, including rewrites of images that
+// packages name, and that Turns is the next change.
 func TestSets(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -232,6 +243,7 @@ func TestSets(t *testing.T) {
 	if set.RewriteKey() != "" || both.RewriteKey() == "" {
 		t.Errorf("rewrites: %q, %q", set.RewriteKey(), both.RewriteKey())
 	}
+
 	former, _ := json.Marshal([]any{[]string{"ghcr.io", "mirror.example.com"}})
 	if sum := sha256.Sum256(former); strings.Contains(both.RewriteKey(), hex.EncodeToString(sum[:16])) {
 		t.Error("packages stay as a version loaded them that rewrote the images of locks alone")
@@ -239,6 +251,7 @@ func TestSets(t *testing.T) {
 	if len(both.Conflicts()) != 0 {
 		t.Errorf("one that rewrites and one that verifies are in conflict: %v", both.Conflicts())
 	}
+
 	for reason, p := range map[imagepolicy.Reason]imagepolicy.Policy{
 		imagepolicy.ReasonInvalidPrefix:    {Prefixes: []string{"acme"}},
 		imagepolicy.ReasonTrustRootInvalid: {Prefixes: []string{"ghcr.io"}, Verification: &imagepolicy.Verification{Authorities: []imagepolicy.Authority{imagepolicy.Unusable("k", "there is no Secret")}}},

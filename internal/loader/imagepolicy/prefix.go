@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ParsePrefix returns a prefix of repositories as references are compared with it.
+// ParsePrefix returns a prefix of repositories in the form that references are compared in.
 func ParsePrefix(written string) (string, error) {
 	switch {
 	case written == "":
@@ -18,32 +18,35 @@ func ParsePrefix(written string) (string, error) {
 	case len(written) > limits.ReferenceBytes:
 		return "", fmt.Errorf("it has %d bytes; the limit is %d", len(written), limits.ReferenceBytes)
 	case strings.Contains(written, "://"):
-		return "", errors.New("it begins with a scheme; write HOST or HOST/PATH")
+		return "", errors.New("it starts with a scheme; write HOST or HOST/PATH")
 	case strings.ContainsAny(written, "@* "):
-		return "", errors.New("it is no prefix of whole segments; write HOST or HOST/PATH")
+		return "", errors.New("it is not a prefix of whole segments; write HOST or HOST/PATH")
 	}
+
 	host, path, _ := strings.Cut(strings.TrimSuffix(written, "/"), "/")
 	if !strings.ContainsAny(host, ".:") && host != "localhost" {
-		return "", fmt.Errorf("%q is no host of a registry; write HOST or HOST/PATH, such as docker.io/%s", host, written)
+		return "", fmt.Errorf("%q is not a registry host; write HOST or HOST/PATH, such as docker.io/%s", host, written)
 	}
 	if _, err := name.NewRegistry(host); err != nil {
-		return "", fmt.Errorf("%q is no host of a registry", host)
+		return "", fmt.Errorf("%q is not a registry host", host)
 	}
 	if path == "" {
 		return canonicalHost(host), nil
 	}
+
 	for segment := range strings.SplitSeq(path, "/") {
 		if _, err := name.NewRepository("localhost/" + segment); err != nil {
-			return "", fmt.Errorf("%q is no segment of the path of an image", segment)
+			return "", fmt.Errorf("%q is not a valid segment of an image path", segment)
 		}
 	}
+
 	return canonicalHost(host) + "/" + path, nil
 }
 
-// dockerHub is the host that all names of Docker Hub lead to.
+// dockerHub is the host of all names of Docker Hub.
 const dockerHub = "index.docker.io"
 
-// canonicalHost is one form of all spellings that lead to the same registry by name.
+// canonicalHost returns the canonical spelling of a registry's host.
 func canonicalHost(host string) string {
 	bare, port := strings.ToLower(host), ""
 	if colon := strings.LastIndexByte(bare, ':'); colon > strings.LastIndexByte(bare, ']') {
@@ -59,13 +62,15 @@ func canonicalHost(host string) string {
 	return bare
 }
 
-// split returns the repository of a reference in the form that prefixes have, and what follows it as it is written. A path with empty
-// segments is not split: some registries merge slashes, and others do not.
+// split returns the repository of a reference in the form of prefixes, and the rest of the
+// reference as written. It does not split a path with empty segments, because registries treat
+// multiple slashes differently.
 func split(image string) (repository, rest string, ok bool) {
 	ref, err := name.ParseReference(image)
 	if err != nil || strings.Contains("/"+ref.Context().RepositoryStr()+"/", "//") {
 		return "", "", false
 	}
+
 	plain, digest, byDigest := strings.Cut(image, "@")
 	if colon := strings.LastIndexByte(plain, ':'); colon > strings.LastIndexByte(plain, '/') && strings.Contains(plain, "/") || !strings.Contains(plain, "/") && colon >= 0 {
 		rest = plain[colon:]
@@ -73,6 +78,7 @@ func split(image string) (repository, rest string, ok bool) {
 	if byDigest {
 		rest += "@" + digest
 	}
+
 	repo := ref.Context()
 	return canonicalHost(repo.RegistryStr()) + "/" + repo.RepositoryStr(), rest, true
 }

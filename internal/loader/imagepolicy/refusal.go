@@ -7,25 +7,25 @@ type Reason string
 
 // Reasons of a Refusal.
 const (
-	// ReasonNoSignature: the registry has no signature of the image; attestations are none.
+	// ReasonNoSignature: the registry has no signature of the image. Attestations do not count.
 	ReasonNoSignature Reason = "NoSignature"
-	// ReasonSignatureInvalid: none of the signatures is one of this image by an authority.
+	// ReasonSignatureInvalid: no authority accepts a signature of this image.
 	ReasonSignatureInvalid Reason = "SignatureInvalid"
-	// ReasonIdentityMismatch: the signature is good, and by an identity that no authority names.
+	// ReasonIdentityMismatch: the signature is good, but no authority names its identity.
 	ReasonIdentityMismatch Reason = "IdentityMismatch"
-	// ReasonKeyExpired: the signature is good, and its key is not valid now.
+	// ReasonKeyExpired: the signature is good, but its key is not valid now.
 	ReasonKeyExpired Reason = "KeyExpired"
-	// ReasonTrustRootInvalid: a key or a trusted root of the policy cannot be used.
+	// ReasonTrustRootInvalid: a key or a trusted root of the policy is unusable.
 	ReasonTrustRootInvalid Reason = "TrustRootInvalid"
-	// ReasonRegistryUnreachable: whether there is a signature is not known.
+	// ReasonRegistryUnreachable: it is unknown whether there is a signature.
 	ReasonRegistryUnreachable Reason = "RegistryUnreachable"
 	// ReasonConflicting: two policies have the same prefix.
 	ReasonConflicting Reason = "Conflicting"
-	// ReasonInvalidPrefix: a prefix of a policy is none of whole segments.
+	// ReasonInvalidPrefix: a prefix of a policy does not consist of whole segments.
 	ReasonInvalidPrefix Reason = "InvalidPrefix"
 	// ReasonInvalidReference: the reference cannot be compared with prefixes.
 	ReasonInvalidReference Reason = "InvalidReference"
-	// ReasonNoPolicy: verification is required, and no policy is about the image.
+	// ReasonNoPolicy: verification is required, but no policy covers the image.
 	ReasonNoPolicy Reason = "NoPolicy"
 )
 
@@ -33,9 +33,9 @@ const (
 type Refusal struct {
 	Reason  Reason
 	Message string
-	// Image is the reference that it is about, as it is written.
+	// Image is the reference of the image as written.
 	Image string
-	// Err is why the registry could not be asked, with ReasonRegistryUnreachable.
+	// Err is why the registry did not answer, with ReasonRegistryUnreachable.
 	Err error
 }
 
@@ -50,22 +50,23 @@ func (r *Refusal) Error() string {
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// About returns the refusal of an image.
+// About returns a copy of the refusal for an image.
 func (r *Refusal) About(image string) *Refusal {
 	own := *r
 	own.Image = image
 	return &own
 }
 
-// Unknown reports whether the registry did not answer, so that the image may be trusted as well.
+// Unknown reports whether the registry did not answer, so that the image might be trusted after
+// all.
 func (r *Refusal) Unknown() bool { return r.Reason == ReasonRegistryUnreachable }
 
-// Unreachable is the refusal of an image whose signatures could not be read.
+// Unreachable returns the refusal of an image whose signatures could not be read.
 func Unreachable(err error) *Refusal {
 	return &Refusal{Reason: ReasonRegistryUnreachable, Message: "its signatures cannot be read: " + err.Error(), Err: err}
 }
 
-// RefusalOf returns the refusal that an error is about, or nil.
+// RefusalOf returns the refusal in an error's chain, or nil.
 func RefusalOf(err error) *Refusal {
 	var refusal *Refusal
 	if errors.As(err, &refusal) {

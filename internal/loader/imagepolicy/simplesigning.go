@@ -16,7 +16,7 @@ import (
 
 const simpleSigningType = "cosign container image signature"
 
-// Annotations of a layer with a payload of simple signing.
+// These are annotations of a layer with a payload of simple signing.
 const (
 	signatureAnnotation   = "dev.cosignproject.cosign/signature"
 	certificateAnnotation = "dev.sigstore.cosign/certificate"
@@ -24,12 +24,14 @@ const (
 	timestampAnnotation   = "dev.sigstore.cosign/rfc3161timestamp"
 )
 
-// simpleBundle returns a signature of cosign 2 in the form of a bundle. Intermediate certificates are those of the trusted root.
+// simpleBundle converts a signature of cosign 2 to a bundle. Intermediate certificates come from
+// the trusted root.
 func simpleBundle(payload []byte, annotations map[string]string) (*bundle.Bundle, error) {
 	signature, err := base64.StdEncoding.DecodeString(annotations[signatureAnnotation])
 	if err != nil || len(signature) == 0 {
 		return nil, errors.New("its layer has no annotation " + signatureAnnotation + " that can be read")
 	}
+
 	sum := sha256.Sum256(payload)
 	material := &protobundle.VerificationMaterial{}
 	if text := annotations[certificateAnnotation]; text == "" {
@@ -41,6 +43,7 @@ func simpleBundle(payload []byte, annotations map[string]string) (*bundle.Bundle
 		}
 		material.Content = &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: block.Bytes}}
 	}
+
 	if text := annotations[logEntryAnnotation]; text != "" {
 		entry, err := logEntry([]byte(text))
 		if err != nil {
@@ -48,6 +51,7 @@ func simpleBundle(payload []byte, annotations map[string]string) (*bundle.Bundle
 		}
 		material.TlogEntries = []*protorekor.TransparencyLogEntry{entry}
 	}
+
 	if text := annotations[timestampAnnotation]; text != "" {
 		var stamp struct{ SignedRFC3161Timestamp []byte }
 		if err := json.Unmarshal([]byte(text), &stamp); err != nil {
@@ -57,6 +61,7 @@ func simpleBundle(payload []byte, annotations map[string]string) (*bundle.Bundle
 			Rfc3161Timestamps: []*protocommon.RFC3161SignedTimestamp{{SignedTimestamp: stamp.SignedRFC3161Timestamp}},
 		}
 	}
+
 	b, err := bundle.NewBundle(&protobundle.Bundle{
 		MediaType: "application/vnd.dev.sigstore.bundle+json;version=0.1", VerificationMaterial: material,
 		Content: &protobundle.Bundle_MessageSignature{MessageSignature: &protocommon.MessageSignature{
@@ -66,10 +71,11 @@ func simpleBundle(payload []byte, annotations map[string]string) (*bundle.Bundle
 	if err != nil {
 		return nil, errors.New("its annotations cannot be read")
 	}
+
 	return b, nil
 }
 
-// logEntry reads what a transparency log promised.
+// logEntry reads a transparency log's promise of inclusion.
 func logEntry(text []byte) (*protorekor.TransparencyLogEntry, error) {
 	var entry struct {
 		SignedEntryTimestamp []byte
@@ -80,6 +86,7 @@ func logEntry(text []byte) (*protorekor.TransparencyLogEntry, error) {
 			LogID          string `json:"logID"`
 		}
 	}
+
 	var kind struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`
@@ -88,10 +95,12 @@ func logEntry(text []byte) (*protorekor.TransparencyLogEntry, error) {
 	if json.Unmarshal(text, &entry) != nil || json.Unmarshal(entry.Payload.Body, &kind) != nil {
 		return nil, unreadable
 	}
+
 	id, err := hex.DecodeString(entry.Payload.LogID)
 	if err != nil || len(id) == 0 {
 		return nil, unreadable
 	}
+
 	return &protorekor.TransparencyLogEntry{
 		LogIndex: entry.Payload.LogIndex, LogId: &protocommon.LogId{KeyId: id}, IntegratedTime: entry.Payload.IntegratedTime,
 		KindVersion:      &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion},

@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Platforms are those that a cluster can be; VersionedPlatforms also has the manager, whose version can be limited.
+// Platforms are the platforms that a cluster can be. VersionedPlatforms also has the manager, whose
+// version can be limited.
 var (
 	Platforms          = []string{string(manifestsv1alpha1.PlatformKubernetes), string(manifestsv1alpha1.PlatformOpenShift)}
 	VersionedPlatforms = append(slices.Clone(Platforms), string(manifestsv1alpha1.PlatformLockstep))
@@ -26,6 +27,7 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 		c.add(violation.ReasonLimit, "spec.constraints", "", "%d constraints; the limit is %d", len(constraints), limits.Expressions)
 		return
 	}
+
 	for i, constraint := range constraints {
 		field := fmt.Sprintf("spec.constraints[%d]", i)
 		for j, p := range constraint.Platform {
@@ -47,31 +49,32 @@ func (c *checker) versionRange(field, text string) {
 		return
 	}
 	if _, err := ParseRange(text); err != nil {
-		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is no range of versions", text)
+		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is not a range of versions", text)
 	}
 }
 
 // negation is a "!" that is meant as "!=".
 var negation = regexp.MustCompile(`!([^=]|$)`)
 
-// ParseRange reads a range of versions, also with "&&" for ",", "==" for "=", and "!" for "!=".
+// ParseRange parses a range of versions. It accepts "&&" for ",", "==" for "=", and "!" for "!=".
 func ParseRange(text string) (*semver.Constraints, error) {
 	if len(text) > limits.TemplatePatternBytes {
 		return nil, fmt.Errorf("the range has %d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
 	}
 	text = strings.ReplaceAll(text, "&&", ",")
 	text = strings.ReplaceAll(text, "==", "=")
-	text = strings.ReplaceAll(text, "||", " || ") // else it ends no range with a hyphen
+	text = strings.ReplaceAll(text, "||", " || ") // otherwise it would not end a range with a hyphen
 	return semver.NewConstraint(negation.ReplaceAllString(text, "!=$1"))
 }
 
-// Unmet returns the constraints that the cluster or the manager does not meet. A manager without a version meets all.
+// Unmet returns the constraints that the cluster or the manager does not meet. A manager without a
+// version meets all of them.
 func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment, manager string) violation.Violations {
 	var unmet violation.Violations
 	for i, constraint := range r.Manifest.Spec.Constraints {
 		field := fmt.Sprintf("spec.constraints[%d]", i)
 		if p := constraint.Platform; len(p) > 0 && !slices.ContainsFunc(p, func(name manifestsv1alpha1.PlatformName) bool { return isPlatform(env, name) }) {
-			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platform").Because("", "the cluster is none of %v", p))
+			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platform").Because("", "the cluster is not one of %v", p))
 		}
 		pv := constraint.PlatformVersion
 		if pv == nil {
@@ -89,6 +92,7 @@ func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment, manager string
 			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platformVersion.range").Because(remedy, "%s", details))
 		}
 	}
+
 	return unmet
 }
 
@@ -103,7 +107,7 @@ func versionOf(env *manifestsv1alpha1.PackageEnvironment, manager string, name m
 	return env.Kubernetes.Version, name == manifestsv1alpha1.PlatformKubernetes
 }
 
-// isPlatform reports whether the cluster is of a platform; all are Kubernetes.
+// isPlatform reports whether the cluster is of a platform. Every cluster is Kubernetes.
 func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha1.PlatformName) bool {
 	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
 }
@@ -111,29 +115,31 @@ func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha
 func unmetVersion(text string, pv *manifestsv1alpha1.PackageManifestPlatformVersionConstraint) string {
 	have, err := semver.NewVersion(text)
 	if err != nil {
-		return fmt.Sprintf("the version of %s, %q, is no semantic version", pv.Name, text)
+		return fmt.Sprintf("the version of %s, %q, is not a semantic version", pv.Name, text)
 	}
+
 	want, err := ParseRange(pv.Range)
 	if err != nil {
-		return fmt.Sprintf("%q is no range of versions", pv.Range)
+		return fmt.Sprintf("%q is not a range of versions", pv.Range)
 	}
-	// Without prerelease and build: v1.29.4-gke.1 is 1.29.4.
+	// Prerelease and build metadata are ignored: v1.29.4-gke.1 is 1.29.4.
 	if !want.Check(semver.New(have.Major(), have.Minor(), have.Patch(), "", "")) {
 		return fmt.Sprintf("%s %s is not within %s", pv.Name, text, pv.Range)
 	}
+
 	return ""
 }
 
 // Other is another installation of the same package; a ClusterPackage has no namespace.
 type Other struct{ Namespace, Name string }
 
-// Unique reports whether the manifest allows one installation only.
+// Unique reports whether the manifest allows only one installation.
 func (r *Result) Unique() bool {
 	return slices.ContainsFunc(r.Manifest.Spec.Constraints, func(c manifestsv1alpha1.PackageManifestConstraint) bool { return c.UniqueInScope != nil })
 }
 
-// UniqueIn returns the scope in which constraints allow one installation of a package that is installed in a scope; empty
-// for any number.
+// UniqueIn returns the scope that can have only one installation of a package by its constraints;
+// empty if the number is not limited. installed is the scope of the installation.
 func UniqueIn(constraints []manifestsv1alpha1.PackageManifestConstraint, installed corev1alpha1.Scope) (unique corev1alpha1.UniqueScope) {
 	for _, c := range constraints {
 		if c.UniqueInScope == nil {
@@ -147,7 +153,7 @@ func UniqueIn(constraints []manifestsv1alpha1.PackageManifestConstraint, install
 	return unique
 }
 
-// scopeOf is by default that of the installation.
+// scopeOf returns the scope of a constraint, by default the scope of the installation.
 func scopeOf(u *manifestsv1alpha1.PackageManifestUniqueInScopeConstraint, installed corev1alpha1.Scope) corev1alpha1.UniqueScope {
 	switch {
 	case u.Scope != "":
@@ -158,15 +164,16 @@ func scopeOf(u *manifestsv1alpha1.PackageManifestUniqueInScopeConstraint, instal
 	return corev1alpha1.UniqueScopeNamespace
 }
 
-// NotUnique returns the constraints that other installations violate; own may be among
-// them. Those of a Package count in its namespace, whatever scope they say, and those of
-// a ClusterPackage among ClusterPackages: a user who may install Packages in one
-// namespace cannot block others.
+// NotUnique returns the constraints that other installations violate; own can be among others. A
+// Package is checked in its namespace, regardless of the scope in the constraint, and a
+// ClusterPackage among ClusterPackages. Thus a user who can install Packages in one namespace
+// cannot block others.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
 	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
+
 	for i, constraint := range r.Manifest.Spec.Constraints {
 		if constraint.UniqueInScope == nil {
 			continue
@@ -179,6 +186,7 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 			fmt.Sprintf("Delete one of the two; %s stays as it is.", others[at]),
 			"the package may be installed once in its %s, and %s is installed", within(own), others[at]))
 	}
+
 	return unmet
 }
 

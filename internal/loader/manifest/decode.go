@@ -17,14 +17,15 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// decoder compares a document with a Go type: it drops unknown fields, and reads other scalars as text.
+// decoder compares a document with a Go type. It drops unknown fields, and reads other scalars as
+// text.
 type decoder struct {
 	doc    *document.Document
 	reason violation.Reason
 	root   reflect.Type
 
 	unknown violation.Violations
-	// misspelt are the unknown fields by the absent ones that they stand for.
+	// misspelt maps absent fields to the unknown fields that were probably meant.
 	misspelt map[string]violation.Violation
 	warnings violation.Violations
 	problems violation.Violations
@@ -40,7 +41,7 @@ func (d *decoder) fail(path, format string, args ...any) {
 	d.problems = append(d.problems, d.doc.At(d.reason, path).Because("", format, args...))
 }
 
-// decode fills into, a pointer to a struct. It is filled as far as possible.
+// decode fills as much as possible of into, a pointer to a struct.
 func (d *decoder) decode(into any) {
 	d.root, d.misspelt = reflect.TypeOf(into).Elem(), map[string]violation.Violation{}
 	v := d.walk(d.doc.Value, d.root, "")
@@ -68,6 +69,7 @@ func (d *decoder) walk(v any, t reflect.Type, path string) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+
 	_, isMap := v.(map[string]any)
 	switch {
 	case v == nil || slices.Contains(anyJSON, t):
@@ -81,6 +83,7 @@ func (d *decoder) walk(v any, t reflect.Type, path string) any {
 	case t == orBool, t == orArray, t == orStrings:
 		t = schemaType
 	}
+
 	switch t.Kind() {
 	case reflect.Struct:
 		return d.walkStruct(v, t, path)
@@ -120,6 +123,7 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 	if !ok {
 		return d.mismatch(v, "a mapping", path)
 	}
+
 	fields := fieldsOf(t)
 	out := make(map[string]any, len(m))
 	for key, value := range m {
@@ -139,13 +143,14 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 		if !d.full() {
 			d.reportUnknown(m, path, key, fields)
 		}
-		// Go's JSON ignores case, and with it Package Operator.
+		// Go's JSON package ignores case, and so does Package Operator.
 		for name, field := range fields {
 			if _, both := m[name]; strings.EqualFold(name, key) && !both {
 				out[name] = d.walk(value, field, child)
 			}
 		}
 	}
+
 	return out
 }
 
@@ -155,6 +160,7 @@ func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields ma
 	if len(known) <= 12 {
 		fallback = "Known here: " + strings.Join(known, ", ") + "."
 	}
+
 	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
 	unknown := d.doc.At(d.reason, path).Because(remedy, "unknown field")
 	if near, ok := violation.Nearest(key, known); ok && !present(in, near) {
@@ -163,10 +169,11 @@ func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields ma
 			d.misspelt[absent] = unknown
 		}
 	}
+
 	d.unknown = append(d.unknown, unknown)
 }
 
-// present reports whether a field is there, in any case: see walkStruct.
+// present reports whether a field is present, ignoring case: see walkStruct.
 func present(in map[string]any, field string) bool {
 	for key := range in {
 		if strings.EqualFold(key, field) {
@@ -182,14 +189,16 @@ func (d *decoder) misplaced(path, key string) string {
 	if !hasSpec {
 		return ""
 	}
+
 	_, isTop := top[key]
 	_, isSpec := fieldsOf(spec)[key]
 	switch {
 	case isTop && path == "spec."+key:
-		return "Write it at the top of the document, beside spec."
+		return "Write it at the top of the document, next to spec."
 	case isSpec && path == key:
 		return "Write it below spec."
 	}
+
 	return ""
 }
 
@@ -210,6 +219,7 @@ func (d *decoder) walkSlice(v any, t reflect.Type, path string) any {
 	if !ok {
 		return d.mismatch(v, "a list", path)
 	}
+
 	out := make([]any, len(items))
 	for i, item := range items {
 		at := document.Index(path, i)
@@ -218,6 +228,7 @@ func (d *decoder) walkSlice(v any, t reflect.Type, path string) any {
 		}
 		out[i] = d.walk(item, t.Elem(), at)
 	}
+
 	return out
 }
 
@@ -249,7 +260,7 @@ func (d *decoder) scalar(v any, t reflect.Type, path string) any {
 	}
 }
 
-// text accepts numbers and booleans as they are written: "status: True" is the text True.
+// text accepts numbers and booleans as written: "status: True" is the text True.
 func (d *decoder) text(v any, path string) any {
 	switch v.(type) {
 	case string:
@@ -257,13 +268,16 @@ func (d *decoder) text(v any, path string) any {
 	case map[string]any, []any:
 		return d.mismatch(v, "text", path)
 	}
+
 	if d.full() { // Raw takes longer the more fields there are
 		return d.mismatch(v, "text", path)
 	}
+
 	raw, ok := d.doc.Raw(path)
 	if !ok {
 		return d.mismatch(v, "text", path)
 	}
+
 	d.warnings = append(d.warnings, d.doc.At(d.reason, path).Because("Put it in quotes.", "%s is not in quotes; it is read as text", raw))
 	return raw
 }
@@ -282,5 +296,6 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 			out[name] = f.Type
 		}
 	}
+
 	return out
 }

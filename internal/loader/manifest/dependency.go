@@ -23,6 +23,7 @@ func (c *checker) dependencies(spec *manifestsv1alpha1.PackageManifestSpec) {
 	if !check.Whole("spec.dependencies", Dependencies(spec.Dependencies)) {
 		return
 	}
+
 	for i := range spec.Dependencies {
 		d, field := &spec.Dependencies[i], fmt.Sprintf("spec.dependencies[%d]", i)
 		set := 0

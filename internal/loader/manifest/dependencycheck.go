@@ -27,7 +27,8 @@ func Dependencies(list []manifestsv1alpha1.PackageManifestDependency) []corev1al
 	return out
 }
 
-// inCluster reports whether a dependency is resolved in the cluster, and not when the package is built.
+// inCluster reports whether a dependency is resolved in the cluster instead of when the package is
+// built.
 func inCluster(d *manifestsv1alpha1.PackageManifestDependency) bool {
 	return d.Package != nil || d.API != nil
 }
@@ -46,16 +47,17 @@ func dependencyOf(d *manifestsv1alpha1.PackageManifestDependency) corev1alpha1.D
 	return out
 }
 
-// Report takes a problem at a field.
+// Report reports a problem at a field.
 type Report func(reason violation.Reason, field, remedy, format string, args ...any)
 
-// DependencyCheck checks dependencies on packages and APIs, of a manifest or of what a repository offers.
+// DependencyCheck checks dependencies on packages and APIs, of a manifest or of a repository's
+// offer.
 type DependencyCheck struct {
-	// Self is the name by which other packages depend on the one that has the dependencies.
+	// Self is the name of the package with the dependencies, as other packages use it.
 	Self string
-	// Provides are APIs that it brings itself.
+	// Provides are APIs that the package brings itself.
 	Provides []corev1alpha1.ProvidedAPI
-	// Invalid is the reason of all problems that are not about a limit.
+	// Invalid is the reason of all problems except exceeded limits.
 	Invalid violation.Reason
 	Fail    Report
 
@@ -66,7 +68,8 @@ func (c *DependencyCheck) invalid(field, remedy, format string, args ...any) {
 	c.Fail(c.Invalid, field, remedy, format, args...)
 }
 
-// Whole checks the number and the size of all dependencies, and returns whether each can be checked.
+// Whole checks the number and the size of all dependencies, and reports whether they can be checked
+// one by one.
 func (c *DependencyCheck) Whole(field string, list []corev1alpha1.Dependency) bool {
 	if n := len(list); n > limits.Dependencies {
 		c.Fail(violation.ReasonLimit, field, "", "%d dependencies on packages and APIs; the limit is %d", n, limits.Dependencies)
@@ -85,13 +88,15 @@ func (c *DependencyCheck) Check(field string, d *corev1alpha1.Dependency) {
 	if d.Name == "" {
 		c.invalid(field+".name", "", "Required value")
 	} else if errs := validation.IsDNS1123Label(d.Name); len(errs) > 0 {
-		c.invalid(field+".name", "Write it as my-database.", "%q is no name of a dependency: %s", d.Name, errs[0])
+		c.invalid(field+".name", "Write it as my-database.", "%q is not a valid dependency name: %s", d.Name, errs[0])
 	} else if c.names[d.Name] {
 		c.invalid(field+".name", "Choose another name.", "Duplicate value: %q", d.Name)
 	}
+
 	if c.names == nil {
 		c.names = map[string]bool{}
 	}
+
 	c.names[d.Name] = true
 	if d.Package != nil {
 		c.pkg(field+".package", d.Package)
@@ -106,12 +111,13 @@ func (c *DependencyCheck) pkg(field string, d *corev1alpha1.DependencyPackage) {
 	case d.Name == "":
 		c.invalid(field+".name", "", "Required value")
 	case len(errs) > 0:
-		c.invalid(field+".name", "Write it as shop.example.com.", "%q is no package name: %s", d.Name, errs[0])
+		c.invalid(field+".name", "Write it as shop.example.com.", "%q is not a valid package name: %s", d.Name, errs[0])
 	case len(d.Name) > limits.AvailableNameBytes:
 		c.Fail(violation.ReasonLimit, field+".name", "", "the name has %d bytes; the limit is %d", len(d.Name), limits.AvailableNameBytes)
 	case d.Name == c.Self:
 		c.invalid(field+".name", "Remove it.", "the package cannot depend on itself")
 	}
+
 	c.versions(field+".version", d.Version)
 	if d.Prereleases != nil {
 		c.prereleases(field+".prereleases.identifiers", d.Prereleases.Identifiers)
@@ -126,16 +132,19 @@ func (c *DependencyCheck) versions(field, text string) {
 		c.Fail(violation.ReasonLimit, field, "", "%d bytes; the limit is %d", len(text), limits.TemplatePatternBytes)
 		return
 	}
+
 	parsed, err := ParseRange(text)
 	if err != nil {
-		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is no range of versions", text)
+		c.invalid(field, `Write it as ">=1.29, <2".`, "%q is not a range of versions", text)
 		return
 	}
+
 	groups := strings.Split(parsed.String(), "||")
 	terms := 0
 	for _, group := range groups {
 		terms += len(strings.Fields(group))
 	}
+
 	if len(groups) > limits.ConstraintGroups {
 		c.Fail(violation.ReasonLimit, field, "", `the range has %d alternatives between "||"; the limit is %d`, len(groups), limits.ConstraintGroups)
 	} else if terms > limits.ConstraintTerms {
@@ -152,12 +161,12 @@ func (c *DependencyCheck) prereleases(field string, identifiers []string) {
 	}
 	for i, identifier := range identifiers {
 		if !prereleaseIdentifier.MatchString(identifier) {
-			c.invalid(fmt.Sprintf("%s[%d]", field, i), "Write it as rc.", "%q is no identifier of a prerelease", identifier)
+			c.invalid(fmt.Sprintf("%s[%d]", field, i), "Write it as rc.", "%q is not a prerelease identifier", identifier)
 		}
 	}
 }
 
-// fieldPath is a path as kubectl explain takes them: lists are passed through.
+// fieldPath matches a path in the form of kubectl explain, which ignores lists.
 var fieldPath = regexp.MustCompile(`^[A-Za-z_$][-\w$]*(\.[A-Za-z_$][-\w$]*)*$`)
 
 func (c *DependencyCheck) api(field string, d *corev1alpha1.DependencyAPI) {
@@ -170,12 +179,13 @@ func (c *DependencyCheck) api(field string, d *corev1alpha1.DependencyAPI) {
 		c.Fail(violation.ReasonLimit, field+".fieldPaths", "", "%d paths; the limit is %d", n, limits.FieldPaths)
 		return
 	}
+
 	for i, path := range d.FieldPaths {
 		at := fmt.Sprintf("%s.fieldPaths[%d]", field, i)
 		if len(path) > limits.PathBytes {
 			c.Fail(violation.ReasonLimit, at, "", "%d bytes; the limit is %d", len(path), limits.PathBytes)
 		} else if !fieldPath.MatchString(path) {
-			c.invalid(at, "Write it as spec.privateKey.rotationPolicy, also through lists.", "%q is no path of a field", path)
+			c.invalid(at, "Write it as spec.privateKey.rotationPolicy, also through lists.", "%q is not a field path", path)
 		}
 	}
 }
@@ -186,13 +196,13 @@ func CheckAPI(api corev1alpha1.ProvidedAPI, field string, invalid violation.Reas
 	case api.APIVersion == "":
 		fail(invalid, field+".apiVersion", "", "Required value")
 	case !isAPIVersion(api.APIVersion):
-		fail(invalid, field+".apiVersion", "Write it as v1 or group/v1.", "%q is no apiVersion", api.APIVersion)
+		fail(invalid, field+".apiVersion", "Write it as v1 or group/v1.", "%q is not a valid apiVersion", api.APIVersion)
 	}
 	switch errs := validation.IsDNS1035Label(strings.ToLower(api.Kind)); {
 	case api.Kind == "":
 		fail(invalid, field+".kind", "", "Required value")
 	case len(errs) > 0:
-		fail(invalid, field+".kind", "", "%q is no kind: %s", api.Kind, errs[0])
+		fail(invalid, field+".kind", "", "%q is not a valid kind: %s", api.Kind, errs[0])
 	}
 }
 

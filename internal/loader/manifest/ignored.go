@@ -14,6 +14,7 @@ func CheckIgnoredFields(all []corev1alpha1.IgnoredFields, report func(field, rem
 		report("spec.ignoredFields", "Name several fields in one entry.", "%d entries; the limit is %d", len(all), limits.IgnoredEntries)
 		return
 	}
+
 	for i := range all {
 		field := fmt.Sprintf("spec.ignoredFields[%d]", i)
 		if all[i].Kind == "" {

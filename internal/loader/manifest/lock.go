@@ -24,9 +24,11 @@ func (r *Result) validateLock() violation.Violations {
 		}
 		return problems
 	}
+
 	if r.Lock == nil {
 		return problems
 	}
+
 	locked := map[string]string{}
 	for i, img := range r.Lock.Spec.Images {
 		field := fmt.Sprintf("spec.images[%d]", i)
@@ -37,9 +39,9 @@ func (r *Result) validateLock() violation.Violations {
 		}
 		if img.Digest != "" {
 			if _, err := v1.NewHash(withAlgorithm(img.Digest)); err != nil {
-				add(r.lock.At(violation.ReasonLockInvalid, field+".digest"), updateRemedy, "%q is no digest", img.Digest)
+				add(r.lock.At(violation.ReasonLockInvalid, field+".digest"), updateRemedy, "%q is not a digest", img.Digest)
 			} else if img.Digest != withAlgorithm(img.Digest) {
-				v := r.lock.At(violation.ReasonLockInvalid, field+".digest").Because(updateRemedy, "%q does not begin with sha256:", img.Digest)
+				v := r.lock.At(violation.ReasonLockInvalid, field+".digest").Because(updateRemedy, "%q does not start with sha256:", img.Digest)
 				problems = append(problems, r.Doubtful(v)...)
 			}
 		}
@@ -48,6 +50,7 @@ func (r *Result) validateLock() violation.Violations {
 		}
 		locked[img.Name] = img.Image
 	}
+
 	wanted := map[string]bool{}
 	for i, img := range images {
 		wanted[img.Name] = true
@@ -59,11 +62,13 @@ func (r *Result) validateLock() violation.Violations {
 			add(r.At(violation.ReasonLockImageDifferent, field+".image"), updateRemedy, "image %q is %q here and %q in the lock", img.Name, img.Image, image)
 		}
 	}
+
 	for i, img := range r.Lock.Spec.Images {
 		if img.Name != "" && !wanted[img.Name] {
 			add(r.lock.At(violation.ReasonLockImageMissing, fmt.Sprintf("spec.images[%d].name", i)), updateRemedy, "image %q is in the lock and not in the manifest", img.Name)
 		}
 	}
+
 	return problems
 }
 
@@ -73,6 +78,7 @@ func (r *Result) Images(override func(string) string) (images, dependencies map[
 	if r.Lock == nil {
 		return images, dependencies, nil
 	}
+
 	pin := func(into map[string]string, field, key, image, digest string) {
 		if override != nil {
 			image = override(image)
@@ -84,16 +90,20 @@ func (r *Result) Images(override func(string) string) (images, dependencies map[
 		}
 		into[key] = ref
 	}
+
 	for i, img := range r.Lock.Spec.Images {
 		pin(images, fmt.Sprintf("spec.images[%d]", i), img.Name, img.Image, img.Digest)
 	}
+
 	for i, d := range r.Lock.Spec.Dependencies {
 		pin(dependencies, fmt.Sprintf("spec.dependencies[%d]", i), d.Name, d.Image, d.Digest)
 	}
+
 	return images, dependencies, problems
 }
 
-// withAlgorithm completes digests of dependencies as Package Operator writes them.
+// withAlgorithm completes a digest of a dependency, which Package Operator writes without the
+// algorithm.
 func withAlgorithm(digest string) string {
 	if strings.Contains(digest, ":") {
 		return digest
@@ -105,11 +115,11 @@ func withAlgorithm(digest string) string {
 func pinned(image, digest string) (string, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		return "", fmt.Errorf("%q is no image reference", image)
+		return "", fmt.Errorf("%q is not a valid image reference", image)
 	}
 	digest = withAlgorithm(digest)
 	if _, err := v1.NewHash(digest); err != nil {
-		return "", fmt.Errorf("%q is no digest", digest)
+		return "", fmt.Errorf("%q is not a digest", digest)
 	}
 	return ref.Context().Digest(digest).String(), nil
 }

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Names of the files; the second extension is accepted as well.
+// These are the names of the files. The second extension is accepted as well.
 const (
 	manifestFile = "manifest"
 	lockFile     = "manifest.lock"
@@ -19,21 +19,22 @@ const (
 
 // Result is the content of the manifest and the lock.
 type Result struct {
-	// Manifest is never nil when there was a readable one.
+	// Manifest is not nil if there was a readable one.
 	Manifest *manifestsv1alpha1.PackageManifest
 	Lock     *manifestsv1alpha1.PackageManifestLock
-	// Strict is set if the manifest states spec.version: what only Package Operator accepts is an error.
+	// Strict is set if the manifest states spec.version. Input that only Package Operator accepts
+	// is an error then.
 	Strict   bool
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
-	// misspelt are the unknown fields by the absent ones that they stand for.
+	// misspelt maps absent fields to the unknown fields that were probably meant.
 	misspelt map[string]violation.Violation
 	// writeOnly are the fields of schemas with writeOnly: true.
 	writeOnly map[string]bool
 }
 
-// IsManifest reports whether a path is that of a manifest or a lock.
+// IsManifest reports whether a path is the path of a manifest or a lock.
 func IsManifest(path string) bool {
 	for _, name := range []string{manifestFile, lockFile} {
 		if path == name+".yaml" || path == name+".yml" {
@@ -53,35 +54,41 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	if doc == nil {
 		return nil, problems
 	}
+
 	// spec.version is read even if the manifest cannot be decoded.
 	version, stated := doc.Raw("spec.version")
 	r := &Result{manifest: doc, Manifest: &manifestsv1alpha1.PackageManifest{}, Strict: stated && version != ""}
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifest); v != nil {
 		return nil, append(problems, *v)
 	}
+
 	decoded := r.decode(doc, violation.ReasonManifestInvalid, r.Manifest, &problems)
 	if component != "" {
 		r.Manifest.Name = component
 	}
+
 	problems = append(problems, r.readLock(files)...)
 	if !decoded {
 		return nil, problems
 	}
+
 	said := map[string]bool{}
 	for _, v := range r.validate(files) {
 		unknown, misspelt := r.misspeltFor(v.Field)
 		if v.Path != doc.Path || !misspelt {
 			problems = append(problems, v)
-		} else if !r.Strict && !said[unknown.Field] { // else the unknown field is a problem itself
+		} else if !r.Strict && !said[unknown.Field] { // otherwise the unknown field is a problem itself
 			said[unknown.Field] = true
 			v.Line, v.Remedy = unknown.Line, fmt.Sprintf("%s is unknown. %s", unknown.Field, unknown.Remedy)
 			problems = append(problems, v)
 		}
 	}
+
 	return r, problems
 }
 
-// misspeltFor returns the unknown field that stands for an absent one or one that contains it.
+// misspeltFor returns the unknown field that was probably meant for an absent field, or for one
+// that contains it.
 func (r *Result) misspeltFor(field string) (unknown violation.Violation, found bool) {
 	for field != "" && !found {
 		unknown, found = r.misspelt[field]
@@ -96,6 +103,7 @@ func (r *Result) decode(doc *document.Document, reason violation.Reason, into an
 	if doc == r.manifest {
 		r.writeOnly, r.misspelt = d.writeOnly, d.misspelt
 	}
+
 	r.Warnings = append(append(r.Warnings, doc.Warnings...), d.warnings...)
 	for _, v := range d.unknown {
 		if !r.Strict {
@@ -103,11 +111,13 @@ func (r *Result) decode(doc *document.Document, reason violation.Reason, into an
 		}
 		*problems = append(*problems, r.Doubtful(v)...)
 	}
+
 	*problems = append(append(*problems, d.problems...), r.Doubtful(doc.Doubts...)...)
 	return len(d.problems) == 0
 }
 
-// Doubtful returns what only Package Operator accepts if Strict, else it adds warnings.
+// Doubtful returns problems that only Package Operator accepts if Strict is set; otherwise it adds
+// them as warnings.
 func (r *Result) Doubtful(doubts ...violation.Violation) violation.Violations {
 	if r.Strict {
 		return doubts
@@ -121,24 +131,28 @@ func (r *Result) readLock(files archive.Files) violation.Violations {
 	if doc == nil {
 		return problems
 	}
+
 	r.lock = doc
 	if v := checkKind(doc, manifestsv1alpha1.KindPackageManifestLock); v != nil {
 		r.Warnings = append(r.Warnings, doc.Warnings...)
 		return append(append(problems, r.Doubtful(doc.Doubts...)...), *v)
 	}
+
 	l := &manifestsv1alpha1.PackageManifestLock{}
 	if r.decode(doc, violation.ReasonLockInvalid, l, &problems) {
 		r.Lock = l
 	}
+
 	return problems
 }
 
-// find returns the document of a file with one of two extensions; nil for none.
+// find returns the document of a file with one of two extensions, or nil.
 func find(files archive.Files, name string, twice violation.Reason) (*document.Document, violation.Violations) {
 	path, other := name+".yaml", name+".yml"
 	if _, ok := files[path]; !ok {
 		path, other = other, path
 	}
+
 	data, ok := files[path]
 	if !ok {
 		return nil, nil
@@ -150,6 +164,7 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 		return nil, violation.Violations{violation.Violation{Reason: violation.ReasonLimit, Path: path}.
 			Because("", "the file has %d bytes; the limit is %d", len(data), limits.ManifestBytes)}
 	}
+
 	var docs []*document.Document
 	problems := document.EachWithDoubts(path, data, func(d *document.Document) { docs = append(docs, d) })
 	if len(problems) == 0 && len(docs) == 0 {
@@ -158,11 +173,12 @@ func find(files archive.Files, name string, twice violation.Reason) (*document.D
 	if len(docs) == 0 || len(problems) > 0 && problems[0].Document < docs[0].Index {
 		return nil, problems
 	}
-	// Package Operator reads the first document only.
+	// Package Operator reads only the first document.
 	if n := len(docs) + len(problems); n > 1 {
 		docs[0].Doubts = append(docs[0].Doubts, violation.Violation{Reason: violation.ReasonInvalidYAML, Path: path}.
 			Because("Remove the others.", "the file has %d documents, not 1; the first one is read", n))
 	}
+
 	return docs[0], nil
 }
 
@@ -174,6 +190,7 @@ func checkKind(doc *document.Document, kind string) *violation.Violation {
 	if apiVersion == want.String() && gotKind == kind {
 		return nil
 	}
+
 	group, version, _ := strings.Cut(apiVersion, "/")
 	v := violation.Violation{Reason: violation.ReasonUnknownGVK, Path: doc.Path, Document: doc.Index, Line: doc.Line("apiVersion")}
 	if group == want.Group && gotKind == kind {
@@ -181,6 +198,7 @@ func checkKind(doc *document.Document, kind string) *violation.Violation {
 	} else {
 		v = v.Because(fmt.Sprintf("Set apiVersion to %s and kind to %s.", want, kind), "got apiVersion %q and kind %q", apiVersion, gotKind)
 	}
+
 	return &v
 }
 

@@ -20,14 +20,16 @@ import (
 
 const fuzzHead = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\n"
 
-// Whatever stands in a manifest, it is read, or refused with a reason that names
-// a field; twice the same. What it is means the same once it is written again.
+// FuzzManifest checks that any manifest is either read, or refused with a reason that names a
+// field. Reading it twice gives the same result, and it keeps its meaning when it is written again.
 //
-// Code: manifest.go, decode.go, validate.go, probes.go, constraint.go, dependency.go, dependencycheck.go
+// Code: manifest.go, decode.go, validate.go, probes.go, constraint.go, dependency.go,
+// dependencycheck.go
 func FuzzManifest(f *testing.F) {
 	for _, text := range fuzzing.Examples(f, "manifest.yaml") {
 		f.Add(text)
 	}
+
 	for _, seed := range []string{
 		"spec:\n  version: 1.2.3+b\n  provider: acme\n  scopes: [Cluster, Namespaced]\n  phases: [{name: a}, {name: b}]\n  images: [{name: i, image: nginx:1}]\n",
 		"spec:\n  scopes: [Clustr]\n  phasse: []\n  phases: [{name: a, class: hosted-cluster}, {name: a}]\n  packageName: a.b.c\n",
@@ -40,6 +42,7 @@ func FuzzManifest(f *testing.F) {
 	} {
 		f.Add(fuzzHead + seed)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 16<<10 {
 			return
@@ -81,8 +84,8 @@ func checkRead(t *testing.T, r *Result, problems violation.Violations) {
 	}
 }
 
-// Whatever stands in a lock, what templates get to see is a reference by digest
-// for each of the manifest's images, or there is a problem with a reason.
+// FuzzLock checks that for any lock, templates see a reference by digest for each of the manifest's
+// images, or there is a problem with a reason.
 //
 // Code: lock.go
 func FuzzLock(f *testing.F) {
@@ -129,13 +132,15 @@ func FuzzLock(f *testing.F) {
 	})
 }
 
-// A range of versions means the same in every spelling, and never takes long.
+// FuzzRange checks that a range of versions has the same meaning in every spelling, and never takes
+// long.
 //
 // Code: constraint.go
 func FuzzRange(f *testing.F) {
 	for _, seed := range [][2]string{{">=1.29 && <2", "v1.36.3"}, {"!1.2.3", "1.2.3-rc.1"}, {"1.x || ^3 || ~2.1", "3.4.5+b"}, {"==1", "v1.29.4-gke.1"}, {"1 - 2", "x"}} {
 		f.Add(seed[0], seed[1])
 	}
+
 	f.Fuzz(func(t *testing.T, text, version string) {
 		if len(text)+len(version) > 1<<10 {
 			return

@@ -25,6 +25,7 @@ func TestParseRange(t *testing.T) {
 			t.Errorf("%s on %s: %v", test.text, test.version, err)
 		}
 	}
+
 	for _, bad := range []string{"", "abc", strings.Repeat(">1,", 10_000)} {
 		if _, err := ParseRange(bad); err == nil && bad != "" {
 			t.Errorf("%.20s is accepted", bad)
@@ -47,7 +48,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// A text longer than a name is no mistake where no name is required.
+// A text that is longer than a name is valid if a name is not required.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	image := "registry.example.com/" + strings.Repeat("team/", 20) + "app:v1.2.3@sha256:" + strings.Repeat("a", 64)
@@ -55,7 +56,7 @@ func TestLongTexts(t *testing.T) {
 	wide := strings.Repeat(">=1.0.0 || ", 40) + ">=1.0.0"
 	for _, test := range []struct{ reason, spec, want string }{
 		{"a long reference", "images: [{name: a, image: " + image + "}]", "Missing image in manifest.lock.yaml"},
-		{"a reference that is too long", "images: [{name: a, image: registry.example.com/" + strings.Repeat("t/", 600) + "a}]", "is no image reference"},
+		{"a reference that is too long", "images: [{name: a, image: registry.example.com/" + strings.Repeat("t/", 600) + "a}]", "is not a valid image reference"},
 		{"no reference", "images: [{name: a}]", "spec.images[0].image: Required value"},
 		{"a long range", "dependencies: [{image: {name: a, package: a.b, range: '" + wide + "'}}]", ""},
 		{"no range", "dependencies: [{image: {name: a, package: a.b}}]", "spec.dependencies[0].image.range: Required value"},
@@ -72,8 +73,9 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A required field whose name is misspelt is not missing as well: the misspelt name is the one problem. Where Package
-// Operator drops it, the field is missing, and the remedy names the misspelt one.
+// A misspelt required field is not reported as missing as well: the misspelt name is the only
+// problem. If Package Operator drops the field, it counts as missing, and the remedy names the
+// misspelt one.
 func TestMisspeltFields(t *testing.T) {
 	t.Parallel()
 	const name = "metadata: {name: shop}"
@@ -86,7 +88,7 @@ func TestMisspeltFields(t *testing.T) {
 		{name, "{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", `spec.phasse is unknown. Did you mean "phases"?`},
 		{"metdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metdata is unknown. Did you mean "metadata"?`},
 		{"metadta: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metadta is unknown. Did you mean "metadata"?`},
-		{"Metadata: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", ""},                // any case is read
+		{"Metadata: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", ""},                // case is ignored
 		{name + "\nspce: {scopes: [Cluster], phases: [{name: a}]}", "", "spec.scopes", `spce is unknown. Did you mean "spec"?`}, // and not for each field
 	} {
 		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" + test.metadata + "\n"
@@ -100,8 +102,8 @@ func TestMisspeltFields(t *testing.T) {
 	}
 }
 
-// Finding the line of a field takes longer the more fields there are: beyond the number
-// that is shown, problems are not noted.
+// Finding the line of a field takes longer the more fields there are. Problems beyond the number
+// that is shown are not recorded.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec: {version: 1.0.0, scopes: [Cluster], phases: [{name: a}]}\n"
@@ -111,6 +113,7 @@ func TestManyProblems(t *testing.T) {
 		fmt.Fprintf(&unknown, "f%d: 1\n", i)
 		fmt.Fprintf(&numbers, "l%d: 1, ", i)
 	}
+
 	numbers.WriteString("}}}}}]}\n")
 	for reason, text := range map[string]string{"unknown fields": head + unknown.String(), "numbers that are to be texts": head + numbers.String()} {
 		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")

@@ -13,17 +13,18 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// PermissionsPhase is the phase of the roles that spec.permissions leads to. It comes before all phases of the manifest.
+// PermissionsPhase is the phase of the roles for spec.permissions. It comes before all phases of
+// the manifest.
 const PermissionsPhase = "permissions"
 
-// Roles of users that spec.permissions.aggregateTo may name.
+// These are the user roles that spec.permissions.aggregateTo can name.
 const (
 	AggregateToAdmin = "admin"
 	AggregateToEdit  = "edit"
 	AggregateToView  = "view"
 )
 
-// Rules returns the rights that the workload of a package asks for.
+// Rules returns the rights that the workload of a package requires.
 func Rules(p *manifestsv1alpha1.PackageManifestPermissions) []rbacv1.PolicyRule {
 	if p == nil {
 		return nil
@@ -41,19 +42,22 @@ func (c *checker) permissions(spec *manifestsv1alpha1.PackageManifestSpec) {
 	if p == nil {
 		return
 	}
+
 	for i, phase := range spec.Phases {
 		if phase.Name == PermissionsPhase {
 			c.invalid(fmt.Sprintf("spec.phases[%d].name", i), "Choose another name.", "the phase of the roles of spec.permissions has the name %q", PermissionsPhase)
 		}
 	}
+
 	switch errs := validation.IsDNS1123Subdomain(p.ServiceAccountName); {
 	case len(p.Rules) == 0 && p.ServiceAccountName != "":
 		c.invalid(at+"serviceAccountName", "List the rules, or remove it.", "there are no rules to grant to it")
 	case len(p.Rules) > 0 && p.ServiceAccountName == "":
 		c.invalid(at+"serviceAccountName", "Name the ServiceAccount of the workload.", "Required value")
 	case len(p.Rules) > 0 && len(errs) > 0:
-		c.invalid(at+"serviceAccountName", "", "%.100q is no name of a ServiceAccount: %s", p.ServiceAccountName, errs[0])
+		c.invalid(at+"serviceAccountName", "", "%.100q is not a valid ServiceAccount name: %s", p.ServiceAccountName, errs[0])
 	}
+
 	c.rules(at+"rules", p.Rules)
 	seen := map[string]bool{}
 	for i, role := range p.AggregateTo {
@@ -68,6 +72,7 @@ func (c *checker) rules(at string, rules []manifestsv1alpha1.PackageManifestPoli
 		c.add(violation.ReasonLimit, at, "Put those with the same verbs together.", "%d rules; the limit is %d", len(rules), limits.PermissionRules)
 		return
 	}
+
 	rights := 0
 	for i, rule := range rules {
 		field := fmt.Sprintf("%s[%d]", at, i)
@@ -92,7 +97,8 @@ func (c *checker) rules(at string, rules []manifestsv1alpha1.PackageManifestPoli
 		}
 		rights += permissions.Size(rbacv1.PolicyRule(rule))
 	}
+
 	if rights > limits.PermissionRights {
-		c.add(violation.ReasonLimit, at, `Ask for fewer, or write verbs or resources as "*".`, "%d single rights; the limit is %d", rights, limits.PermissionRights)
+		c.add(violation.ReasonLimit, at, `Require fewer, or write verbs or resources as "*".`, "%d single rights; the limit is %d", rights, limits.PermissionRights)
 	}
 }

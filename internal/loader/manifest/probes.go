@@ -36,7 +36,8 @@ func (c *checker) selector(field string, s *corev1alpha1.ProbeSelector) {
 	}
 }
 
-// probe requires one kind of probe. Package Operator evaluates one of several, and skips an empty entry.
+// probe requires exactly one kind of probe. Package Operator evaluates one of several, and skips an
+// empty entry.
 func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 	set := 0
 	if p.Condition != nil {
@@ -44,11 +45,13 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 		c.required(field+".condition.type", p.Condition.Type)
 		p.Condition.Status = cmp.Or(p.Condition.Status, string(metav1.ConditionTrue))
 	}
+
 	if p.FieldsEqual != nil {
 		set++
 		c.notEmpty(field+".fieldsEqual.fieldA", p.FieldsEqual.FieldA)
 		c.notEmpty(field+".fieldsEqual.fieldB", p.FieldsEqual.FieldB)
 	}
+
 	if p.CEL != nil {
 		set++
 		c.notEmpty(field+".cel.rule", p.CEL.Rule)
@@ -56,12 +59,15 @@ func (c *checker) probe(field string, p *corev1alpha1.Probe) {
 			c.notEmpty(field+".cel.message", p.CEL.Message)
 		}
 	}
+
 	if set == 1 {
 		return
 	}
+
 	v := c.r.At(violation.ReasonProbeInvalid, field).Because("Write one entry for each.", "%d of condition, fieldsEqual and cel are set; exactly one is needed", set)
 	if set > 1 {
 		v.Details += ", and fieldsEqual counts before condition before cel"
 	}
+
 	c.problems = append(c.problems, c.r.Doubtful(v)...)
 }

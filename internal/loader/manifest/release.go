@@ -22,11 +22,12 @@ func (c *checker) version(spec *manifestsv1alpha1.PackageManifestSpec) {
 	if v := spec.Version; v != "" {
 		label := strings.ReplaceAll(v, "+", "_")
 		if _, err := semver.StrictNewVersion(v); err != nil {
-			c.invalid("spec.version", "Write it as 1.2.3 or 1.2.3-rc.1.", "%q is no semantic version", v)
+			c.invalid("spec.version", "Write it as 1.2.3 or 1.2.3-rc.1.", "%q is not a semantic version", v)
 		} else if errs := validation.IsValidLabelValue(label); len(errs) > 0 {
 			c.invalid("spec.version", "Shorten it.", "%q cannot be a label value: %s", label, errs[0])
 		}
 	}
+
 	if p := spec.Provider; p != "" {
 		if errs := validation.IsValidLabelValue(p); len(errs) > 0 {
 			c.invalid("spec.provider", "Write free text into spec.display.", "%q cannot be a label value: %s", p, errs[0])
@@ -40,7 +41,7 @@ func (c *checker) packageName(field, name string) {
 	}
 	const remedy = "Write it as shop.example.com."
 	if errs := validation.IsDNS1123Subdomain(name); len(errs) > 0 {
-		c.invalid(field, remedy, "%q is no package name: %s", name, errs[0])
+		c.invalid(field, remedy, "%q is not a valid package name: %s", name, errs[0])
 	} else if strings.Count(name, ".") < 2 {
 		c.invalid(field, remedy, "%q has fewer than three segments", name)
 	}
@@ -52,7 +53,7 @@ func (c *checker) release(r *manifestsv1alpha1.PackageManifestRelease) {
 	}
 	c.prose("spec.release.notes", r.Notes, limits.ProseBytes)
 	if r.Date != "" && !isDate(r.Date) {
-		c.invalid("spec.release.date", "Write it as 2026-01-31 or 2026-01-31T12:00:00Z.", "%q is no date", r.Date)
+		c.invalid("spec.release.date", "Write it as 2026-01-31 or 2026-01-31T12:00:00Z.", "%q is not a date", r.Date)
 	}
 	for i, license := range r.Licenses {
 		c.line(fmt.Sprintf("spec.release.licenses[%d]", i), license)
@@ -72,36 +73,42 @@ func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files arc
 	if d == nil {
 		return
 	}
+
 	for field, text := range map[string]string{"name": d.Name, "shortDescription": d.ShortDescription} {
 		if text != "" {
 			c.line("spec.display."+field, text)
 		}
 	}
+
 	for field, text := range map[string]string{"longDescription": d.LongDescription, "support": d.Support, "requirements": d.Requirements} {
 		c.prose("spec.display."+field, text, limits.ProseBytes)
 	}
+
 	for i, m := range d.Maintainers {
 		field := fmt.Sprintf("spec.display.maintainers[%d].", i)
 		c.line(field+"name", m.Name)
 		c.prose(field+"email", m.Email, limits.LineBytes)
 		c.prose(field+"url", m.URL, limits.LineBytes)
 	}
+
 	for i, category := range d.Categories {
 		c.line(fmt.Sprintf("spec.display.categories[%d]", i), category)
 	}
+
 	c.found(d)
 	if d.Icon != "" {
 		c.icon(d.Icon, files)
 	}
 }
 
-// found checks by what a package is found, and where there is more about it.
+// found checks the fields that are used to find a package, and the links to further information.
 func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
 	if c.few("spec.display.keywords", len(d.Keywords)) {
 		for i, keyword := range d.Keywords {
 			c.line(fmt.Sprintf("spec.display.keywords[%d]", i), keyword)
 		}
 	}
+
 	if c.few("spec.display.links", len(d.Links)) {
 		for i, link := range d.Links {
 			field := fmt.Sprintf("spec.display.links[%d].", i)
@@ -109,6 +116,7 @@ func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
 			c.link(field+"url", link.URL)
 		}
 	}
+
 	if c.few("spec.display.owners", len(d.Owners)) {
 		for i, owner := range d.Owners {
 			field := fmt.Sprintf("spec.display.owners[%d].", i)
@@ -132,15 +140,15 @@ func (c *checker) link(field, text string) {
 	before := len(c.problems)
 	c.line(field, text)
 	if len(c.problems) == before && !IsWebPage(text) {
-		c.invalid(field, LinkRemedy, "%q is no link to a page", text)
+		c.invalid(field, LinkRemedy, "%q is not a link to a page", text)
 	}
 }
 
-// LinkRemedy says how a link is written.
+// LinkRemedy is the remedy for an invalid link.
 const LinkRemedy = "Write it as https://example.com/page, without user name and password."
 
-// IsWebPage reports whether a text is a URL that leads to a page, and runs nothing where it is shown as a link. A user
-// name could pass for the host.
+// IsWebPage reports whether a text is a URL of a web page, and thus does not run code if it is
+// shown as a link. User names are refused, because they could pass for the host.
 func IsWebPage(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&
@@ -157,11 +165,11 @@ func (c *checker) icon(path string, files archive.Files) {
 		c.add(violation.ReasonLimit, field, "Use a smaller picture.", "the file %q has %d bytes; the limit is %d", path, len(data), limits.IconBytes)
 	case strings.HasSuffix(path, ".png"):
 		if _, err := png.DecodeConfig(bytes.NewReader(data)); err != nil {
-			c.invalid(field, "", "the file %q is no PNG picture", path)
+			c.invalid(field, "", "the file %q is not a PNG picture", path)
 		}
 	case strings.HasSuffix(path, ".svg"):
 		if !strings.Contains(string(data), "<svg") {
-			c.invalid(field, "", "the file %q is no SVG picture", path)
+			c.invalid(field, "", "the file %q is not a SVG picture", path)
 		}
 	default:
 		c.invalid(field, "Use a PNG or SVG file.", "%q is neither .png nor .svg", path)

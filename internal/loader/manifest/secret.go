@@ -8,7 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// SecretByItsSchema reports whether the config schema marks a value, or one around it, as sensitive.
+// SecretByItsSchema reports whether the config schema marks a value, or one that contains it, as
+// sensitive.
 func (r *Result) SecretByItsSchema(steps []string) bool {
 	node, at := r.Manifest.Spec.Config.OpenAPIV3Schema, "spec.config.openAPIV3Schema"
 	for i := 0; node != nil; i++ {

@@ -26,7 +26,7 @@ func (c *checker) add(reason violation.Reason, field, remedy, format string, arg
 	c.problems = append(c.problems, c.r.At(reason, field).Because(remedy, format, args...))
 }
 
-// doubtful is invalid for what only Package Operator accepts.
+// doubtful is invalid for input that only Package Operator accepts.
 func (c *checker) doubtful(field, remedy, format string, args ...any) {
 	c.problems = append(c.problems, c.r.Doubtful(c.r.At(violation.ReasonManifestInvalid, field).Because(remedy, format, args...))...)
 }
@@ -35,7 +35,8 @@ func (c *checker) invalid(field, remedy, format string, args ...any) {
 	c.add(violation.ReasonManifestInvalid, field, remedy, format, args...)
 }
 
-// required rejects text that is empty, too long or not printable, as names go into messages.
+// required rejects text that is empty, too long or not printable, because names are used in
+// messages.
 func (c *checker) required(field, value string) bool {
 	switch {
 	case value == "":
@@ -91,6 +92,7 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	if spec.SuccessDelaySeconds < 0 {
 		c.invalid("spec.successDelaySeconds", "", "%d is below 0", spec.SuccessDelaySeconds)
 	}
+
 	c.tests(&r.Manifest.Test)
 	return append(c.problems, r.validateLock()...)
 }
@@ -107,7 +109,7 @@ func (c *checker) scopes(scopes []manifestsv1alpha1.PackageManifestScope) {
 
 func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
 	phases := spec.Phases
-	// A package may be nothing but what it depends on.
+	// A package can consist only of its dependencies.
 	if len(phases) == 0 && !slices.ContainsFunc(spec.Dependencies, func(d manifestsv1alpha1.PackageManifestDependency) bool { return inCluster(&d) }) {
 		c.invalid("spec.phases", "List at least one phase.", "Required value")
 	}
@@ -115,6 +117,7 @@ func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
 		c.add(violation.ReasonLimit, "spec.phases", "", "%d phases; the limit is %d", len(phases), limits.PackagePhases)
 		return
 	}
+
 	seen := map[string]bool{}
 	for i, p := range phases {
 		field := fmt.Sprintf("spec.phases[%d]", i)
@@ -127,13 +130,14 @@ func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
 	}
 }
 
-// class checks a phase with a class, which becomes a label and a part of the name of an ObjectSetPhase.
+// class checks a phase with a class, which becomes a label and part of the name of an
+// ObjectSetPhase.
 func (c *checker) class(field string, p manifestsv1alpha1.PackageManifestPhase) {
 	if p.Class == "" {
 		return
 	}
 	if errs := validation.IsValidLabelValue(p.Class); len(errs) > 0 {
-		c.invalid(field+".class", "", "%.100q is no value of a label: %s", p.Class, errs[0])
+		c.invalid(field+".class", "", "%.100q is not a valid label value: %s", p.Class, errs[0])
 	}
 	if errs := validation.IsDNS1123Label(p.Name); p.Name != "" && len(errs) > 0 {
 		c.invalid(field+".name", "", "the name of a phase with a class is a part of the name of an object: %s", errs[0])
@@ -155,11 +159,11 @@ func (c *checker) reference(field, ref string) {
 	if ref == "" {
 		c.invalid(field, "", "Required value")
 	} else if _, err := name.ParseReference(ref); err != nil || len(ref) > limits.ReferenceBytes {
-		c.invalid(field, "", "%.300q is no image reference", ref)
+		c.invalid(field, "", "%.300q is not a valid image reference", ref)
 	}
 }
 
-// conditionName is what CEL can select from a map without quotes.
+// conditionName matches names that CEL can select from a map without quotes.
 var conditionName = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
 func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
@@ -167,15 +171,17 @@ func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
 		c.add(violation.ReasonLimit, "spec.filter", "", "%d expressions; the limit is %d", n, limits.Expressions)
 		return
 	}
+
 	seen := map[string]bool{}
 	for i, cond := range f.Conditions {
 		field := fmt.Sprintf("spec.filter.conditions[%d].name", i)
 		if !conditionName.MatchString(cond.Name) {
-			c.invalid(field, "Use letters, digits and _, and begin with no digit.", "%q cannot be the name of a condition", cond.Name)
+			c.invalid(field, "Use letters, digits and _, and do not start with a digit.", "%q cannot be the name of a condition", cond.Name)
 			continue
 		}
 		c.unique(seen, field, cond.Name)
 	}
+
 	for i, p := range f.Paths {
 		field := fmt.Sprintf("spec.filter.paths[%d].glob", i)
 		switch {
@@ -184,7 +190,7 @@ func (c *checker) filter(f *manifestsv1alpha1.PackageManifestFilter) {
 		case p.Glob == "":
 			c.doubtful(field, "Remove the rule.", "no file matches an empty pattern")
 		case !doublestar.ValidatePattern(p.Glob):
-			c.invalid(field, "", "%q is no valid pattern", p.Glob)
+			c.invalid(field, "", "%q is not a valid pattern", p.Glob)
 		}
 	}
 }
@@ -204,6 +210,7 @@ func (c *checker) tests(t *manifestsv1alpha1.PackageManifestTest) {
 		}
 		seen[tc.Name] = true
 	}
+
 	if k := t.Kubeconform; k != nil {
 		c.required("test.kubeconform.kubernetesVersion", k.KubernetesVersion)
 	}

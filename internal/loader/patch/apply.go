@@ -16,22 +16,26 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// operate applies a JSON patch to an object and keeps its identity. Errors of the library may contain values.
+// operate applies a JSON patch to an object and keeps its identity. Errors of the library can
+// contain values.
 func (p *compiled) operate(object map[string]any) (map[string]any, *Problem) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, &Problem{Part: "patch", Details: "the object cannot be written as JSON"}
 	}
+
 	options := jsonpatch.NewApplyOptions()
 	options.AccumulatedCopySizeLimit = limits.ObjectBytes
 	outcome, err := p.operations.ApplyWithOptions(data, options)
 	if err != nil {
 		return nil, p.failure(data, options)
 	}
+
 	var out map[string]any
 	if err := json.Unmarshal(outcome, &out); err != nil || out == nil {
-		return nil, &Problem{Part: "patch", Details: "the outcome is no object"}
+		return nil, &Problem{Part: "patch", Details: "the result is not an object"}
 	}
+
 	keepIdentity(out, object)
 	return out, nil
 }
@@ -61,10 +65,12 @@ func explain(i int, op jsonpatch.Operation, err error) *Problem {
 	case errors.As(err, &tooLarge):
 		why = fmt.Sprintf("copies more than %d bytes", limits.ObjectBytes)
 	}
+
 	return &Problem{Part: fmt.Sprintf("patch[%d]", i), Details: fmt.Sprintf("%s of %s: %s", op.Kind(), path, why), Limit: tooLarge != nil}
 }
 
-// merge merges a patch into an object and keeps its identity; nil if the patch deletes the object.
+// merge merges a patch into an object and keeps its identity. It returns nil if the patch deletes
+// the object.
 func merge(object, patch map[string]any) (map[string]any, *Problem) {
 	dest, source := kyaml.NewRNode(nodeOf(object)), kyaml.NewRNode(nodeOf(patch))
 	result, err := merge2.Merge(source, dest, kyaml.MergeOptions{ListIncreaseDirection: kyaml.MergeOptionsListPrepend})
@@ -74,10 +80,12 @@ func merge(object, patch map[string]any) (map[string]any, *Problem) {
 	if result == nil || kyaml.IsMissingOrNull(result) {
 		return nil, nil
 	}
+
 	out, ok := valueOf(result.YNode()).(map[string]any)
 	if !ok {
-		return nil, &Problem{Part: "patch", Details: "the outcome is no object"}
+		return nil, &Problem{Part: "patch", Details: "the result is not an object"}
 	}
+
 	keepIdentity(out, object)
 	return out, nil
 }
@@ -92,6 +100,7 @@ func keepIdentity(out, object map[string]any) {
 			}
 		}
 	}
+
 	restore(out, object, "apiVersion", "kind")
 	before, _ := object["metadata"].(map[string]any)
 	after, ok := out["metadata"].(map[string]any)
@@ -99,6 +108,7 @@ func keepIdentity(out, object map[string]any) {
 		after = map[string]any{}
 		out["metadata"] = after
 	}
+
 	restore(after, before, "name", "namespace")
 }
 
@@ -126,6 +136,7 @@ func nodeOf(v any) *yaml.Node {
 	default:
 		n.Kind, n.Tag, n.Value = yaml.ScalarNode, "!!null", "null"
 	}
+
 	return n
 }
 
@@ -144,14 +155,17 @@ func valueOf(n *yaml.Node) any {
 		}
 		return out
 	}
+
 	var v any
 	if n.Tag == "!!str" {
 		return n.Value
 	} else if err := n.Decode(&v); err != nil {
 		return nil
 	}
+
 	if i, ok := v.(int); ok {
 		return int64(i)
 	}
+
 	return v
 }

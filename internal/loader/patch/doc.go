@@ -1,4 +1,4 @@
-// Package patch changes rendered objects by the patches of a Package, in order, as kustomize does. A list is a JSON
-// patch (RFC 6902), a mapping a strategic merge that keeps the object's identity; $patch: delete at its root deletes the
-// object. Errors name the patch and never a value.
+// Package patch changes rendered objects by the patches of a Package, in order, as kustomize does.
+// A list is a JSON patch (RFC 6902). A mapping is a strategic merge that keeps the object's
+// identity; $patch: delete at its root deletes the object. Errors name the patch and never a value.
 package patch

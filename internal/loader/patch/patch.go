@@ -24,7 +24,7 @@ type Patch struct {
 
 // Problem is a patch that cannot be read or applied.
 type Problem struct {
-	// Source of the patch, and which part of it is wrong, such as target.name.
+	// Source is the source of the patch. Part is its wrong part, such as target.name.
 	Source, Part string
 	Details      string
 	Limit        bool
@@ -46,11 +46,12 @@ type compiled struct {
 	used       atomic.Bool
 }
 
-// Compile reads patches. Sources are filled in where they are empty.
+// Compile reads patches. It fills in missing sources.
 func Compile(patches []Patch) (*Set, []*Problem) {
 	if len(patches) > limits.Patches {
 		return nil, []*Problem{{Source: "spec.patches", Details: fmt.Sprintf("%d patches; the limit is %d", len(patches), limits.Patches), Limit: true}}
 	}
+
 	set, total, operations := &Set{}, 0, 0
 	var problems []*Problem
 	for i, p := range patches {
@@ -75,6 +76,7 @@ func Compile(patches []Patch) (*Set, []*Problem) {
 		}
 		set.patches = append(set.patches, c)
 	}
+
 	return set, problems
 }
 
@@ -83,6 +85,7 @@ func compile(p Patch) (*compiled, *Problem) {
 	if problem != nil {
 		return nil, problem
 	}
+
 	c := &compiled{source: p.Source}
 	switch value := value.(type) {
 	case map[string]any:
@@ -92,9 +95,11 @@ func compile(p Patch) (*compiled, *Problem) {
 	default:
 		problem = &Problem{Part: "patch", Details: "the patch is neither a mapping to merge nor a list of JSON patch operations"}
 	}
+
 	if problem == nil {
 		c.matcher, problem = compileTarget(p.Target, c.merge)
 	}
+
 	return c, problem
 }
 
@@ -109,7 +114,7 @@ func read(text string) (any, *Problem) {
 	return values[0], nil
 }
 
-// operationNames are those of RFC 6902.
+// operationNames are the operations of RFC 6902.
 var operationNames = map[string]bool{"add": true, "remove": true, "replace": true, "move": true, "copy": true, "test": true}
 
 func operations(list []any) (jsonpatch.Patch, *Problem) {
@@ -126,22 +131,27 @@ func operations(list []any) (jsonpatch.Patch, *Problem) {
 			return nil, &Problem{Part: part + ".path", Details: "path has to be a JSON pointer, such as /spec/replicas"}
 		}
 	}
+
 	data, err := json.Marshal(list)
 	if err != nil {
 		return nil, &Problem{Part: "patch", Details: "the patch cannot be written as JSON"}
 	}
+
 	decoded, err := jsonpatch.DecodePatch(data)
 	if err != nil {
-		return nil, &Problem{Part: "patch", Details: "the list is no JSON patch"}
+		return nil, &Problem{Part: "patch", Details: "the list is not a JSON patch"}
 	}
+
 	return decoded, nil
 }
 
-// Apply applies all matching patches to an object, and returns the result, nil if deleted, and their sources.
+// Apply applies all matching patches to an object. It returns the result, or nil if the object was
+// deleted, and the sources of the applied patches.
 func (s *Set) Apply(object map[string]any) (out map[string]any, applied []string, problem *Problem) {
 	if s == nil {
 		return object, nil, nil
 	}
+
 	for _, p := range s.patches {
 		if !p.matcher.matches(object) {
 			continue
@@ -156,10 +166,11 @@ func (s *Set) Apply(object map[string]any) (out map[string]any, applied []string
 			return nil, applied, nil
 		}
 	}
+
 	return object, applied, nil
 }
 
-// Unused returns the sources of patches that matched no object so far.
+// Unused returns the sources of patches that have not matched any object so far.
 func (s *Set) Unused() []string {
 	var out []string
 	if s != nil {
@@ -183,9 +194,10 @@ func (p *compiled) apply(object map[string]any) (out map[string]any, problem *Pr
 		return p.operate(object)
 	}
 	if p.elements > 0 && elements(object) > limits.PatchMergeWork/p.elements {
-		return nil, &Problem{Part: "patch", Details: fmt.Sprintf("the lists of the patch have %d elements, and those of the object %d; the limit of the product is %d",
+		return nil, &Problem{Part: "patch", Details: fmt.Sprintf("the lists of the patch have %d elements, and the lists of the object %d; the limit of the product is %d",
 			p.elements, elements(object), limits.PatchMergeWork), Limit: true}
 	}
+
 	return merge(object, p.merge)
 }
 
@@ -202,5 +214,6 @@ func elements(v any) int {
 			n += elements(item)
 		}
 	}
+
 	return n
 }

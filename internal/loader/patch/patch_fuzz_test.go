@@ -12,15 +12,15 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// fuzzSecret is a value of the object; messages do not quote it.
+// fuzzSecret is a value of the object. Messages must not quote it.
 const fuzzSecret = "geheim-geheim"
 
 const fuzzObject = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","labels":{"app":"web"},"annotations":{"a":"` + fuzzSecret + `"}},
 "spec":{"replicas":2,"ratio":0.5,"paused":false,"none":null,"template":{"spec":{"containers":[{"name":"web","image":"a:1","env":[{"name":"X","value":"` + fuzzSecret + `"}]},{"name":"side"}],"tolerations":[{"key":"k"}]}}}}`
 
-// Every patch is refused in words that quote nothing of the object,
-// or changes the object within the limits, twice to the same, and never
-// changes what the object is called.
+// FuzzPatch checks that every patch is either refused without quoting the object, or changes the
+// object within the limits. Two attempts give the same result, and the identity of the object never
+// changes.
 //
 // Code: patch.go, apply.go, target.go
 func FuzzPatch(f *testing.F) {
@@ -34,6 +34,7 @@ func FuzzPatch(f *testing.F) {
 		f.Add(seed, "", "Deployment", "w.*", "app=web")
 		f.Add(seed, "apps", "", "", "")
 	}
+
 	f.Fuzz(func(t *testing.T, text, group, kind, name, selector string) {
 		if len(text) > 2<<10 || len(group)+len(kind)+len(name)+len(selector) > 512 {
 			return
@@ -54,6 +55,7 @@ func patched(t *testing.T, text string, target Target) (outcome, said string) {
 	if len(problems) > 0 {
 		return "", checkProblem(t, problems[0])
 	}
+
 	obj := map[string]any{}
 	require.NoError(t, utiljson.Unmarshal([]byte(fuzzObject), &obj))
 	out, _, problem := set.Apply(obj)
@@ -63,14 +65,17 @@ func patched(t *testing.T, text string, target Target) (outcome, said string) {
 	if out == nil {
 		return "left out", ""
 	}
+
 	raw, err := json.Marshal(out)
 	if err != nil || len(raw) > 4*limits.ObjectBytes {
 		t.Fatalf("%d bytes, %v", len(raw), err)
 	}
+
 	metadata, _ := out["metadata"].(map[string]any)
 	if out["apiVersion"] != "apps/v1" || out["kind"] != "Deployment" || metadata["name"] != "web" || metadata["namespace"] != "shop" {
 		t.Fatalf("the patch renames the object: %s", raw)
 	}
+
 	return string(raw), ""
 }
 

@@ -34,7 +34,7 @@ metadata: {name: web}
 spec: {size: 3, big: 9007199254740993, ratio: 0.5, "yes": "yes", "on": true, none: null, list: [{name: a, v: 1}, {name: b}]}
 `
 
-// build is what kustomize makes of an object and patches.
+// build returns kustomize's result for an object and patches.
 func build(t *testing.T, object string, patches []Patch) map[string]any {
 	t.Helper()
 	var list []map[string]any
@@ -51,6 +51,7 @@ func build(t *testing.T, object string, patches []Patch) map[string]any {
 		}
 		list = append(list, entry)
 	}
+
 	kustomization, err := yaml.Marshal(map[string]any{"resources": []string{"object.yaml"}, "patches": list})
 	require.NoError(t, err)
 	fs := filesys.MakeFsInMemory()
@@ -63,13 +64,13 @@ func build(t *testing.T, object string, patches []Patch) map[string]any {
 	if out.Size() == 0 {
 		return nil
 	}
+
 	text, err := out.AsYaml()
 	require.NoError(t, err)
 	return yamltest.Decode(t, string(text))
 }
 
-// named gives a merge the name that kustomize requires, and does not use where
-// there is a target.
+// named gives a merge the name that kustomize requires, and ignores if there is a target.
 func named(t *testing.T, p Patch) string {
 	t.Helper()
 	if strings.HasPrefix(p.Patch, "[") {
@@ -77,22 +78,24 @@ func named(t *testing.T, p Patch) string {
 		require.NoError(t, err)
 		return string(data)
 	}
+
 	patch := yamltest.Decode(t, p.Patch)
 	for key, value := range map[string]any{"apiVersion": "apps/v1", "kind": "Any", "metadata": map[string]any{}} {
 		if patch[key] == nil {
 			patch[key] = value
 		}
 	}
+
 	if meta := patch["metadata"].(map[string]any); meta["name"] == nil {
 		meta["name"] = "any"
 	}
+
 	text, err := yaml.Marshal(patch)
 	require.NoError(t, err)
 	return string(text)
 }
 
-// Each outcome is compared with the expected one, and with that of kustomize for the same
-// patches.
+// Each outcome is compared with the expected one, and with kustomize's for the same patches.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	deployment := Target{Kind: "Deployment"}
@@ -140,7 +143,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// Of a JSON patch, kustomize keeps a new name; here no patch changes what an object is called.
+// kustomize keeps a new name in a JSON patch; here no patch changes the identity of an object.
 func TestNoPatchRenames(t *testing.T) {
 	t.Parallel()
 	for _, patch := range []string{
@@ -162,7 +165,7 @@ func TestNoPatchRenames(t *testing.T) {
 	}
 }
 
-// at checks the value at a dotted path; nil means that there is none.
+// at checks the value at a dotted path; nil means that it is missing.
 func at(path string, want any) func(*testing.T, map[string]any) {
 	return func(t *testing.T, out map[string]any) {
 		t.Helper()
@@ -224,6 +227,7 @@ func TestCompileProblems(t *testing.T) {
 			t.Errorf("%s: %+v", test.reason, problems[0])
 		}
 	}
+
 	if _, problems := Compile(make([]Patch, limits.Patches+1)); len(problems) != 1 || !problems[0].Limit {
 		t.Error("the number of patches is not limited")
 	}
@@ -236,6 +240,7 @@ func TestApplyProblems(t *testing.T) {
 	for i := range 60 {
 		doubling += fmt.Sprintf("{op: copy, from: /spec, path: /spec/x%d},", i)
 	}
+
 	doubling += "]"
 	for _, test := range []struct {
 		reason, patch, want string
@@ -244,7 +249,7 @@ func TestApplyProblems(t *testing.T) {
 		{"a test that fails", "[{op: test, path: /spec/replicas, value: 3}]", "patch[0]: test of /spec/replicas: the object has another value there", false},
 		{"no such path", "[{op: test, path: /spec/replicas, value: 2}, {op: remove, path: /spec/x/y}]", "patch[1]: remove of /spec/x/y: the object has no such path", false},
 		{"no such index", "[{op: remove, path: /spec/template/spec/containers/9}]", "patch[0]: remove of /spec/template/spec/containers/9: the ", false},
-		{"the document is replaced", "[{op: replace, path: '', value: [1]}]", "the outcome is no object", false},
+		{"the document is replaced", "[{op: replace, path: '', value: [1]}]", "the result is not an object", false},
 		{"copies that double", doubling, "copies more than", true},
 		{"a mapping for a text", "spec: {template: {spec: {containers: {a: b}}}}", "the patch does not fit the object", false},
 		{"a list for a mapping", "metadata: [1]", "the patch does not fit the object", false},
@@ -285,12 +290,15 @@ func TestHostilePatches(t *testing.T) {
 		}
 		return b.String()
 	}
+
 	merge := func(n int) Patch {
 		return Patch{Patch: "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: [" + list(n) + "]}}"}
 	}
+
 	operations := func(n int) Patch {
 		return Patch{Target: Target{Kind: "Pod"}, Patch: "[" + strings.Repeat("{op: add, path: /spec/containers/0, value: {}}, ", n) + "]"}
 	}
+
 	for _, test := range []struct {
 		reason  string
 		patches []Patch

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Target selects the objects that match all fields. Group, Kind and Name are regular expressions for the whole text.
+// Target selects the objects that match all fields. Group, Kind and Name are regular expressions
+// that match the whole text.
 type Target struct {
 	Group, Kind, Name string
 	// LabelSelector selects by the labels of the object, such as "app in (a, b)".
@@ -21,7 +22,7 @@ type Target struct {
 type matcher struct {
 	group, kind, name *regexp.Regexp
 	labels            labels.Selector
-	// namespace is that of a merge without target that names one.
+	// namespace is the namespace of a merge patch without a target, if it names one.
 	namespace string
 }
 
@@ -29,6 +30,7 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 	if t == (Target{}) {
 		return implied(merge)
 	}
+
 	m := &matcher{}
 	for _, part := range []struct {
 		field, text string
@@ -46,16 +48,19 @@ func compileTarget(t Target, merge map[string]any) (*matcher, *Problem) {
 		}
 		*part.into = compiled
 	}
+
 	if t.LabelSelector == "" {
 		return m, nil
 	}
 	if problem := tooLong("labelSelector", t.LabelSelector); problem != nil {
 		return nil, problem
 	}
+
 	selector, err := labels.Parse(t.LabelSelector)
 	if err != nil {
-		return nil, &Problem{Part: "target.labelSelector", Details: fmt.Sprintf("%q is no label selector: %v", t.LabelSelector, err)}
+		return nil, &Problem{Part: "target.labelSelector", Details: fmt.Sprintf("%q is not a label selector: %v", t.LabelSelector, err)}
 	}
+
 	m.labels = selector
 	return m, nil
 }
@@ -71,6 +76,7 @@ func implied(merge map[string]any) (*matcher, *Problem) {
 	if merge == nil {
 		return nil, &Problem{Part: "target", Details: "a JSON patch needs a target"}
 	}
+
 	meta, _ := merge["metadata"].(map[string]any)
 	apiVersion, _ := merge["apiVersion"].(string)
 	kind, _ := merge["kind"].(string)
@@ -78,6 +84,7 @@ func implied(merge map[string]any) (*matcher, *Problem) {
 	if apiVersion == "" || kind == "" || name == "" {
 		return nil, &Problem{Part: "target", Details: "the patch has no target, and does not name its object by apiVersion, kind and metadata.name"}
 	}
+
 	exactly := func(text string) *regexp.Regexp { return regexp.MustCompile("^" + regexp.QuoteMeta(text) + "$") }
 	namespace, _ := meta["namespace"].(string)
 	return &matcher{group: exactly(groupOf(apiVersion)), kind: exactly(kind), name: exactly(name), namespace: namespace}, nil
@@ -103,13 +110,16 @@ func (m *matcher) matches(object map[string]any) bool {
 		m.namespace != "" && m.namespace != text(meta, "namespace") {
 		return false
 	}
+
 	if m.labels == nil {
 		return true
 	}
+
 	set := labels.Set{}
 	values, _ := meta["labels"].(map[string]any)
 	for key := range values {
 		set[key] = text(values, key)
 	}
+
 	return m.labels.Matches(set)
 }

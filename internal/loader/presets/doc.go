@@ -1,3 +1,3 @@
-// Package presets has the phase and the probes that follow from the kind of an object alone.
-// Nothing in a phase waits for what a later phase brings. Probes are those of kstatus.
+// Package presets has the phase and the probes that follow from the kind of an object alone. No
+// object has to wait for an object of a later phase. The probes are kstatus's.
 package presets

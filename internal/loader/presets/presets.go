@@ -37,7 +37,7 @@ var kinds = sync.OnceValue(func() (k known) {
 	return k
 })
 
-// Phases with rules of their own.
+// These phases have special rules.
 const (
 	// PhaseResources has objects of kinds that the package defines.
 	PhaseResources = "resources"
@@ -85,7 +85,8 @@ func Probed(kind schema.GroupKind) bool {
 	return false
 }
 
-// Probes returns availability probes, as JSON values, for some kinds, and the kinds without a known probe.
+// Probes returns availability probes for kinds, as JSON values, and the kinds without a known
+// probe.
 func Probes(used map[schema.GroupKind]bool) (out []any, unknown []string) {
 	used = maps.Clone(used)
 	add := func(kind schema.GroupKind, probes []any) {
@@ -94,6 +95,7 @@ func Probes(used map[schema.GroupKind]bool) (out []any, unknown []string) {
 		})
 		delete(used, kind)
 	}
+
 	for _, known := range kinds().Probes {
 		kind := schema.GroupKind{Group: known.Group, Kind: known.Kind}
 		switch {
@@ -106,12 +108,14 @@ func Probes(used map[schema.GroupKind]bool) (out []any, unknown []string) {
 			add(kind, recipe(kind.Kind))
 		}
 	}
+
 	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
 	for _, kind := range slices.SortedFunc(maps.Keys(used), byName) {
 		if !listed(kinds().ReadyAtOnce, kind) {
 			unknown = append(unknown, kind.String())
 		}
 	}
+
 	return out, unknown
 }
 
@@ -134,7 +138,7 @@ func recipe(kind string) []any {
 	return entries[0].Probes
 }
 
-// Ordered returns those phases of presets that are used, in their order.
+// Ordered returns the presets' phases that are used, in order.
 func Ordered(used map[string]bool) []string {
 	var names []string
 	for _, phase := range kinds().Phases {
@@ -145,8 +149,9 @@ func Ordered(used map[string]bool) []string {
 	return names
 }
 
-// Reference is what follows from kinds, for the documentation: phases with their kinds, kinds with probes, and kinds, or groups
-// of kinds, that are ready when they are written; each as group/Kind, or group for all others of it.
+// Reference returns the rules by kind, for the documentation: phases with their kinds, kinds with
+// probes, and kinds, or groups of kinds, that are ready when they are written. Each is group/Kind,
+// or group for all other kinds of it.
 func Reference() (phases [][]string, probed []schema.GroupKind, readyAtOnce []string) {
 	for _, phase := range kinds().Phases {
 		phases = append(phases, append([]string{phase.Name}, phase.Kinds...))

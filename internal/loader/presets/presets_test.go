@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every kind has a phase, and definitions come before what uses them.
+// Every kind has a phase, and definitions come before the objects that use them.
 func TestPhases(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -25,7 +25,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Workloads have the recipes, custom resources of unknown kinds none, and neither have
+// Workloads have the recipes. Custom resources of unknown kinds have no probes, and neither have
 // kinds that are ready at once.
 func TestProbes(t *testing.T) {
 	t.Parallel()

@@ -17,10 +17,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// bundles are the certificate authorities on disk: of all registries at "", and further ones by host.
+// bundles are the certificate authorities on disk: for all registries at "", and additional ones by
+// host.
 type bundles struct {
 	pem map[string][]byte
-	// failed are files that cannot be read.
+	// failed are unreadable files.
 	failed map[string]error
 	digest [sha256.Size]byte
 }
@@ -33,6 +34,7 @@ func (o *Options) bundles() *bundles {
 	if o.CABundle != "" {
 		files[""] = o.CABundle
 	}
+
 	hash := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(files)) {
 		pem, err := readBundle(files[host])
@@ -43,6 +45,7 @@ func (o *Options) bundles() *bundles {
 		b.pem[host] = pem
 		_, _ = fmt.Fprintf(hash, "%q %x %v\n", host, sha256.Sum256(pem), err)
 	}
+
 	b.digest = [sha256.Size]byte(hash.Sum(nil))
 	return b
 }
@@ -73,6 +76,7 @@ func readBundle(file string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the certificate authorities: %w", err)
 	}
+
 	defer func() { _ = f.Close() }()
 	pem, err := io.ReadAll(io.LimitReader(f, limits.CertificateBytes+1))
 	switch {
@@ -83,10 +87,11 @@ func readBundle(file string) ([]byte, error) {
 	case !x509.NewCertPool().AppendCertsFromPEM(pem):
 		return nil, fmt.Errorf("%s has no certificate in PEM form", file)
 	}
+
 	return pem, nil
 }
 
-// pool returns the certificate authorities for a host, nil for those of the system.
+// pool returns the certificate authorities for a host, or nil for the system's.
 func (b *bundles) pool(host string) *x509.CertPool {
 	if len(b.pem[host]) == 0 && len(b.pem[""]) == 0 {
 		return nil
@@ -100,7 +105,8 @@ func (b *bundles) pool(host string) *x509.CertPool {
 	return pool
 }
 
-// verified sends requests of pulls from one registry, each with the certificate authorities for its host.
+// verified sends the requests of pulls from one registry. Each uses the certificate authorities for
+// its host.
 type verified struct {
 	registry   string
 	bundles    *bundles
@@ -134,7 +140,7 @@ func (v *verified) RoundTrip(r *http.Request) (*http.Response, error) {
 	return v.transports[host].RoundTrip(r)
 }
 
-// CloseIdleConnections is that of all transports.
+// CloseIdleConnections closes the idle connections of all transports.
 func (v *verified) CloseIdleConnections() {
 	for _, t := range v.transports {
 		t.CloseIdleConnections()
@@ -143,14 +149,15 @@ func (v *verified) CloseIdleConnections() {
 
 const bundleRemedy = "Correct the file; it is read again for every pull."
 
-// Transport returns base with the proxy and the certificate authorities of a registry. What base does not verify is not
-// verified by these either.
+// Transport returns base with the proxy and the certificate authorities of a registry. It does not
+// verify what base does not verify.
 func (o Options) Transport(registry string, base *http.Transport) (http.RoundTripper, error) {
 	o.setDefaults()
 	b := o.bundles()
 	if err := b.errorOf(registry); err != nil {
 		return nil, err
 	}
+
 	base.Proxy = o.proxyOf(registry)
 	base.OnProxyConnectResponse = func(_ context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
 		if failed := o.checkAnswer(registry, proxy.Host, connect.Host, resp.StatusCode); failed != nil {
@@ -158,5 +165,6 @@ func (o Options) Transport(registry string, base *http.Transport) (http.RoundTri
 		}
 		return nil
 	}
+
 	return newVerified(registry, b, base), nil
 }

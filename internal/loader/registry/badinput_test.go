@@ -25,8 +25,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The rows B of the checklist of bad input (docs/development/invariants.md) that no other
-// test of this package has.
+// These are rows B of the checklist of bad input (docs/development.md), except those in other tests
+// of this package.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	challenge := func(realm string) func(http.ResponseWriter, *http.Request) bool {
@@ -36,6 +36,7 @@ func TestBadInput(t *testing.T) {
 			return true
 		}
 	}
+
 	onBlobs := func(answer func(http.ResponseWriter, *http.Request)) func(http.ResponseWriter, *http.Request) bool {
 		return func(w http.ResponseWriter, r *http.Request) bool {
 			if kindOf(r.URL.Path) != "blobs" {
@@ -45,6 +46,7 @@ func TestBadInput(t *testing.T) {
 			return true
 		}
 	}
+
 	for _, test := range []struct {
 		name string
 		hook func(http.ResponseWriter, *http.Request) bool
@@ -88,6 +90,7 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("B3 token realm by plain HTTP", func(t *testing.T) {
 		t.Parallel()
 		asked := false
@@ -102,6 +105,7 @@ func TestBadInput(t *testing.T) {
 			t.Error(err, asked)
 		}
 	})
+
 	t.Run("B5 certificate that has expired", func(t *testing.T) {
 		t.Parallel()
 		certificate, raw := expired(t)
@@ -139,8 +143,8 @@ func expired(t *testing.T) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, raw
 }
 
-// Row B6: a text that is no reference is refused before any request; one that is names
-// the host that is requested.
+// Row B6: a text that is not a reference is refused before any request. Otherwise it names the host
+// of the request.
 func TestBadReferences(t *testing.T) {
 	t.Parallel()
 	hex := strings.Repeat("a", 64)

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// bounded limits the length of a body, and how slow it may be.
+// bounded limits the length of a body, and how slowly it can arrive.
 func (p *Puller) bounded(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser) io.ReadCloser {
 	limit, stall := bodyLimit(ctx), p.opts.Timeouts.Stall
 	stalled := failf(ReasonTimeout, "", "the registry sent less than %d bytes in %v", limits.StallBytes, stall)

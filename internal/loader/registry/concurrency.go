@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// flights is a singleflight whose work continues when its first caller is cancelled, and ends with its last one.
+// flights is a singleflight whose work continues if its first caller is cancelled, and ends with
+// its last caller.
 type flights[T any] struct {
 	mu      sync.Mutex
 	flights map[string]*flight[T]

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// What a panic says of an image may be of a Secret in it.
+// The text of a panic over an image can quote a Secret in it.
 func TestRecoveredQuotesNothing(t *testing.T) {
 	t.Parallel()
 	_, err := recovered(t.Context(), func(context.Context) (archive.Files, error) { panic("hunter2") })

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Credentials go to the registry that they are for: not to where it redirects,
-// and into no message.
+// Credentials are sent only to their registry. They are not sent to the target of a redirect, and
+// do not appear in messages.
 func TestCredentialsStayWithTheRegistry(t *testing.T) {
 	t.Parallel()
 	var leaked atomic.Bool
@@ -27,6 +27,7 @@ func TestCredentialsStayWithTheRegistry(t *testing.T) {
 		leaked.Store(leaked.Load() || r.Header.Get("Authorization") != "")
 		return false
 	})
+
 	s.set(func(w http.ResponseWriter, r *http.Request) bool {
 		user, password, _ := r.BasicAuth()
 		switch {
@@ -40,6 +41,7 @@ func TestCredentialsStayWithTheRegistry(t *testing.T) {
 		}
 		return false
 	})
+
 	secret := fmt.Sprintf(`{"auths":{"%s/team":{"username":"user","password":"geheim"}}}`, s.host)
 	keys, err := NewKeychain([]byte(secret))
 	require.NoError(t, err)
@@ -50,6 +52,7 @@ func TestCredentialsStayWithTheRegistry(t *testing.T) {
 	if leaked.Load() {
 		t.Error("the credentials went to another host")
 	}
+
 	s.set(func(w http.ResponseWriter, r *http.Request) bool {
 		http.Error(w, "I know "+r.Header.Get("Authorization")+" and geheim", http.StatusBadGateway)
 		return true
@@ -80,11 +83,13 @@ func TestBearerToken(t *testing.T) {
 		}
 		return false
 	})
+
 	keys, err := NewKeychain([]byte(fmt.Sprintf(`{"auths":{"%s":{"auth":"dXNlcjpnZWhlaW0="}}}`, s.host)))
 	require.NoError(t, err)
 	if _, err := newPuller(t, Options{InsecureRegistries: []string{s.host}, Keychain: keys}).Pull(context.Background(), ref); err != nil {
 		t.Error(err)
 	}
+
 	_, err = newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
 	if reason, _ := reasonOf(err); reason != ReasonUnauthorized {
 		t.Error(err)
@@ -101,6 +106,7 @@ func TestKeychain(t *testing.T) {
 			"quay.io/team":{"username":"team","password":"p"},
 			"host:5000":{"auth":"cG9ydDpwOnE="}}}`),
 		[]byte(`{"old.example":{"username":"old","password":"p"},"quay.io":{"username":"late","password":"p"}}`))
+
 	require.NoError(t, err)
 	for repo, want := range map[string]string{
 		"ubuntu": "hub", "docker.io/x/y": "hub", "a.example.com/x": "wild", "a.b.example.com/x": "", "example.com/x": "",
@@ -119,6 +125,7 @@ func TestKeychain(t *testing.T) {
 			t.Errorf("password %q", config.Password)
 		}
 	}
+
 	for _, bad := range []string{`x`, `{"auths":{"h":{"auth":"geheim"}}}`, `{"auths":{"h":1}}`, `[]`} {
 		if _, err := NewKeychain([]byte(bad)); err == nil || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", bad, err)

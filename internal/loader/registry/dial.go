@@ -10,14 +10,16 @@ import (
 	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
-// dialer connects for pulls from one registry. One at a public address must not lead requests to private ones; none
-// may reach link-local addresses, where clouds have their metadata. The check is made on the resolved address.
+// dialer connects for pulls from one registry. A registry at a public address must not lead
+// requests to private ones, and none can reach link-local addresses, where clouds have their
+// metadata. It checks the resolved address.
 type dialer struct {
 	outbound.Dialer
 	registry   string
 	policy     outbound.Policy
 	namespaced bool
-	// named are the registries, with their ports, that the administrator named: at whatever address they are.
+	// named are the registries that the administrator named, with their ports. They can be at any
+	// address.
 	named map[string]bool
 
 	mu sync.Mutex
@@ -37,6 +39,7 @@ func (d *dialer) check(address string, ip outbound.Address, proxied bool) error 
 	if !ip.IsServer() {
 		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
 	}
+
 	switch refused := d.policy.Refuses(ip, d.namespaced); {
 	case refused == "" || d.named[address]:
 	case refused == outbound.RefusedPrivate:
@@ -45,30 +48,34 @@ func (d *dialer) check(address string, ip outbound.Address, proxied bool) error 
 		return failf(ReasonForbiddenAddress, "If that is intended, start the manager with --allow-local-sources.",
 			"%s, which no image is pulled from", refused.At(host, ip))
 	}
+
 	if proxied {
 		return nil
 	}
+
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case host == d.registry:
 		if d.private && !private {
-			d.renew() // connections to the former address
+			d.renew() // drops connections to the former address
 		}
 		d.private = private
 	case private && !d.private:
 		return failf(ReasonForbiddenAddress, "", "the registry %s is public and sends the request to %s, which is at the private address %s", d.registry, host, ip)
 	}
+
 	return nil
 }
 
-// named returns the registries that the administrator names, each with the ports that it is reached by.
+// named returns the registries that the administrator named, with the ports that they are reached
+// by.
 func (o *Options) named() map[string]bool {
 	found := map[string]bool{}
 	add := func(host string) {
 		reg, err := name.NewRegistry(host)
 		if err != nil {
-			return // of an override, which pulls report
+			return // an invalid override, which pulls report
 		}
 		if _, _, err := net.SplitHostPort(reg.RegistryStr()); err == nil {
 			found[reg.RegistryStr()] = true
@@ -77,19 +84,24 @@ func (o *Options) named() map[string]bool {
 		plain := strings.Trim(reg.RegistryStr(), "[]")
 		found[net.JoinHostPort(plain, "443")], found[net.JoinHostPort(plain, "80")] = true, true
 	}
+
 	for _, host := range o.InsecureRegistries {
 		add(host)
 	}
+
 	for host := range o.Authorities {
 		add(host)
 	}
+
 	for _, override := range o.RegistryHosts {
 		add(override.To)
 	}
+
 	for _, override := range o.ImagePrefixes {
 		host, _, _ := strings.Cut(override.To, "/")
 		add(host)
 	}
+
 	return found
 }
 

@@ -27,9 +27,9 @@ const (
 	ReasonNotFound         Reason = "image not found"
 	ReasonUnauthorized     Reason = "unauthorized"
 	ReasonTimeout          Reason = "timeout"
-	// ReasonUnreachable: no connection, or none that can be trusted.
+	// ReasonUnreachable means that there is no connection, or none that can be trusted.
 	ReasonUnreachable Reason = "registry unreachable"
-	// ReasonUnavailable: the registry failed, or requests a later retry.
+	// ReasonUnavailable means that the registry failed, or requires a later retry.
 	ReasonUnavailable      Reason = "registry unavailable"
 	ReasonDigestMismatch   Reason = "digest mismatch"
 	ReasonLimit            Reason = "limit exceeded"
@@ -46,10 +46,11 @@ type PullError struct {
 	Reason  Reason
 	Details string
 	Remedy  string
-	// Temporary is set if the same pull may succeed later without a change.
+	// Temporary is set if the same pull can succeed later without a change.
 	Temporary bool
 	after     time.Duration
-	// Err is the cause if it is of package archive; the text of others may contain credentials.
+	// Err is the cause if it comes from package archive. Texts of other errors can contain
+	// credentials.
 	Err error
 }
 
@@ -65,7 +66,7 @@ func (e *PullError) Error() string {
 // Unwrap returns the cause.
 func (e *PullError) Unwrap() error { return e.Err }
 
-// RetryAfter is how long the registry wants no request; 0 if it did not say so.
+// RetryAfter is how long the registry wants no request; 0 if it did not specify this.
 func (e *PullError) RetryAfter() time.Duration { return e.after }
 
 type failure struct {
@@ -88,10 +89,12 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	if err == nil {
 		return nil
 	}
+
 	var done *PullError
 	if errors.As(err, &done) || errors.Is(err, archive.ErrRoom) || errors.Is(err, errNotAdmitted) {
 		return err
 	}
+
 	e := &PullError{Ref: safeRef(ref)}
 	var (
 		own      *failure
@@ -100,6 +103,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		badCert  *tls.CertificateVerificationError
 		badAlert tls.AlertError
 	)
+
 	switch {
 	case errors.As(err, &badCert), errors.As(err, &badAlert):
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
@@ -107,7 +111,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary, e.after = own.reason, own.details, own.remedy, own.temporary, own.after
 		if own.reason == ReasonLimit && own.remedy == "" {
-			e.Remedy = "Ask whoever runs the registry why it answers like that."
+			e.Remedy = "Ask the administrator of the registry for the reason."
 		}
 	case errors.Is(context.Cause(ctx), errPullTimeout):
 		e.Reason, e.Temporary = ReasonTimeout, true
@@ -131,26 +135,28 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	default:
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
 	}
+
 	if isOfProxy(err) {
 		e.Remedy = p.opts.proxyAdvice(p.registryOf(ref))
 	}
+
 	e.Details, e.Remedy = secrets.redact(e.Details)+p.redirected(ref), cmp.Or(e.Remedy, p.remedy(e.Reason))
 	return e
 }
 
-// remedies apply where nothing more precise is known.
+// remedies apply if there is nothing more specific.
 var remedies = map[Reason]string{
-	ReasonTimeout:        "Ask whoever runs the registry; the pull is tried again by itself.",
-	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is tried again by itself.",
-	ReasonUnavailable:    "Ask whoever runs the registry; the pull is tried again by itself.",
-	ReasonDigestMismatch: "Push the image again, and ask whoever runs the registry.",
+	ReasonTimeout:        "Ask the administrator of the registry; the pull is retried automatically.",
+	ReasonUnreachable:    "Check the host in the image reference, and that the cluster reaches it; the pull is retried automatically.",
+	ReasonUnavailable:    "Ask the administrator of the registry; the pull is retried automatically.",
+	ReasonDigestMismatch: "Push the image again, and ask the administrator of the registry.",
 }
 
-// onceRemedies replace them where the caller does not retry.
+// onceRemedies replace remedies if the caller does not retry.
 var onceRemedies = map[Reason]string{
-	ReasonTimeout:     "Try again, or ask whoever runs the registry.",
+	ReasonTimeout:     "Try again, or ask the administrator of the registry.",
 	ReasonUnreachable: "Check the host in the image reference, and that it can be reached from here.",
-	ReasonUnavailable: "Try again, or ask whoever runs the registry.",
+	ReasonUnavailable: "Try again, or ask the administrator of the registry.",
 }
 
 func (p *Puller) remedy(reason Reason) string {
@@ -188,7 +194,7 @@ func (e *PullError) fromResponse(response *transport.Error) {
 
 type secrets struct{ values []string }
 
-// redact removes what no message may contain.
+// redact removes everything that messages must not contain.
 func (s *secrets) redact(text string) string {
 	if s == nil {
 		return outbound.Redact(text)

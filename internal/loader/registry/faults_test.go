@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A dozen packages on a registry that hangs hold up no other.
+// A dozen packages on a hanging registry do not hold up other registries.
 func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	good := serve(t, httptest.NewServer)
@@ -35,12 +35,14 @@ func TestHangingRegistryHoldsUpNoOther(t *testing.T) {
 	for i := range 12 {
 		wg.Go(func() { _, _ = p.Pull(ctx, fmt.Sprintf("%s/p%d:v1", hanging.host, i)) })
 	}
+
 	hanging.await(t, "GET /v2/", 12)
 	meanwhile, end := context.WithTimeout(ctx, time.Minute)
 	defer end()
 	if _, err := p.Pull(meanwhile, ref); err != nil {
 		t.Error(err)
 	}
+
 	cancel()
 	wg.Wait()
 }
@@ -56,6 +58,7 @@ func TestFaultyRegistries(t *testing.T) {
 			return true
 		}
 	}
+
 	drip := func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			_, _ = w.Write([]byte("x"))
@@ -63,6 +66,7 @@ func TestFaultyRegistries(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 		}
 	}
+
 	flood := func(w http.ResponseWriter, r *http.Request) {
 		block := make([]byte, 1<<20)
 		for r.Context().Err() == nil {
@@ -71,6 +75,7 @@ func TestFaultyRegistries(t *testing.T) {
 			}
 		}
 	}
+
 	for _, test := range []struct {
 		name      string
 		hook      func(http.ResponseWriter, *http.Request) bool
@@ -135,7 +140,7 @@ func TestFaultyRegistries(t *testing.T) {
 			ref, _ := s.push(t, imageOf(t, testFiles))
 			s.set(test.hook)
 			dir := t.TempDir()
-			var timeouts Timeouts // the only one that is to pass, so that no other does on a busy machine
+			var timeouts Timeouts // the only one that should expire, so that no other does on a busy machine
 			switch {
 			case strings.Contains(test.text, "500ms"):
 				timeouts.Stall = 500 * time.Millisecond
@@ -156,7 +161,7 @@ func TestFaultyRegistries(t *testing.T) {
 				t.Error("temporary files are left", left)
 			}
 			s.set(nil)
-			p.opts.Timeouts = newPuller(t, Options{}).opts.Timeouts // the short one may pass on a busy machine
+			p.opts.Timeouts = newPuller(t, Options{}).opts.Timeouts // the short one can expire on a busy machine
 			if _, err := p.Pull(context.Background(), ref); err != nil {
 				t.Error("a fault is not remembered", err)
 			}
@@ -164,7 +169,8 @@ func TestFaultyRegistries(t *testing.T) {
 	}
 }
 
-// A registry that fails each request at first, as one that is restarted, costs these requests and no pull.
+// A registry that fails each request at first, like one that restarts, costs these requests and no
+// pull.
 func TestFailedRequestsAreRepeated(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)
@@ -181,9 +187,11 @@ func TestFailedRequestsAreRepeated(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	})
+
 	if _, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref); err != nil {
 		t.Error(err)
 	}
+
 	mu.Lock()
 	defer mu.Unlock()
 	for request, n := range times {
@@ -191,6 +199,7 @@ func TestFailedRequestsAreRepeated(t *testing.T) {
 			t.Errorf("%s was sent %d times", request, n)
 		}
 	}
+
 	if len(times) < 4 {
 		t.Errorf("only %v were sent", times)
 	}
@@ -206,6 +215,7 @@ func TestPullTimeout(t *testing.T) {
 		}
 		return false
 	})
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}, Timeouts: Timeouts{Pull: 200 * time.Millisecond}})
 	_, err := p.Pull(context.Background(), ref)
 	if reason, temporary := reasonOf(err); reason != ReasonTimeout || !temporary || !strings.Contains(err.Error(), "longer than 200ms") {
@@ -221,6 +231,7 @@ func TestRefusedImages(t *testing.T) {
 	for i := range many {
 		many[i] = layer
 	}
+
 	for _, test := range []struct {
 		name string
 		body []byte
@@ -233,7 +244,7 @@ func TestRefusedImages(t *testing.T) {
 		{"no JSON", []byte("<html>"), ReasonInvalidImage, "no JSON object"},
 		{"schema 1", []byte(`{"schemaVersion":1}`), ReasonInvalidImage, "schema version 1"},
 		{"index and image", manifest(content{SchemaVersion: 2, Layers: []v1.Descriptor{layer}, Manifests: []v1.Descriptor{layer}}), ReasonInvalidImage, "an index and an image at the same time"},
-		{"other media type", []byte(`{"schemaVersion":2,"mediaType":"text/plain"}`), ReasonInvalidImage, `"text/plain", which is no image`},
+		{"other media type", []byte(`{"schemaVersion":2,"mediaType":"text/plain"}`), ReasonInvalidImage, `"text/plain", which is not an image`},
 		{"contradicting media type", []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","layers":[{}]}`), ReasonInvalidImage, "the index lists no image"},
 		{"empty index", []byte(`{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json"}`), ReasonInvalidImage, "the index lists no image"},
 	} {
@@ -276,12 +287,13 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%s: %v", ref, err)
 		}
 	}
+
 	if got, err := p.Resolve(context.Background(), "ubuntu@sha256:"+strings.Repeat("a", 64)); err != nil || got != "sha256:"+strings.Repeat("a", 64) {
 		t.Error(got, err)
 	}
 }
 
-// A registry that limits the rate of requests has a pull wait, and the pull goes on where it was.
+// If a registry limits the rate of requests, a pull waits and then continues.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

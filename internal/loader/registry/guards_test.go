@@ -22,8 +22,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// dialled is a TLS registry with one image in each of some repositories, and the
-// number of connections that were made to it.
+// dialled is a TLS registry with one image in each of its repositories, and the number of
+// connections that were made to it.
 func dialled(t *testing.T, images int) (s *server, refs []string, connections *atomic.Int32) {
 	t.Helper()
 	connections = &atomic.Int32{}
@@ -38,17 +38,19 @@ func dialled(t *testing.T, images int) (s *server, refs []string, connections *a
 		s.StartTLS()
 		return s
 	})
+
 	for i := range images {
 		files := archive.Files{"manifest.yaml": fmt.Appendf(nil, "kind: PackageManifest # %d\n", i)}
 		ref, digest := s.push(t, imageOf(t, files))
 		refs = append(refs, strings.TrimSuffix(ref, ":v1")+"@"+digest)
 	}
+
 	s.CloseClientConnections()
 	connections.Store(0)
 	return s, refs, connections
 }
 
-// One pull after the other uses the same connections, by whatever credentials.
+// Consecutive pulls use the same connections, with any credentials.
 func TestPullsShareConnections(t *testing.T) {
 	t.Parallel()
 	const images = 5
@@ -57,18 +59,21 @@ func TestPullsShareConnections(t *testing.T) {
 	if _, err := p.Pull(context.Background(), refs[0]); err != nil {
 		t.Fatal(err)
 	}
-	first := connections.Load() // the ping tries HTTP as well where the host is a loopback address
+
+	first := connections.Load() // the ping also tries HTTP if the host is a loopback address
 	for _, ref := range refs[1:] {
 		if _, err := p.With(Access{Keychain: p.opts.Keychain}).Pull(context.Background(), ref); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	if n := connections.Load(); first == 0 || n > first+1 || s.count("GET manifests") != images {
 		t.Errorf("%d connections for the first of %d images, %d for all", first, images, n)
 	}
 }
 
-// That a registry speaks plain HTTP is found out by the first pull, and again after a failure.
+// The first pull finds out that a registry speaks plain HTTP. After a failure, this is checked
+// again.
 func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
 	t.Parallel()
 	var handshakes atomic.Int32
@@ -79,6 +84,7 @@ func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
 		s.Start()
 		return s
 	})
+
 	pull := func(p *Puller) int32 {
 		before := handshakes.Load()
 		ref, _ := s.push(t, imageOf(t, archive.Files{"manifest.yaml": fmt.Appendf(nil, "kind: PackageManifest # %d\n", before)}))
@@ -88,6 +94,7 @@ func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
 		}
 		return handshakes.Load() - pushed
 	}
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
 	if pull(p) == 0 {
 		t.Error("the first pull does not try HTTPS")
@@ -95,20 +102,23 @@ func TestPlainRegistriesAreNotAskedAgain(t *testing.T) {
 	if next := pull(p); next != 0 {
 		t.Errorf("%d handshakes for the next pull", next)
 	}
+
 	s.set(func(w http.ResponseWriter, r *http.Request) bool {
 		w.WriteHeader(http.StatusNotFound)
 		return true
 	})
+
 	if _, err := p.Resolve(context.Background(), s.host+"/team/shop:v2"); err == nil {
 		t.Error("no error")
 	}
+
 	s.set(nil)
 	if pull(p) == 0 {
 		t.Error("HTTPS is not tried after a failure")
 	}
 }
 
-// handshakeListener counts connections that begin with a TLS handshake.
+// handshakeListener counts connections that start with a TLS handshake.
 type handshakeListener struct {
 	net.Listener
 	count *atomic.Int32
@@ -136,7 +146,7 @@ func (c *handshakeConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// What a connection was trusted for is over when the bundle on disk changes.
+// Connections end when the bundle on disk that they were trusted by changes.
 func TestConnectionsEndWithTheirBundle(t *testing.T) {
 	t.Parallel()
 	s, refs, _ := dialled(t, 2)
@@ -152,7 +162,7 @@ func TestConnectionsEndWithTheirBundle(t *testing.T) {
 	}
 }
 
-// After a failure the next pull begins with new connections.
+// After a failure, the next pull starts with new connections.
 func TestFailuresEndConnections(t *testing.T) {
 	t.Parallel()
 	s, refs, connections := dialled(t, 2)
@@ -163,9 +173,11 @@ func TestFailuresEndConnections(t *testing.T) {
 		}
 		return kindOf(r.URL.Path) == "blobs"
 	})
+
 	if _, err := p.Pull(context.Background(), refs[0]); err == nil {
 		t.Fatal("no error")
 	}
+
 	s.set(nil)
 	before := connections.Load()
 	if _, err := p.Pull(context.Background(), refs[1]); err != nil || connections.Load() == before {
@@ -173,7 +185,7 @@ func TestFailuresEndConnections(t *testing.T) {
 	}
 }
 
-// Guards are for pulls of the same registry, and not for long.
+// Guards are shared by pulls of the same registry, and only for a limited time.
 func TestGuardsAreKeptForAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,8 +218,8 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 	})
 }
 
-// A registry that was at a private address may lead to others as long as it is there. Connected to at a public address
-// it may not, also not by connections that were made before.
+// A registry at a private address can lead to others as long as it is there. If it moves to a
+// public address it no longer can, not even over connections that were made before.
 func TestGuardsFollowTheRegistry(t *testing.T) {
 	t.Parallel()
 	const registry, elsewhere, private, public = "registry.example:443", "cdn.example:443", "10.0.0.1:443", "93.184.216.34:443"
@@ -221,6 +233,7 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
+
 	check("the registry", true, registry, private)
 	check("behind it", true, elsewhere, private)
 	check("the registry, for the next pull", true, registry, private)
@@ -228,11 +241,13 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 	if closed != 0 {
 		t.Error("connections were closed without need")
 	}
+
 	check("the registry, which has moved", true, registry, public)
 	check("behind a public one", false, elsewhere, private)
 	if closed != 1 {
 		t.Errorf("connections of before were closed %d times", closed)
 	}
+
 	check("the registry, at its other address", true, registry, private)
 	check("behind a private one", true, elsewhere, private)
 }
@@ -244,8 +259,8 @@ func addressOf(t *testing.T, hostport string) outbound.Address {
 	return a
 }
 
-// The image of a namespaced package is pulled from a private address where a flag names the
-// network or the registry, and from a loopback address where a flag names the registry.
+// The image of a namespaced package is pulled from a private address only if a flag names the
+// network or the registry, and from a loopback address only if a flag names the registry.
 func TestAddressesOfRegistries(t *testing.T) {
 	t.Parallel()
 	policy := outbound.Policy{Private: outbound.Networks{netip.MustParsePrefix("10.1.0.0/16")}}
@@ -289,7 +304,7 @@ func TestAddressesOfRegistries(t *testing.T) {
 	}
 }
 
-// Neither connections nor downloads of a cluster-scoped object are used for one in a namespace.
+// An object in a namespace uses neither connections nor downloads of a cluster-scoped object.
 func TestNamespacesHaveConnectionsOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	p := newPuller(t, Options{})

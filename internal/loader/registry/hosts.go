@@ -16,14 +16,16 @@ import (
 	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
-// Authorities are PEM files with further certificate authorities, by registry. Like Proxies, they are for all that a pull
-// from the registry reaches, such as its token service and its storage, except hosts that are named themselves.
+// Authorities are PEM files with additional certificate authorities, by registry. Like Proxies,
+// they apply to everything that a pull from the registry reaches, such as its token service and its
+// storage, except to hosts that are named themselves.
 type Authorities map[string]string
 
-// Proxies are the proxies of registries; nil for a direct connection. Other registries have that of the environment.
+// Proxies are the proxies of registries; nil means a direct connection. Other registries use the
+// environment's.
 type Proxies map[string]*url.URL
 
-// ParseAuthorities reads HOST[:PORT]=FILE.
+// ParseAuthorities parses HOST[:PORT]=FILE.
 func ParseAuthorities(pairs []string) (Authorities, error) {
 	var a Authorities
 	for _, pair := range pairs {
@@ -32,20 +34,22 @@ func ParseAuthorities(pairs []string) (Authorities, error) {
 			return nil, err
 		}
 		if _, twice := a[host]; twice {
-			return nil, fmt.Errorf("%s is there twice; put all certificates into one file", host)
+			return nil, fmt.Errorf("%s is listed twice; put all certificates into one file", host)
 		}
 		if a == nil {
 			a = Authorities{}
 		}
 		a[host] = file
 	}
+
 	return a, nil
 }
 
 // directly is the proxy of registries without one.
 const directly = "direct"
 
-// ParseProxies reads HOST[:PORT]=URL, or HOST[:PORT]=direct for none. Its errors contain no URL.
+// ParseProxies parses HOST[:PORT]=URL, or HOST[:PORT]=direct for no proxy. Its errors contain no
+// URL.
 func ParseProxies(pairs []string) (Proxies, error) {
 	var p Proxies
 	for _, pair := range pairs {
@@ -54,7 +58,7 @@ func ParseProxies(pairs []string) (Proxies, error) {
 			return nil, err
 		}
 		if _, twice := p[host]; twice {
-			return nil, fmt.Errorf("%s is there twice", host)
+			return nil, fmt.Errorf("%s is listed twice", host)
 		}
 		if p == nil {
 			p = Proxies{}
@@ -63,6 +67,7 @@ func ParseProxies(pairs []string) (Proxies, error) {
 			return nil, fmt.Errorf("%s: %w", host, err)
 		}
 	}
+
 	return p, nil
 }
 
@@ -79,7 +84,7 @@ func parseProxy(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// splitSetting splits a setting of one registry. What may be a URL is not part of its errors.
+// splitSetting splits a setting of one registry. Its errors leave out the part that might be a URL.
 func splitSetting(pair, want string) (host, value string, err error) {
 	host, value, _ = strings.Cut(strings.TrimSpace(pair), "=")
 	reg, err := name.NewRegistry(host)
@@ -92,7 +97,7 @@ func splitSetting(pair, want string) (host, value string, err error) {
 	return settingKey(reg.RegistryStr()), value, nil
 }
 
-// settingKey is a host with its port, unless that is the one of HTTPS.
+// settingKey is a host with its port, unless that is HTTPS's.
 func settingKey(host string) string {
 	return strings.TrimSuffix(strings.ToLower(host), ":443")
 }
@@ -107,13 +112,13 @@ func hostOfSetting[V any](settings map[string]V, registry, host string) (string,
 	return "", false
 }
 
-// Has reports whether a registry has certificate authorities of its own.
+// Has reports whether a registry has its own certificate authorities.
 func (a Authorities) Has(registry string) bool {
 	_, ok := a[settingKey(registry)]
 	return ok
 }
 
-// proxyOf returns the proxies of requests of pulls from a registry.
+// proxyOf returns the proxy function for pulls from a registry.
 func (o *Options) proxyOf(registry string) func(*http.Request) (*url.URL, error) {
 	return func(r *http.Request) (*url.URL, error) {
 		if key, ok := hostOfSetting(o.Proxies, registry, r.URL.Host); ok {
@@ -123,7 +128,7 @@ func (o *Options) proxyOf(registry string) func(*http.Request) (*url.URL, error)
 	}
 }
 
-// checkAnswer returns why a proxy does not connect to a host, without the text of its answer.
+// checkAnswer returns why a proxy does not connect to a host, without quoting its answer.
 func (o *Options) checkAnswer(registry, proxy, host string, status int) *failure {
 	if status == http.StatusOK {
 		return nil
@@ -139,7 +144,8 @@ func isOfProxy(err error) bool {
 	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "))
 }
 
-// certificateAdvice says where the certificate authority of the host belongs whose certificate does not verify.
+// certificateAdvice returns where to put the certificate authority for a host whose certificate
+// does not verify.
 func (o *Options) certificateAdvice(registry string, err error) string {
 	host := registry
 	var request *url.Error
@@ -154,7 +160,7 @@ func (o *Options) certificateAdvice(registry string, err error) string {
 	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
 }
 
-// proxyAdvice says where the proxy of a registry is configured.
+// proxyAdvice returns where the proxy of a registry is configured.
 func (o *Options) proxyAdvice(registry string) string {
 	if key, ok := hostOfSetting(o.Proxies, registry, registry); ok {
 		return fmt.Sprintf("Check the proxy that --registry-proxy names for %s.", key)
@@ -162,7 +168,7 @@ func (o *Options) proxyAdvice(registry string) string {
 	return "Check the proxy of the environment (HTTPS_PROXY), or name another one: --registry-proxy " + settingKey(registry) + "=URL."
 }
 
-// proxySecrets returns what no message about a registry may contain.
+// proxySecrets returns the texts that messages about a registry must not contain.
 func (o *Options) proxySecrets(registry string) []string {
 	var found []string
 	add := func(proxy *url.URL) {
@@ -178,12 +184,15 @@ func (o *Options) proxySecrets(registry string) []string {
 			}
 		}
 	}
+
 	for _, proxy := range o.Proxies {
 		add(proxy)
 	}
+
 	if proxy, err := o.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: registry}}); err == nil {
 		add(proxy)
 	}
+
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	return found
 }

@@ -29,7 +29,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// issue returns a certificate for names and the loopback address, and a file with it as an authority.
+// issue returns a certificate for names and the loopback address, and a file with it as an
+// authority.
 func issue(t *testing.T, names ...string) (certificate tls.Certificate, file string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -45,7 +46,7 @@ func issue(t *testing.T, names ...string) (certificate tls.Certificate, file str
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, file
 }
 
-// serveTLS starts a registry with an authority of its own, holding one image as team/shop:v1.
+// serveTLS starts a registry with its own authority, and with one image as team/shop:v1.
 func serveTLS(t *testing.T, names ...string) (s *server, ca string) {
 	t.Helper()
 	certificate, ca := issue(t, names...)
@@ -106,12 +107,13 @@ func serveTunnels(t *testing.T, secret string, addresses map[string]string) *tun
 		_, _ = io.Copy(in, out)
 		_ = in.Close()
 	}))
+
 	t.Cleanup(s.Close)
 	p.url, _ = url.Parse(s.URL)
 	return p
 }
 
-// noProxy is an environment that no request may depend on.
+// noProxy is an environment that no request should depend on.
 func noProxy(*http.Request) (*url.URL, error) { return nil, errors.New("the environment is not asked") }
 
 func pullOf(p *Puller, host string) error {
@@ -119,7 +121,8 @@ func pullOf(p *Puller, host string) error {
 	return err
 }
 
-// Of two registries one is behind a proxy with an authority of its own, the other is reached directly with another.
+// One of two registries is behind a proxy and has its own authority. The other is reached directly,
+// and has another authority.
 func TestRegistriesApart(t *testing.T) {
 	t.Parallel()
 	a, caOfA := serveTLS(t, "a.example", "storage.example")
@@ -132,9 +135,11 @@ func TestRegistriesApart(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if seen := proxy.seen(); !slices.Equal(seen, []string{"a.example:443"}) {
 		t.Errorf("the proxy connects to %q", seen)
 	}
+
 	for _, test := range []struct {
 		reason      string
 		authorities Authorities
@@ -151,7 +156,8 @@ func TestRegistriesApart(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, err)
 		}
 	}
-	// An authority for all is in force beside that of one.
+
+	// An authority for all registries applies in addition to a registry's own.
 	p = newPuller(t, Options{CABundle: caOfB, Authorities: Authorities{"a.example": caOfA}, Proxies: proxies, Proxy: noProxy})
 	for _, host := range []string{"a.example", b.host} {
 		if err := pullOf(p, host); err != nil {
@@ -160,7 +166,8 @@ func TestRegistriesApart(t *testing.T) {
 	}
 }
 
-// What a registry sends to is reached as the registry, unless it is named itself; no proxy is sent to metadata services.
+// The target of a registry's redirect is reached like the registry, unless it is named itself. No
+// proxy is sent to metadata services.
 func TestRedirectsOfProxiedRegistries(t *testing.T) {
 	t.Parallel()
 	a, ca := serveTLS(t, "a.example", "storage.example")
@@ -174,6 +181,7 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 		http.Redirect(w, r, target+r.URL.Path, http.StatusTemporaryRedirect)
 		return true
 	})
+
 	for reason, opts := range map[string]Options{
 		"both by the first":   {Proxies: Proxies{"a.example": proxy.url}, Authorities: Authorities{"a.example": ca}},
 		"each by its own":     {Proxies: Proxies{"a.example": proxy.url, "storage.example": other.url}, Authorities: Authorities{"a.example": ca}},
@@ -188,11 +196,13 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 			t.Errorf("%s: %q and %q", reason, first, second)
 		}
 	}
+
 	_, foreign := issue(t)
 	opts := Options{Proxies: Proxies{"a.example": proxy.url}, Authorities: Authorities{"a.example": ca, "storage.example": foreign}, Proxy: noProxy}
 	if err := pullOf(newPuller(t, opts), "a.example"); err == nil || !strings.Contains(err.Error(), "into the file that --registry-ca names for storage.example.") {
 		t.Errorf("a host that is named itself: %v", err)
 	}
+
 	proxy.seen()
 	target = "https://169.254.169.254"
 	err := pullOf(newPuller(t, Options{Proxies: opts.Proxies, Authorities: Authorities{"a.example": ca}}), "a.example")
@@ -201,8 +211,8 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 	}
 }
 
-// Files are read for each pull: their content at that time counts, and one that cannot be
-// read fails its own registry alone.
+// Files are read for each pull. Their content at that time counts, and an unreadable one affects
+// only its own registry.
 func TestAuthoritiesAreReadAnew(t *testing.T) {
 	t.Parallel()
 	a, caOfA := serveTLS(t)
@@ -216,16 +226,19 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 		}
 		require.NoError(t, err)
 	}
+
 	good := caOfB + ".good"
 	copyOf(caOfB, good)
 	copyOf(caOfA, caOfB)
 	if err := pullOf(p, b.host); err == nil {
 		t.Error("the authority of before is still trusted")
 	}
+
 	copyOf(good, caOfB)
 	if err := pullOf(p, b.host); err != nil {
 		t.Error(err)
 	}
+
 	require.NoError(t, os.Remove(caOfB))
 	err := pullOf(p, b.host)
 	reason, _ := reasonOf(err)
@@ -234,12 +247,14 @@ func TestAuthoritiesAreReadAnew(t *testing.T) {
 			t.Errorf("%v lacks %q", err, want)
 		}
 	}
+
 	if err := pullOf(p, a.host); err != nil {
 		t.Errorf("the other registry: %v", err)
 	}
 }
 
-// What a proxy does wrong is said with where it is configured, and never with its credentials.
+// An error of a proxy is reported with the place of its configuration, and never with its
+// credentials.
 func TestProxyErrors(t *testing.T) {
 	t.Parallel()
 	const password = "geh%eim/99"
@@ -265,6 +280,7 @@ func TestProxyErrors(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
+
 	const gone = "127.0.0.1:1" // no other server gets this port
 	at := func(address string) *url.URL { return &url.URL{Host: address} }
 	named, environment := "Check the proxy that --registry-proxy names for a.example.", "Check the proxy of the environment (HTTPS_PROXY), or name another one: --registry-proxy a.example=URL."
@@ -310,7 +326,7 @@ func checkNoSecret(t *testing.T, reason string, err error, password string) {
 	}
 }
 
-// Connections that are no pulls, such as pushes, are made in the same way.
+// Connections other than pulls, such as pushes, are made in the same way.
 func TestTransport(t *testing.T) {
 	t.Parallel()
 	a, ca := serveTLS(t, "a.example")
@@ -326,9 +342,11 @@ func TestTransport(t *testing.T) {
 		}
 		return err
 	}
+
 	with := func(password string) Options {
 		return Options{Authorities: Authorities{"a.example": ca}, Proxies: Proxies{"a.example": {Scheme: "http", User: url.UserPassword("user", password), Host: proxy.url.Host}}}
 	}
+
 	if err := get(with("geheim99"), "a.example"); err != nil {
 		t.Error(err)
 	}
@@ -350,10 +368,12 @@ func TestParseSettings(t *testing.T) {
 	if got := fmt.Sprint(authorities); err != nil || got != want || !authorities.Has("quay.io:443") || authorities.Has("quay.io:5000") {
 		t.Errorf("%s, %v", got, err)
 	}
+
 	proxies, err := ParseProxies([]string{"quay.io=http://proxy.example:3128", "a:5000=direct", "b=socks5h://u:p=w@[::1]:1080/", "c=https://proxy.example"})
 	if err != nil || len(proxies) != 4 || proxies["a:5000"] != nil || proxies["quay.io"].Host != "proxy.example:3128" || proxies["b"].Host != "[::1]:1080" {
 		t.Errorf("%v, %v", proxies, err)
 	}
+
 	for text, want := range map[string]string{
 		"": "want HOST[:PORT]=FILE", "quay.io": "quay.io: want HOST[:PORT]=FILE", "quay.io=": "quay.io: want", "=x": "want", "https://quay.io=x": "want", "quay.io/a=x": "want", "a b=x": "want",
 	} {
@@ -361,6 +381,7 @@ func TestParseSettings(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+
 	for _, text := range []string{
 		"http://user:geheim@proxy", "user:geheim@quay.io=x", "quay.io=user:geheim@proxy:3128", "quay.io=http://user:geh%zzeim@proxy", "quay.io=http://user:geheim@", "quay.io=ftp://user:geheim@proxy",
 		"quay.io=http://user:geheim@proxy/path", "quay.io=http://user:geheim@proxy?q", "quay.io=http://user:geheim@proxy#f", "quay.io=http://user:geheim@proxy:x", "quay.io=Direct",
@@ -369,6 +390,7 @@ func TestParseSettings(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+
 	if _, err := ParseProxies([]string{"docker.io=direct", "index.docker.io=direct"}); err == nil {
 		t.Error("twice")
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 )
 
-// NewKeychain returns the credentials of pull secrets (.dockerconfigjson or .dockercfg). As in the kubelet, hosts may
-// have wildcards within a label, and the longest path wins, then the first.
+// NewKeychain returns the credentials of pull secrets (.dockerconfigjson or .dockercfg). As in the
+// kubelet, hosts can have wildcards within a label. The longest path wins, and then the first one.
 func NewKeychain(pullSecrets ...[]byte) (authn.Keychain, error) {
 	var k keychain
 	for i, data := range pullSecrets {
@@ -34,19 +34,22 @@ type credential struct {
 	auth       authn.AuthConfig
 }
 
-// parseDockerConfig reads one secret. Its errors contain no values.
+// parseDockerConfig parses one secret. Its errors contain no values.
 func parseDockerConfig(data []byte) ([]credential, error) {
 	var config struct {
 		Auths map[string]json.RawMessage `json:"auths"`
 	}
+
 	if err := json.Unmarshal(data, &config); err != nil {
 		return nil, errors.New("it is not JSON")
 	}
+
 	if config.Auths == nil {
 		if err := json.Unmarshal(data, &config.Auths); err != nil {
-			return nil, errors.New("it is no Docker config")
+			return nil, errors.New("it is not a Docker config")
 		}
 	}
+
 	var out []credential
 	for _, key := range slices.Sorted(maps.Keys(config.Auths)) {
 		c := credential{}
@@ -59,6 +62,7 @@ func parseDockerConfig(data []byte) ([]credential, error) {
 		c.auth.Password = strings.TrimRight(c.auth.Password, "\x00")
 		out = append(out, c)
 	}
+
 	return out, nil
 }
 

@@ -8,7 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// list is an array that a registry sent. Empty elements of a few bytes take a hundred times as much memory, so their number is limited.
+// list is an array from a registry. Empty elements of a few bytes take a hundred times as much
+// memory, so their number is limited.
 type list[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -25,7 +26,7 @@ func (l *list[T]) UnmarshalJSON(data []byte) error {
 
 var errStop = errors.New("no more elements are read")
 
-// each decodes the elements of an array one by one, until use fails; errStop is no failure.
+// each decodes the elements of an array one by one until use fails. It treats errStop as a success.
 func each[T any](array []byte, use func(T) error) error {
 	d := json.NewDecoder(bytes.NewReader(array))
 	switch begin, err := d.Token(); {
@@ -34,6 +35,7 @@ func each[T any](array []byte, use func(T) error) error {
 	case begin != json.Delim('['):
 		return errors.New("no array")
 	}
+
 	for d.More() {
 		var element T
 		err := d.Decode(&element)
@@ -47,14 +49,15 @@ func each[T any](array []byte, use func(T) error) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// undecodable is the failure of what a registry sent in another form than expected.
+// undecodable returns the failure for data from a registry that does not have the expected form.
 func undecodable(what string, err error) error {
 	var own *failure
 	if errors.As(err, &own) {
 		return own
 	}
-	return failf(ReasonInvalidImage, "", "%s is no JSON object of the expected form", what)
+	return failf(ReasonInvalidImage, "", "%s is not a JSON object of the expected form", what)
 }

@@ -16,15 +16,17 @@ import (
 	"lockstep.run/lockstep/test/signed"
 )
 
-// TestLongLists: what a registry lists costs a bounded memory, however many entries there are. Allocations are those of the whole
-// process, so that it does not run beside other tests.
+// TestLongLists checks that the memory for a registry's lists is bounded, regardless of the number
+// of entries. It measures the allocations of the whole process, so it must not run in parallel with
+// other tests.
 func TestLongLists(t *testing.T) {
-	const most = 128 << 20 // of allocations, garbage included: the text of 4 MiB is copied as it arrives
-	// full is a response of the most bytes, with as many entries as it can have.
+	const most = 128 << 20 // of allocations, including garbage: the text of 4 MiB is copied as it arrives
+	// full is a response of the maximum size, with as many entries as possible.
 	full := func(format, entry string) []byte {
 		n := (limits.ImageManifestBytes - 1000) / (len(entry) + 1)
 		return fmt.Appendf(nil, format, bytes.TrimSuffix(bytes.Repeat([]byte(entry+","), n), []byte(",")))
 	}
+
 	const (
 		index    = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[%s]}`
 		manifest = `{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","layers":[%s]}`
@@ -35,14 +37,17 @@ func TestLongLists(t *testing.T) {
 		_, err := p.Verify(context.Background(), ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{own.Authority()}}, "k")
 		return err
 	}
+
 	pull := func(p *Puller, ref string) error {
 		_, err := p.Pull(context.Background(), ref)
 		return err
 	}
+
 	tags := func(p *Puller, ref string) error {
 		_, err := p.Tags(context.Background(), ref)
 		return err
 	}
+
 	for name, tc := range map[string]struct {
 		path      string
 		mediaType types.MediaType
@@ -54,7 +59,7 @@ func TestLongLists(t *testing.T) {
 		"referrers that may be signatures": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`"}`), verify, "more signatures were not read, as the limit is 100", 2},
 		"attestations": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`","annotations":{"`+imagepolicy.PredicateAnnotation+`":"x"}}`), verify,
 			fmt.Sprintf("attestations, of which there are %d, are none; at least 1 more", limits.RegistryEntries), 2},
-		"referrers without digests": {"/referrers/", types.OCIImageIndex, full(index, "{}"), verify, "the list of referrers is no JSON object of the expected form", 1},
+		"referrers without digests": {"/referrers/", types.OCIImageIndex, full(index, "{}"), verify, "the list of referrers is not a JSON object of the expected form", 1},
 		"signatures of cosign 2":    {".sig", types.OCIManifestSchema1, full(manifest, "{}"), verify, "the registry sent a list with more than 50000 entries", 1},
 		"images of an index":        {"/manifests/v1", types.OCIImageIndex, full(index, "{}"), pull, "the registry sent a list with more than 50000 entries", 3},
 		"layers of an image":        {"/manifests/v1", types.OCIManifestSchema1, full(manifest, "{}"), pull, "the registry sent a list with more than 50000 entries", 3},

@@ -15,42 +15,45 @@ import (
 )
 
 const (
-	pullTimeout     = 5 * time.Minute // of one whole pull
-	imageCacheBytes = 1 << 30         // default of the image cache on disk
+	pullTimeout     = 5 * time.Minute // for one whole pull
+	imageCacheBytes = 1 << 30         // default size of the image cache on disk
 )
 
-// Options configure a Puller. The zero value pulls public images with the user's Docker config, without a cache.
+// Options configure a Puller. The zero value pulls public images with the user's Docker config,
+// without a cache.
 type Options struct {
-	// Folder of the image that is read; "package" by default.
+	// Folder is the folder of the image that is read; "package" by default.
 	Folder string
-	// PackageBytes is how many bytes the files of a package may have. 0 means limits.PackageBytes.
+	// PackageBytes limits the files of a package. 0 means limits.PackageBytes.
 	PackageBytes int64
 	// Keychain is queried for every pull. Nil means the Docker config.
 	Keychain authn.Keychain
-	// CABundle is a PEM file with further certificate authorities, read for every pull.
+	// CABundle is a PEM file with additional certificate authorities, which is read for every pull.
 	CABundle string
-	// Authorities are further ones of single registries, read for every pull.
+	// Authorities are additional certificate authorities of single registries, read for every pull.
 	Authorities Authorities
-	// InsecureRegistries are hosts, with their port, with plain HTTP or unverified certificates, also loopback.
+	// InsecureRegistries are hosts, with their port, that use plain HTTP or unverified
+	// certificates. They can be at loopback addresses.
 	InsecureRegistries []string
-	// Policy says which addresses images are pulled from, beside those of registries that other options name. Link-local and
-	// metadata addresses are none in any case.
+	// Policy decides which addresses images are pulled from, in addition to the registries that
+	// other options name. Link-local and metadata addresses are always refused.
 	Policy outbound.Policy
 	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after that.
 	ImagePrefixes, RegistryHosts Overrides
-	// CacheDir keeps downloads; empty for none.
+	// CacheDir keeps downloads; empty disables the cache.
 	CacheDir string
-	// CacheBytes bounds CacheDir, least recently used first. 0 means imageCacheBytes.
+	// CacheBytes bounds CacheDir, which evicts the least recently used blobs first. 0 means
+	// imageCacheBytes.
 	CacheBytes int64
-	// Proxy is http.ProxyFromEnvironment by default; Proxies of single registries come first.
+	// Proxy is http.ProxyFromEnvironment by default. Proxies of single registries take precedence.
 	Proxy   func(*http.Request) (*url.URL, error)
 	Proxies Proxies
-	// Once is set if the caller does not retry, as a command.
+	// Once is set if the caller, such as a command, does not retry.
 	Once      bool
 	UserAgent string
-	// Timeouts default to those of package limits.
+	// Timeouts default to the ones in package limits.
 	Timeouts Timeouts
-	// OnCacheError is called when CacheDir cannot be written or evicted.
+	// OnCacheError is called if writing to or evicting from CacheDir fails.
 	OnCacheError func(error)
 }
 
@@ -60,7 +63,7 @@ type Timeouts struct {
 	Connect time.Duration
 	// Header is the time to the first byte of a response.
 	Header time.Duration
-	// Stall is the time in which a body has to grow by limits.StallBytes.
+	// Stall is the maximum time for a body to grow by limits.StallBytes.
 	Stall time.Duration
 	Pull  time.Duration
 }
@@ -79,6 +82,7 @@ func (o *Options) setDefaults() {
 	if o.Proxy == nil {
 		o.Proxy = http.ProxyFromEnvironment
 	}
+
 	if o.OnCacheError == nil {
 		o.OnCacheError = func(error) {}
 	}
@@ -89,7 +93,7 @@ func (o *Options) insecureHosts() (map[string]bool, error) {
 	for _, host := range o.InsecureRegistries {
 		reg, err := name.NewRegistry(host)
 		if err != nil || host == "" {
-			return nil, fmt.Errorf("insecure registry %q: want a host, with its port where it has one, such as localhost:5000", host)
+			return nil, fmt.Errorf("insecure registry %q: want a host, with its port if it has one, such as localhost:5000", host)
 		}
 		if o.Authorities.Has(reg.RegistryStr()) {
 			return nil, fmt.Errorf("--registry-ca %s: the registry is named by --insecure-registry, too; remove one of them", settingKey(reg.RegistryStr()))

@@ -9,13 +9,13 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// Override redirects image references that begin with From.
+// Override redirects image references that start with From.
 type Override struct{ From, To string }
 
 // Overrides redirect image references to mirrors. The longest matching From wins.
 type Overrides []Override
 
-// ParseOverrides reads from=to pairs separated by commas, as the flags of Package Operator.
+// ParseOverrides parses from=to pairs separated by commas, like the flags of Package Operator.
 func ParseOverrides(text string) (Overrides, error) {
 	var o Overrides
 	for pair := range strings.SplitSeq(text, ",") {
@@ -27,22 +27,23 @@ func ParseOverrides(text string) (Overrides, error) {
 			return nil, fmt.Errorf("%q: want FROM=TO, separated by commas", pair)
 		}
 		if slices.ContainsFunc(o, func(other Override) bool { return other.From == from }) {
-			return nil, fmt.Errorf("%q is there twice", from)
+			return nil, fmt.Errorf("%q is listed twice", from)
 		}
 		o = append(o, Override{From: from, To: to})
 	}
+
 	slices.SortFunc(o, func(a, b Override) int {
 		return cmp.Or(cmp.Compare(len(b.From), len(a.From)), cmp.Compare(a.From, b.From))
 	})
 	return o, nil
 }
 
-// ParseHostOverrides reads Overrides of registries: each To is a host.
+// ParseHostOverrides parses Overrides of registries: each To is a host.
 func ParseHostOverrides(text string) (Overrides, error) {
 	o, err := ParseOverrides(text)
 	for _, host := range o {
 		if _, err := name.NewRegistry(host.To); err != nil {
-			return nil, fmt.Errorf("%q: want a host, with its port where it has one, such as localhost:5000", host.To)
+			return nil, fmt.Errorf("%q: want a host, with its port if it has one, such as localhost:5000", host.To)
 		}
 	}
 	return o, err
@@ -73,7 +74,7 @@ func (o Overrides) redirect(ref string, parsed name.Reference) (name.Reference, 
 	return parsed, nil
 }
 
-// String returns the form that ParseOverrides reads.
+// String returns the form that ParseOverrides parses.
 func (o Overrides) String() string {
 	pairs := make([]string, len(o))
 	for i, override := range o {

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// serveFor is a registry that lets one user read.
+// serveFor is a registry that only one user can read.
 func serveFor(t *testing.T, user string) (s *server, ref string) {
 	t.Helper()
 	s = serve(t, httptest.NewServer)
@@ -36,12 +36,12 @@ func loginOf(t *testing.T, host, user string) authn.Keychain {
 	return keys
 }
 
-// With credentials of its own alone, an image by digest is not taken from the cache for those who may not read it, and neither
-// the credentials of the Puller nor what came from another repository help.
+// With Own, the cache does not return an image by digest to an account that cannot read it. Neither
+// the credentials of the Puller nor content from another repository change that.
 func TestOwnAccess(t *testing.T) {
 	t.Parallel()
 	s, ref := serveFor(t, "team")
-	// A registry of the attacker, which has everything that it is asked for.
+	// The attacker's registry has everything that it is asked for.
 	evil := serve(t, httptest.NewServer)
 	evil.set(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodHead {
@@ -51,6 +51,7 @@ func TestOwnAccess(t *testing.T) {
 		}
 		return false
 	})
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host, evil.host}, CacheDir: t.TempDir(), Keychain: loginOf(t, s.host, "team")})
 	pull := func(access Access, ref string) Reason {
 		t.Helper()
@@ -61,10 +62,12 @@ func TestOwnAccess(t *testing.T) {
 		}
 		return reason
 	}
+
 	stolen := evil.host + ref[strings.IndexByte(ref, '/'):]
 	if reason := pull(Access{}, ref); reason != "" {
 		t.Errorf("a ClusterPackage: %s", reason)
 	}
+
 	team, other := Access{Namespace: "a", Own: true, Keychain: loginOf(t, s.host, "team")}, Access{Namespace: "b", Own: true, Keychain: loginOf(t, s.host, "other")}
 	for range 2 {
 		for _, test := range []struct {
@@ -85,9 +88,11 @@ func TestOwnAccess(t *testing.T) {
 			}
 		}
 	}
+
 	if n := s.count("GET blobs"); n != 2 {
 		t.Errorf("%d layers were downloaded, want one for all and one for the repository", n)
 	}
+
 	before := s.count("HEAD manifests")
 	if pull(team, ref); s.count("HEAD manifests") != before+1 || s.count("GET blobs") != 2 {
 		t.Error("an image in the cache costs more than one question")

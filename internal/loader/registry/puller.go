@@ -24,58 +24,64 @@ import (
 
 const (
 	registryConnections = 32     // registries whose connections are kept
-	verifiedKept        = 10_000 // verifications that succeeded, by digest and policy
+	verifiedKept        = 10_000 // successful verifications to keep, by digest and policy
 )
 
 // Image is a package image.
 type Image struct {
 	Ref string
-	// Digest that Ref resolved to, such as sha256:…; for a multi-platform image that of the index.
+	// Digest is the digest that Ref resolved to, such as sha256:…. For a multi-platform image it is
+	// the index's.
 	Digest string
-	// Files of the package, read-only: callers may share them.
+	// Files are the files of the package. They are read-only because callers can share them.
 	Files archive.Files
 }
 
-// Access is how one image is pulled.
+// Access defines how one image is pulled.
 type Access struct {
-	// Namespace of the object that names the image, whose share the pull takes; empty for cluster-scoped ones.
+	// Namespace is the namespace of the object that names the image. The pull takes its share. It
+	// is empty for cluster-scoped objects.
 	Namespace string
-	// Keychain has precedence over that of the Puller; may be nil.
+	// Keychain takes precedence over the Puller's. It can be nil.
 	Keychain authn.Keychain
-	// Own means that the keychain of the Puller does not count, and that the cache answers with what came from the same
-	// repository, once the registry has said that these credentials may read it.
+	// Own means that the keychain of the Puller is ignored. The cache then answers only with
+	// content from the same repository, and only once the registry has confirmed that these
+	// credentials can read it.
 	Own     bool
 	Offline bool
-	// Exact means that an administrator named the registry for all namespaces: no override changes the reference, and it can be at a
-	// private address.
+	// Exact means that an administrator named the registry for all namespaces: no override changes
+	// the reference, and the registry can be at a private address.
 	Exact bool
-	// Selection of files, if set, replaces Options.Folder.
+	// Selection selects files. If set, it replaces Options.Folder.
 	Selection *archive.Selection
-	// Room is that of a package, as archive.Selection has it.
+	// Room is the Room of the package's archive.Selection.
 	Room int64
-	// Admit, if set, is called once all is downloaded, before it is unpacked into memory; not where another caller unpacks the same. It
-	// may wait for longer than a pull may take. It fails where its caller has given up.
+	// Admit, if set, is called when everything is downloaded, before it is unpacked into memory,
+	// unless another caller is unpacking the same image. It can wait longer than a pull can take.
+	// It fails if its caller has given up.
 	Admit func() error
 }
 
-// namespaced reports whether the access has the limits of one for a namespace.
+// namespaced reports whether the limits for namespaces apply.
 func (a Access) namespaced() bool { return a.Namespace != "" && !a.Exact }
 
-// errNotAdmitted is that of a caller that has given up; others that wait for the same begin again.
+// errNotAdmitted is the error of a caller that has given up. Others that wait for the same work
+// start again.
 var errNotAdmitted = errors.New("the pull was given up")
 
 // Puller pulls images. It is safe for concurrent use.
 type Puller struct {
 	opts     Options
 	insecure map[string]bool
-	// named are registries that may be at private addresses for all.
+	// named are registries that can be at private addresses for all namespaces.
 	named   map[string]bool
 	store   *store
 	flights *flights[archive.Files]
 	guards  *cache.LRUExpireCache
-	// pulls are the sessions with registries at a time, unpacks what is in memory, and disk the bytes of downloads that are open.
+	// pulls bounds concurrent sessions with registries, unpacks the content in memory, and disk the
+	// bytes of open downloads.
 	pulls, unpacks, disk *queueing.Semaphore
-	// verifications are those that succeeded, and checks those underway.
+	// verifications are the successful ones, and checks the ones in progress.
 	verifications *cache.LRUExpireCache
 	checks        *flights[imagepolicy.Verified]
 	access        Access
@@ -107,15 +113,15 @@ func NewPuller(opts Options) (*Puller, error) {
 	}, nil
 }
 
-// NewDisk returns an account of downloads on the disk, in bytes.
+// NewDisk returns an account of downloads on disk, in bytes.
 func NewDisk() *queueing.Semaphore {
 	return queueing.NewSemaphore(limits.DownloadsBytes, limits.DownloadsOfNamespaceBytes)
 }
 
-// Disk is the account of downloads on the disk, which others share.
+// Disk returns the account of downloads on disk, which others share.
 func (p *Puller) Disk() *queueing.Semaphore { return p.disk }
 
-// With returns a Puller with that access. Everything else is shared with p.
+// With returns a Puller with another access. It shares everything else with p.
 func (p *Puller) With(access Access) *Puller {
 	own := *p
 	own.access = access
@@ -134,7 +140,7 @@ func (p *Puller) keychain() authn.Keychain {
 	return authn.NewMultiKeychain(p.access.Keychain, p.opts.Keychain)
 }
 
-// Resolve returns the digest of a reference. Errors are *PullError, or wrap the cause of ctx.
+// Resolve returns the digest of a reference. Its error is a *PullError, or wraps the cause of ctx.
 func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
@@ -147,21 +153,24 @@ func (p *Puller) Resolve(ctx context.Context, ref string) (string, error) {
 	return h.String(), nil
 }
 
-// Pull returns the package in an image. Errors are *PullError, or wrap the cause of ctx.
+// Pull returns the package in an image. Its error is a *PullError, or wraps the cause of ctx.
 func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
 		return nil, err
 	}
+
 	digest, err := p.resolve(ctx, ref, parsed)
 	if err != nil {
 		return nil, err
 	}
+
 	repo := parsed.Context()
 	key, err := p.access.key(ctx, repo)
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
+
 	key += fmt.Sprintf(" %p %d", p.access.Selection, p.access.Room)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
@@ -181,11 +190,12 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
+
 	return &Image{Ref: ref, Digest: digest.String(), Files: files}, nil
 }
 
-// key separates work with different credentials and rights to connect, and that of namespaces: one would wait with the share of another.
-// Errors of the keychain are reported where it is used.
+// key separates work by credentials, rights to connect, and namespaces, because a namespace would
+// otherwise wait with another's share. Errors of the keychain are reported by its user.
 func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
 	connects := fmt.Sprintf(" %s %t %t", a.Namespace, a.Exact, a.Own)
 	if a.Offline {
@@ -194,14 +204,17 @@ func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
 	if a.Keychain == nil {
 		return connects, nil
 	}
+
 	auth, err := authn.Resolve(ctx, a.Keychain, repo)
 	if err != nil || auth == authn.Anonymous {
 		return connects, nil
 	}
+
 	config, err := authn.Authorization(ctx, auth)
 	if err != nil {
 		return "", err
 	}
+
 	return fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", *config))) + connects, nil
 }
 
@@ -219,7 +232,7 @@ func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference)
 	return h, err
 }
 
-// withSession runs use with a session that ends within the timeout of a pull.
+// withSession calls use with a session that ends within the timeout of a pull.
 func (p *Puller) withSession(ctx context.Context, ref string, repo name.Repository, use func(context.Context, *session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Timeouts.Pull, errPullTimeout)
 	defer cancel()
@@ -230,12 +243,13 @@ func (p *Puller) withSession(ctx context.Context, ref string, repo name.Reposito
 	defer s.close()
 	err := use(ctx, s)
 	if err != nil && s.guard != nil {
-		p.guards.Remove(s.guard.key) // the next pull begins with new connections
+		p.guards.Remove(s.guard.key) // the next pull starts with new connections
 	}
 	return p.classify(ctx, ref, err, s.secrets)
 }
 
-// resolve sends a HEAD, which rate limits do not count, or else downloads the manifest.
+// resolve sends a HEAD, which does not count for rate limits. If the registry lacks support, it
+// downloads the manifest.
 func (s *session) resolve(ctx context.Context, tag string) (v1.Hash, error) {
 	h, err := s.head(ctx, tag)
 	var response *transport.Error
@@ -247,19 +261,22 @@ func (s *session) resolve(ctx context.Context, tag string) (v1.Hash, error) {
 	case response != nil && (response.StatusCode == http.StatusTooManyRequests || response.StatusCode >= 500):
 		return h, err
 	}
+
 	data, err := s.manifest(ctx, tag)
 	if err != nil {
 		return h, err
 	}
+
 	h, _, err = v1.SHA256(bytes.NewReader(data))
 	return h, err
 }
 
-// confirm asks the registry whether the credentials may read an image that is in the cache. It proves nothing about what came from
-// another repository, whose registry may say anything: the cache of Own is one for each.
+// confirm asks the registry whether the credentials can read an image that is in the cache. This
+// proves nothing about content from another repository, whose registry can confirm anything;
+// therefore Own has a separate cache for each repository.
 func (s *session) confirm(ctx context.Context, digest v1.Hash) error {
 	if !s.store.has(digest) {
-		return nil // it is downloaded with them
+		return nil // it is downloaded with the credentials
 	}
 	if s.p.access.Offline {
 		return failf(ReasonNotCached, "Choose another imagePullPolicy.",
@@ -277,17 +294,20 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 	if err := archive.CheckManifest(&v1.Manifest{Layers: manifest.Layers}); err != nil {
 		return nil, err
 	}
+
 	release, err := s.reserve(ctx, manifest.Layers)
 	if err != nil {
 		return nil, err
 	}
-	defer release() // once they are closed: a layer that the cache drops meanwhile is still on the disk
+
+	defer release() // once they are closed: a layer that the cache evicts meanwhile is still on disk
 	layers := make([]*os.File, 0, len(manifest.Layers))
 	defer func() {
 		for _, f := range layers {
 			_ = f.Close()
 		}
 	}()
+
 	for _, d := range manifest.Layers {
 		f, err := s.store.get(d.Digest, func(w io.Writer) error { return s.blob(ctx, d, w) })
 		if err != nil {
@@ -295,24 +315,27 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 		}
 		layers = append(layers, f)
 	}
+
 	s.close()
 	if s.p.access.Admit != nil {
 		if err := s.p.access.Admit(); err != nil {
 			return nil, fmt.Errorf("%w: %w", errNotAdmitted, err)
 		}
-		ctx = context.WithoutCancel(ctx) // the time of the pull is over or not: what remains is bounded by its size
+		ctx = context.WithoutCancel(ctx) // the download is complete, and the size bounds the rest
 	}
+
 	return s.p.unpack(ctx, manifest.Layers, layers)
 }
 
-// reserve reserves room on the disk for all layers of an image at once: a pull that had some would wait for others that wait for it. What
-// has to be downloaded waits for the registry first, as all others do.
+// reserve reserves room on disk for all layers of an image at once. A pull with a part of it would
+// wait for others that wait for that part. Layers to download wait for the registry first, as all
+// others do.
 func (s *session) reserve(ctx context.Context, layers []v1.Descriptor) (release func(), err error) {
 	var bytes int64
 	for _, d := range layers {
 		bytes += d.Size
 		if !s.store.has(d.Digest) {
-			if err := s.begin(ctx); err != nil {
+			if err := s.start(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -320,8 +343,8 @@ func (s *session) reserve(ctx context.Context, layers []v1.Descriptor) (release 
 	return s.p.disk.Acquire(ctx, s.p.access.Namespace, bytes)
 }
 
-// imageManifest returns the manifest with a digest or, if that is an index, of one image in it. An index can lead to another
-// one, as BuildKit writes them, but no further.
+// imageManifest returns the manifest with a digest. If that is an index, it returns the manifest of
+// one image in it. An index can lead to another one, as BuildKit writes them, but no further.
 func (s *session) imageManifest(ctx context.Context, digest v1.Hash) (*content, error) {
 	for range 3 {
 		c, err := s.storedManifest(ctx, digest)
@@ -347,10 +370,12 @@ func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content,
 	if err != nil {
 		return nil, err
 	}
+
 	data, err := readAll(f)
 	if err != nil {
 		return nil, err
 	}
+
 	return parseContent(data)
 }
 
@@ -366,12 +391,13 @@ func (p *Puller) selection() archive.Selection {
 	return selection
 }
 
-// unpack verifies the layers while it reads them, so that the verified bytes are those that are used.
+// unpack verifies the layers while it reads them, so that exactly the verified bytes are used.
 func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers []*os.File) (archive.Files, error) {
 	release, err := p.unpacks.Acquire(ctx, p.access.Namespace, 1)
 	if err != nil {
 		return nil, err
 	}
+
 	defer release()
 	u := archive.NewUnpackerOf(p.selection())
 	for i, f := range layers {
@@ -390,5 +416,6 @@ func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers
 			return nil, err
 		}
 	}
+
 	return u.Files(), nil
 }

@@ -87,6 +87,7 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
 	}
+
 	for _, hostile := range []string{"quay.io.evil.test/team/shop:v1", "quay.iox/team/shop:v1"} {
 		hosts, err := ParseHostOverrides("quay.io=" + s.host)
 		require.NoError(t, err)
@@ -95,11 +96,13 @@ func TestOverrides(t *testing.T) {
 			t.Errorf("%s is pulled as %v, %v", hostile, parsed, err)
 		}
 	}
+
 	for text, want := range map[string]string{"a": "FROM=TO", "=b": "FROM=TO", "a=b,a=c": "twice"} {
 		if _, err := ParseOverrides(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}
+
 	if _, err := ParseHostOverrides("a=b/c"); err == nil {
 		t.Error("a path was taken for a host")
 	}
@@ -114,16 +117,19 @@ func TestPullChecksTheCache(t *testing.T) {
 	if _, err := p.Pull(context.Background(), ref); err != nil {
 		t.Fatal(err)
 	}
+
 	blobs, err := filepath.Glob(filepath.Join(dir, blobFolder, "*"))
 	if err != nil || len(blobs) != 2 {
 		t.Fatal(blobs, err)
 	}
+
 	for _, blob := range blobs {
 		data, err := os.ReadFile(blob)
 		require.NoError(t, err)
 		data[len(data)/2] ^= 1
 		require.NoError(t, os.WriteFile(blob, data, 0o600))
 	}
+
 	if got, err := p.Pull(context.Background(), ref); err != nil || !cmp.Equal(got.Files, testFiles) {
 		t.Error(err)
 	}
@@ -132,8 +138,8 @@ func TestPullChecksTheCache(t *testing.T) {
 	}
 }
 
-// TestTagMovesDuringAPull: a tag is resolved once, and the image that it was resolved to
-// is downloaded, wherever it points by then (invariant 7).
+// TestTagMovesDuringAPull checks that a tag is resolved once, and that this image is downloaded
+// even if the tag moves (invariant 7).
 func TestTagMovesDuringAPull(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)
@@ -152,6 +158,7 @@ func TestTagMovesDuringAPull(t *testing.T) {
 		}
 		return false
 	})
+
 	got, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
 	require.NoError(t, err)
 	if !moved {
@@ -175,6 +182,7 @@ func TestPullDownloadsOnce(t *testing.T) {
 		}
 		return false
 	})
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
 	first, cancel := context.WithCancel(context.Background())
 	firstErr := make(chan error, 1)
@@ -191,14 +199,17 @@ func TestPullDownloadsOnce(t *testing.T) {
 			errs <- err
 		})
 	}
+
 	for p.flights.waiting() < 21 {
-		runtime.Gosched() // a caller that comes when the download is over starts another one
+		runtime.Gosched() // a caller that arrives after the download starts another one
 	}
-	// The first caller is cancelled; the others get the image all the same.
+
+	// The first caller is cancelled, but the others still get the image.
 	cancel()
 	if err := <-firstErr; !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+
 	close(open)
 	wg.Wait()
 	close(errs)
@@ -207,6 +218,7 @@ func TestPullDownloadsOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
 	if n := s.count("GET blobs"); n > 2 {
 		t.Errorf("the layer was downloaded %d times", n)
 	}
@@ -238,12 +250,14 @@ func TestAbandonedPullEnds(t *testing.T) {
 		}
 		return false
 	})
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-entered; cancel() }()
 	if _, err := p.Pull(ctx, ref); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
@@ -257,9 +271,11 @@ func TestIndex(t *testing.T) {
 	add := func(platform *v1.Platform, body string) mutate.IndexAddendum {
 		return mutate.IndexAddendum{Add: image(body), Descriptor: v1.Descriptor{Platform: platform}}
 	}
+
 	within := func(inner v1.ImageIndex) v1.ImageIndex {
 		return mutate.AppendManifests(empty.Index, mutate.IndexAddendum{Add: inner})
 	}
+
 	for _, test := range []struct {
 		reason string
 		index  v1.ImageIndex
@@ -283,6 +299,7 @@ func TestIndex(t *testing.T) {
 			}
 		}
 	}
+
 	nested := within(within(mutate.AppendManifests(empty.Index, add(nil, "x"))))
 	s := serve(t, httptest.NewServer)
 	ref, _ := s.push(t, nested)
@@ -299,8 +316,8 @@ func keychainFor(t *testing.T, host, password string) authn.Keychain {
 	return keys
 }
 
-// Credentials of one pull are used for that one alone: another pull of the same
-// image at the same time does not get what it could not read itself.
+// The credentials of a pull are used only for that pull. A concurrent pull of the same image does
+// not get content that it could not read itself.
 func TestAccessIsNotShared(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)
@@ -311,7 +328,7 @@ func TestAccessIsNotShared(t *testing.T) {
 		_, password, _ := r.BasicAuth()
 		switch {
 		case r.Method == http.MethodHead:
-			return false // the right to resolve a tag is not that to read it
+			return false // the right to resolve a tag does not include the right to read the image
 		case password != "geheim":
 			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -322,6 +339,7 @@ func TestAccessIsNotShared(t *testing.T) {
 		}
 		return false
 	})
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}, Keychain: authn.NewMultiKeychain()})
 	pulled := make(chan error, 1)
 	go func() {
@@ -338,13 +356,14 @@ func TestAccessIsNotShared(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+
 	close(release)
 	if err := <-pulled; err != nil {
 		t.Error(err)
 	}
 }
 
-// Offline, what the cache holds is used without requests.
+// Offline, the content of the cache is used without requests.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)
@@ -358,12 +377,14 @@ func TestOffline(t *testing.T) {
 			t.Errorf("%s: %v", reference, err)
 		}
 	}
+
 	if n := len(s.requests); n > 0 {
 		t.Errorf("asked: %v", s.requests)
 	}
 	if _, err := p.Pull(context.Background(), ref); err != nil {
 		t.Fatal(err)
 	}
+
 	before := len(s.requests)
 	image, err := offline.Pull(context.Background(), byDigest)
 	if err != nil || image.Digest != digest || len(image.Files) != len(testFiles) || len(s.requests) != before {

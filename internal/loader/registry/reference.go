@@ -12,12 +12,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// parse reads an image reference and returns the one to pull, after overrides.
+// parse parses an image reference and returns the one to pull, after overrides.
 func (p *Puller) parse(written string) (name.Reference, error) {
 	ref, hosts := p.opts.ImagePrefixes.Apply(written), p.opts.RegistryHosts
 	if p.access.Exact {
 		ref, hosts = written, nil
 	}
+
 	fail := func(details, remedy string) error {
 		return &PullError{Ref: safeRef(written), Reason: ReasonInvalidReference, Details: details, Remedy: remedy}
 	}
@@ -28,11 +29,13 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	case len(ref) > limits.ReferenceBytes:
 		return nil, fail(fmt.Sprintf("it has %d bytes; the limit is %d", len(ref), limits.ReferenceBytes), form)
 	case strings.Contains(ref, "://"):
-		return nil, fail("it begins with a scheme", form)
+		return nil, fail("it starts with a scheme", form)
 	}
+
 	if host, _, ok := strings.Cut(ref, "/"); ok && strings.Contains(host, "@") {
 		return nil, fail("it contains credentials", "Put them into a pull secret.")
 	}
+
 	parsed, err := name.ParseReference(ref)
 	if err == nil {
 		parsed, err = hosts.redirect(ref, parsed)
@@ -46,10 +49,11 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	if p.insecure[parsed.Context().RegistryStr()] {
 		return name.ParseReference(parsed.Name(), name.Insecure)
 	}
+
 	return parsed, nil
 }
 
-// redirected names the reference that was pulled where an override changed it.
+// redirected names the reference that was pulled, if an override changed it.
 func (p *Puller) redirected(written string) string {
 	parsed, err := p.parse(written)
 	if err != nil {
@@ -61,7 +65,7 @@ func (p *Puller) redirected(written string) string {
 	return fmt.Sprintf(" (pulled as %q, by an override of the manager)", safeRef(parsed.Name()))
 }
 
-// registryOf returns the registry that a reference leads to.
+// registryOf returns the registry of a reference, after overrides.
 func (p *Puller) registryOf(written string) string {
 	parsed, err := p.parse(written)
 	if err != nil {
@@ -70,7 +74,8 @@ func (p *Puller) registryOf(written string) string {
 	return parsed.Context().RegistryStr()
 }
 
-// checkRepository rejects what the parser accepts and a request or a reader would misinterpret.
+// checkRepository rejects names that the parser accepts, but that a request or a reader would
+// misinterpret.
 func checkRepository(repo name.Repository) (problem, remedy string) {
 	host, port, hasPort := strings.Cut(repo.RegistryStr()[strings.LastIndexByte(repo.RegistryStr(), ']')+1:], ":")
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -79,6 +84,7 @@ func checkRepository(repo name.Repository) (problem, remedy string) {
 	if _, err := strconv.ParseUint(port, 10, 16); hasPort && (err != nil || port[0] == '0') {
 		return fmt.Sprintf("it has the port %q", port), "Write a port from 1 to 65535."
 	}
+
 	for segment := range strings.SplitSeq(repo.RepositoryStr(), "/") {
 		switch segment {
 		case ".", "..":
@@ -87,10 +93,11 @@ func checkRepository(repo name.Repository) (problem, remedy string) {
 			return "its path has an empty segment", "Write one slash between two segments."
 		}
 	}
+
 	return "", ""
 }
 
-// digest matches what follows an at sign that does not end credentials.
+// digest matches the text after an at sign that does not end credentials.
 var digest = regexp.MustCompile(`^sha[0-9]+:[0-9a-zA-Z]*$`)
 
 func safeRef(ref string) string {

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A reference is refused with a reason and without the credentials in it, or it
-// names one host and is read as itself when it is written in full.
+// FuzzReference checks that any reference is either refused with a reason that does not contain its
+// credentials, or names one host and keeps its meaning when it is written in full.
 //
 // Code: reference.go
 func FuzzReference(f *testing.F) {
@@ -26,6 +26,7 @@ func FuzzReference(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	p := &Puller{insecure: map[string]bool{"localhost:5000": true}}
 	f.Fuzz(func(t *testing.T, text string) {
 		const password = "geheim-geheim"
@@ -54,7 +55,8 @@ func FuzzReference(f *testing.F) {
 	})
 }
 
-// A setting of a proxy is refused without the credentials in it, or it is of one host and of a proxy that can be used.
+// FuzzProxies checks that any setting of a proxy is either refused without quoting its credentials,
+// or has one host and a usable proxy.
 //
 // Code: hosts.go
 func FuzzProxies(f *testing.F) {
@@ -63,6 +65,7 @@ func FuzzProxies(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
+
 	f.Fuzz(func(t *testing.T, text string) {
 		proxies, err := ParseProxies([]string{text})
 		if err != nil {
@@ -85,7 +88,7 @@ func FuzzProxies(f *testing.F) {
 	})
 }
 
-// isNear reports whether the library takes a host for one on this machine or network.
+// isNear reports whether the library treats a host as on this machine or network.
 func isNear(host string) bool {
 	r, err := name.NewRegistry(host)
 	return err == nil && r.Scheme() == "http"
@@ -97,8 +100,8 @@ type target struct{ host, path string }
 func (r target) String() string      { return r.host + "/" + r.path }
 func (r target) RegistryStr() string { return r.host }
 
-// Pull secrets are refused without a word of their content, or give a repository the
-// credentials of an entry that names its very host.
+// FuzzKeychain checks that any pull secrets are either refused without quoting their content, or
+// give a repository the credentials of an entry for exactly its host.
 //
 // Code: keychain.go
 func FuzzKeychain(f *testing.F) {
@@ -130,8 +133,8 @@ func FuzzKeychain(f *testing.F) {
 	})
 }
 
-// namedBy reports whether a key of a Docker config is about a host: as many labels,
-// each of them equal but where the key has a wildcard, and the same port.
+// namedBy reports whether a key of a Docker config covers a host: it has as many labels, each of
+// them equal or a wildcard, and the same port.
 func namedBy(config, host string) bool {
 	for _, key := range hostsOf(config) {
 		pattern, _ := splitKey(key)

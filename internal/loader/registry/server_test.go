@@ -33,7 +33,7 @@ type server struct {
 	*httptest.Server
 	host string
 
-	// referrers means that it serves their API.
+	// referrers means that the registry serves the referrers API.
 	referrers bool
 
 	mu       sync.Mutex
@@ -62,6 +62,7 @@ func serve(t testing.TB, start func(http.Handler) *httptest.Server) *server {
 			inner.ServeHTTP(w, r)
 		}
 	}))
+
 	t.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -143,6 +144,7 @@ func (s *server) push(t testing.TB, img interface {
 	} else {
 		err = remote.Write(parsed, any(img).(v1.Image), remote.WithTransport(s.Client().Transport))
 	}
+
 	require.NoError(t, err)
 	h, err := img.Digest()
 	require.NoError(t, err)
@@ -152,7 +154,7 @@ func (s *server) push(t testing.TB, img interface {
 	return ref, h.String()
 }
 
-// newPuller returns one that pulls from loopback addresses, where the registries of tests are.
+// newPuller returns a Puller that pulls from loopback addresses, where the tests' registries are.
 func newPuller(t testing.TB, opts Options) *Puller {
 	t.Helper()
 	opts.Policy.Local = true

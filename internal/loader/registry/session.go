@@ -40,8 +40,8 @@ func (s *session) close() {
 	}
 }
 
-// begin waits for the limit on concurrent pulls and authenticates.
-func (s *session) begin(ctx context.Context) error {
+// start waits for the limit on concurrent pulls and authenticates.
+func (s *session) start(ctx context.Context) error {
 	if s.client != nil {
 		return nil
 	}
@@ -49,6 +49,7 @@ func (s *session) begin(ctx context.Context) error {
 		return failf(ReasonNotCached, "Pull it once with another imagePullPolicy, by a manager that keeps its --cache-dir.",
 			"no registry is asked with imagePullPolicy Never, and the cache of the manager does not hold it")
 	}
+
 	var err error
 	if s.release, err = s.p.pulls.Acquire(ctx, s.p.access.Namespace, 1); err != nil {
 		return err
@@ -56,11 +57,13 @@ func (s *session) begin(ctx context.Context) error {
 	if s.guard, err = s.p.guardOf(s.repo.RegistryStr()); err != nil {
 		return failf(ReasonLocal, bundleRemedy, "%v", err)
 	}
+
 	s.secrets.values = append(s.secrets.values, s.p.opts.proxySecrets(s.repo.RegistryStr())...)
 	auth, err := s.credentials(ctx)
 	if err != nil {
 		return failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
 	}
+
 	agent := transport.NewUserAgent(s.guard, s.p.opts.UserAgent)
 	return retry.OnError(failureBackoff, failed, func() error {
 		rt, err := transport.NewWithContext(ctx, s.repo.Registry, auth, agent, []string{s.repo.Scope(transport.PullScope)})
@@ -71,10 +74,12 @@ func (s *session) begin(ctx context.Context) error {
 	})
 }
 
-// failureBackoff is for requests that a registry fails, so that one of them does not cost the whole pull.
+// failureBackoff repeats requests that a registry fails, so that one of them does not cost the
+// whole pull.
 var failureBackoff = wait.Backoff{Steps: 3, Duration: 200 * time.Millisecond, Factor: 5}
 
-// failed reports whether a registry, or a proxy before it, failed to serve a request, as one does that is restarted.
+// failed reports whether a registry, or a proxy in front of it, failed to serve a request, as
+// happens during a restart.
 func failed(err error) bool {
 	var response *transport.Error
 	if !errors.As(err, &response) {
@@ -87,21 +92,24 @@ func failed(err error) bool {
 	return false
 }
 
-// credentials returns the credentials, and records what no message may contain.
+// credentials returns the credentials, and records the texts that messages must not contain.
 func (s *session) credentials(ctx context.Context) (authn.Authenticator, error) {
 	auth, err := authn.Resolve(ctx, s.p.keychain(), s.repo)
 	if err != nil || auth == authn.Anonymous {
 		return auth, err
 	}
+
 	config, err := authn.Authorization(ctx, auth)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, v := range []string{config.Password, config.Auth, config.IdentityToken, config.RegistryToken} {
 		if len(v) >= 4 {
 			s.secrets.values = append(s.secrets.values, v)
 		}
 	}
+
 	return authn.FromConfig(*config), nil
 }
 
@@ -111,7 +119,7 @@ var manifestTypes = strings.Join([]string{
 }, ",")
 
 func (s *session) request(ctx context.Context, method, kind, id string) (*http.Response, error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.start(ctx); err != nil {
 		return nil, err
 	}
 	u := url.URL{
@@ -125,7 +133,7 @@ func (s *session) request(ctx context.Context, method, kind, id string) (*http.R
 	return s.do(ctx, method, u.String(), accept)
 }
 
-// do sends a request of a session that has begun, again where the registry fails.
+// do sends a request of a started session. It repeats the request if the registry fails.
 func (s *session) do(ctx context.Context, method, address, accept string) (resp *http.Response, err error) {
 	err = retry.OnError(failureBackoff, failed, func() error {
 		resp, err = s.send(ctx, method, address, accept) //nolint:bodyclose // The caller closes it.
@@ -142,6 +150,7 @@ func (s *session) send(ctx context.Context, method, address, accept string) (*ht
 	if accept != "" {
 		r.Header.Set("Accept", accept)
 	}
+
 	resp, err := s.client.Do(r)
 	if err != nil {
 		return nil, err
@@ -150,10 +159,11 @@ func (s *session) send(ctx context.Context, method, address, accept string) (*ht
 		_ = resp.Body.Close()
 		return nil, err
 	}
+
 	return resp, nil
 }
 
-// head returns the digest of a tag, zero where the registry does not send it.
+// head returns the digest of a tag, or zero if the registry does not send it.
 func (s *session) head(ctx context.Context, tag string) (v1.Hash, error) {
 	resp, err := s.request(ctx, http.MethodHead, "manifests", tag)
 	if err != nil {
@@ -181,17 +191,21 @@ func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error 
 	if err != nil {
 		return err
 	}
+
 	defer func() { _ = resp.Body.Close() }()
 	wrongSize := func(n int64) error {
-		return failf(ReasonInvalidImage, "", "the layer %s has %d bytes, its manifest says %d", d.Digest, n, d.Size)
+		return failf(ReasonInvalidImage, "", "the layer %s has %d bytes, but its manifest declares %d", d.Digest, n, d.Size)
 	}
+
 	if n := resp.ContentLength; n >= 0 && n != d.Size {
 		return wrongSize(n)
 	}
+
 	hasher, err := v1.Hasher(d.Digest.Algorithm)
 	if err != nil {
 		return failf(ReasonInvalidImage, "", "the digest %s is of an unknown kind", d.Digest)
 	}
+
 	n, err := io.Copy(io.MultiWriter(w, hasher), resp.Body)
 	switch {
 	case err != nil:
@@ -199,10 +213,12 @@ func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error 
 	case n != d.Size:
 		return wrongSize(n)
 	}
+
 	return compare(d.Digest, hasher.Sum(nil))
 }
 
-// content is a manifest or an index, by what the digest covers and not by headers of the response.
+// content is a manifest or an index. The content that the digest covers decides which, and not the
+// headers of the response.
 type content struct {
 	SchemaVersion int                 `json:"schemaVersion"`
 	MediaType     types.MediaType     `json:"mediaType"`
@@ -216,6 +232,7 @@ func parseContent(data []byte) (*content, error) {
 	if err := json.Unmarshal(data, &c); err != nil {
 		return nil, undecodable("the manifest", err)
 	}
+
 	isIndex := c.MediaType.IsIndex()
 	switch {
 	case c.SchemaVersion == 1:
@@ -223,16 +240,18 @@ func parseContent(data []byte) (*content, error) {
 	case len(c.Manifests) > 0 && (len(c.Layers) > 0 || c.Config != nil):
 		return nil, failf(ReasonInvalidImage, "", "the manifest is an index and an image at the same time")
 	case c.MediaType != "" && !isIndex && !c.MediaType.IsImage():
-		return nil, failf(ReasonInvalidImage, "", "the manifest has the media type %.100q, which is no image", c.MediaType)
+		return nil, failf(ReasonInvalidImage, "", "the manifest has the media type %.100q, which is not an image", c.MediaType)
 	case isIndex && len(c.Manifests) == 0:
 		return nil, failf(ReasonInvalidImage, "", "the index lists no image")
 	case !isIndex && c.MediaType != "" && len(c.Manifests) > 0, isIndex && len(c.Layers) > 0:
 		return nil, failf(ReasonInvalidImage, "", "the media type %s contradicts the content of the manifest", c.MediaType)
 	}
+
 	return &c, nil
 }
 
-// choose returns linux/amd64 of an index, else its first image: packages contain no programs.
+// choose returns the image for linux/amd64 of an index, or else its first image, because packages
+// contain no programs.
 func (c *content) choose() v1.Descriptor {
 	var first *v1.Descriptor
 	for i, d := range c.Manifests {
@@ -245,8 +264,10 @@ func (c *content) choose() v1.Descriptor {
 			first = &c.Manifests[i]
 		}
 	}
+
 	if first == nil {
 		first = &c.Manifests[0]
 	}
+
 	return *first
 }

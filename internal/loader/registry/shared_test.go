@@ -18,12 +18,12 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// However many registries of one namespace hang, others pull.
+// Other namespaces can pull regardless of how many registries of one namespace hang.
 func TestPullsTakeTurns(t *testing.T) {
 	t.Parallel()
 	hanging, healthy := serve(t, httptest.NewServer), serve(t, httptest.NewServer)
 	ref, digest := healthy.push(t, imageOf(t, testFiles))
-	ref = strings.TrimSuffix(ref, ":v1") + "@" + digest // that evil waits for, too
+	ref = strings.TrimSuffix(ref, ":v1") + "@" + digest // evil waits for it as well
 	hanging.set(func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
 		return true
@@ -43,12 +43,14 @@ func TestPullsTakeTurns(t *testing.T) {
 			ended <- struct{}{}
 		}()
 	}
+
 	defer func() {
 		cancel()
 		for range limits.PullsInFlight {
 			<-ended
 		}
 	}()
+
 	until(t, func() bool {
 		used, waiting := p.pulls.Depth()
 		return used+waiting == limits.PullsInFlight
@@ -62,7 +64,8 @@ func TestPullsTakeTurns(t *testing.T) {
 	}
 }
 
-// All downloads at a time have no more bytes on the disk than their account, and those of one namespace leave room for others.
+// All downloads together stay within their account on disk, and the downloads of one namespace
+// leave room for others.
 func TestDiskOfAllDownloads(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

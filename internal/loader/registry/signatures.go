@@ -22,34 +22,39 @@ import (
 
 const verifiedAge = 24 * time.Hour // for which a verification is kept
 
-// Media types of what refers to an image, and of what stands at the tag of its signatures.
+// These are media types of referrers of an image, and of the content at the tag of its signatures.
 const (
 	bundleTypes       = "application/vnd.dev.sigstore.bundle"
 	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
 )
 
-// mayBeBundle reports whether what refers to an image may be a bundle. Some registries report the type of its configuration.
+// mayBeBundle reports whether a referrer of an image might be a bundle. Some registries report the
+// type of its configuration instead.
 func mayBeBundle(artifactType string) bool {
 	return artifactType == "" || artifactType == string(imagepolicy.EmptyConfig) || strings.HasPrefix(artifactType, bundleTypes)
 }
 
-// Verify reads the signatures of the image with a digest, which ref names or resolved to, and returns which one is good. An outcome is
-// kept by the digest and key, which identifies the Verification; callers at the same time share one. Its error is an
-// *imagepolicy.Refusal, or wraps the cause of ctx.
+// Verify reads the signatures of the image with a digest, which ref names or resolved to, and
+// returns the good one. The outcome is kept by the digest and key, which identifies the
+// Verification; concurrent callers share it. The error is an *imagepolicy.Refusal, or wraps the
+// cause of ctx.
 func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *imagepolicy.Verification, key string) (*imagepolicy.Verified, error) {
 	kept := digest + " " + key
 	if known, found := p.verifications.Get(kept); found {
 		verified := known.(imagepolicy.Verified)
 		return &verified, nil
 	}
+
 	parsed, err := p.parse(ref)
 	if err != nil {
 		return nil, imagepolicy.Unreachable(err)
 	}
+
 	access, err := p.access.key(ctx, parsed.Context())
 	if err != nil {
 		return nil, p.unverified(ctx, ref, err)
 	}
+
 	verified, err := p.checks.do(ctx, kept+" "+parsed.Context().Name()+access, func(ctx context.Context) (imagepolicy.Verified, error) {
 		verified, err := p.verify(ctx, ref, parsed, digest, verification)
 		if err != nil {
@@ -61,10 +66,11 @@ func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *i
 	if err != nil {
 		return nil, p.unverified(ctx, ref, err)
 	}
+
 	return &verified, nil
 }
 
-// unverified returns the error of an image whose signature is not known to be good.
+// unverified returns the error of an image without a known good signature.
 func (p *Puller) unverified(ctx context.Context, ref string, err error) error {
 	var failed *PullError
 	if imagepolicy.RefusalOf(err) != nil {
@@ -82,6 +88,7 @@ func (p *Puller) verify(ctx context.Context, ref string, parsed name.Reference, 
 	if err != nil || refusal != nil {
 		return nil, &imagepolicy.Refusal{Reason: imagepolicy.ReasonSignatureInvalid, Message: "its digest cannot be read"}
 	}
+
 	unread, err := p.signatures(ctx, ref, parsed, hash, check)
 	verified, refusal := check.Result(unread)
 	switch {
@@ -90,20 +97,23 @@ func (p *Puller) verify(ctx context.Context, ref string, parsed name.Reference, 
 	case err != nil:
 		return nil, err
 	}
+
 	return nil, refusal
 }
 
-// Signatures returns the digests of the bundles that Verify reads of the image with a digest, and how many more there are at least.
-// The signatures of cosign 2 are at a tag, and not among them.
+// Signatures returns the digests of the bundles that Verify would read for the image with a digest,
+// and the minimum number of unread ones. It leaves out signatures of cosign 2, which are at a tag.
 func (p *Puller) Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
 		return nil, 0, err
 	}
+
 	hash, err := v1.NewHash(digest)
 	if err != nil {
 		return nil, 0, &PullError{Ref: safeRef(ref), Reason: ReasonInvalidReference, Details: "the digest cannot be read"}
 	}
+
 	found := &referrers{}
 	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
 		found, err = s.referrers(ctx, hash)
@@ -112,10 +122,12 @@ func (p *Puller) Signatures(ctx context.Context, ref, digest string) (bundles []
 	if err != nil {
 		return nil, 0, err
 	}
+
 	return found.bundles, found.unread, nil
 }
 
-// signatures offers a check those that the registry has, in both forms, until one is good. It returns how many it did not read.
+// signatures offers a check the signatures in the registry, in both forms, until one is good. It
+// returns the number of unread ones.
 func (p *Puller) signatures(ctx context.Context, ref string, parsed name.Reference, digest v1.Hash, check *imagepolicy.Check) (unread int, err error) {
 	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
 		good, more, err := s.bundles(ctx, digest, check)
@@ -137,6 +149,7 @@ func (p *Puller) signatures(ctx context.Context, ref string, parsed name.Referen
 		}
 		return simpleErr
 	})
+
 	return unread, err
 }
 
@@ -146,15 +159,18 @@ func (s *session) bundles(ctx context.Context, digest v1.Hash, check *imagepolic
 	if err != nil {
 		return false, 0, err
 	}
+
 	for range found.attestations {
 		check.Attestation()
 	}
+
 	for _, bundle := range found.bundles {
 		good, err := s.bundle(ctx, bundle, check)
 		if err = unreadable(err, check); good || err != nil {
 			return good, found.unread, err
 		}
 	}
+
 	return false, found.unread, nil
 }
 
@@ -173,16 +189,18 @@ func (s *session) bundle(ctx context.Context, digest v1.Hash, check *imagepolicy
 	return false, nil
 }
 
-// simpleSignatures offers those of cosign 2.
+// simpleSignatures offers the signatures of cosign 2.
 func (s *session) simpleSignatures(ctx context.Context, digest v1.Hash, check *imagepolicy.Check) (good bool, unread int, err error) {
 	data, err := s.tagged(ctx, digest.Algorithm+"-"+digest.Hex+".sig")
 	if data == nil || err != nil {
 		return false, 0, err
 	}
+
 	manifest, err := parseContent(data)
 	if err != nil {
 		return false, 0, unreadable(err, check)
 	}
+
 	read := 0
 	for _, layer := range manifest.Layers {
 		switch {
@@ -201,10 +219,12 @@ func (s *session) simpleSignatures(ctx context.Context, digest v1.Hash, check *i
 			return true, unread, nil
 		}
 	}
+
 	return false, unread, nil
 }
 
-// unreadable makes what one signature fails by a matter of this signature, where the registry has answered.
+// unreadable turns an error with a single signature into a failure of this signature, if the
+// registry has answered.
 func unreadable(err error, check *imagepolicy.Check) error {
 	var own *failure
 	var response *transport.Error
@@ -219,7 +239,7 @@ func unreadable(err error, check *imagepolicy.Check) error {
 	return err
 }
 
-// signature downloads the content of a signature; nil where it is too large.
+// signature downloads the content of a signature. It returns nil if the content is too large.
 func (s *session) signature(ctx context.Context, layer v1.Descriptor, check *imagepolicy.Check) ([]byte, error) {
 	if layer.Size > limits.SignatureBytes || layer.Size < 0 {
 		check.TooLarge(layer.Size)
@@ -232,7 +252,7 @@ func (s *session) signature(ctx context.Context, layer v1.Descriptor, check *ima
 	return readAll(f)
 }
 
-// tagged returns the manifest at a tag; nil where there is none.
+// tagged returns the manifest at a tag, or nil if the tag does not exist.
 func (s *session) tagged(ctx context.Context, tag string) ([]byte, error) {
 	data, err := s.manifest(ctx, tag)
 	var response *transport.Error
@@ -242,21 +262,22 @@ func (s *session) tagged(ctx context.Context, tag string) ([]byte, error) {
 	return data, err
 }
 
-// referrers has the manifests that refer to an image. Of a list of any length it keeps
-// the part that is read.
+// referrers has the manifests that refer to an image. It keeps only the relevant part of a list of
+// any length.
 type referrers struct {
-	// bundles that may be signatures, at most limits.Signatures.
+	// bundles might be signatures; at most limits.Signatures.
 	bundles []v1.Hash
-	// attestations is the number of bundles that say that they are none.
+	// attestations is the number of bundles that declare themselves as attestations.
 	attestations int
-	// unread is the number of further bundles, at least.
+	// unread is the minimum number of further bundles.
 	unread int
-	// listed is the number of all that were looked at, at most limits.RegistryEntries; cut means that there are more.
+	// listed is the number of entries that were examined, at most limits.RegistryEntries. cut means
+	// that there are more.
 	listed int
 	cut    bool
 }
 
-// referrer has the fields of a descriptor that are needed.
+// referrer has the required fields of a descriptor.
 type referrer struct {
 	Digest       v1.Hash `json:"digest"`
 	ArtifactType string  `json:"artifactType"`
@@ -265,12 +286,12 @@ type referrer struct {
 	} `json:"annotations"`
 }
 
-// UnmarshalJSON adds those of a page.
+// UnmarshalJSON adds the entries of a page.
 func (r *referrers) UnmarshalJSON(page []byte) error {
 	return each(page, func(d referrer) error {
 		if r.listed == limits.RegistryEntries {
 			r.cut = true
-			r.unread++ // what the rest has
+			r.unread++ // the rest of the list
 			return errStop
 		}
 		r.listed++
@@ -289,7 +310,7 @@ func (r *referrers) UnmarshalJSON(page []byte) error {
 	})
 }
 
-// add reads a list of referrers, which may be empty.
+// add adds a list of referrers, which can be empty.
 func (r *referrers) add(data []byte) error {
 	index := struct {
 		Manifests *referrers `json:"manifests"`
@@ -300,7 +321,8 @@ func (r *referrers) add(data []byte) error {
 	return nil
 }
 
-// referrers lists what refers to an image: by the API of the distribution specification 1.1, or at the tag of registries without it.
+// referrers lists the referrers of an image: with the API of the distribution specification 1.1, or
+// at the tag that registries without it use.
 func (s *session) referrers(ctx context.Context, digest v1.Hash) (*referrers, error) {
 	found := &referrers{}
 	next := fmt.Sprintf("/v2/%s/referrers/%s?artifactType=%s", s.repo.RepositoryStr(), digest, url.QueryEscape(imagepolicy.BundleMediaType))
@@ -318,11 +340,12 @@ func (s *session) referrers(ctx context.Context, digest v1.Hash) (*referrers, er
 		}
 		next = following
 	}
-	found.unread++ // what the further pages have
+
+	found.unread++ // the further pages
 	return found, nil
 }
 
-// lacksReferrers reports whether a registry that does not serve referrers answers so.
+// lacksReferrers reports whether a status means that a registry does not serve referrers.
 func lacksReferrers(code int) bool {
 	switch code {
 	case http.StatusNotFound, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusMethodNotAllowed:
@@ -331,20 +354,23 @@ func lacksReferrers(code int) bool {
 	return false
 }
 
-// referrersPage adds a page to those found. It reports whether the answer is a list of referrers.
+// referrersPage adds a page to found. It reports whether the answer is a list of referrers.
 func (s *session) referrersPage(ctx context.Context, pathAndQuery string, found *referrers) (served bool, next string, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.start(ctx); err != nil {
 		return false, "", err
 	}
+
 	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
 	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, string(types.OCIImageIndex))
 	if err != nil {
 		return false, "", err
 	}
+
 	defer func() { _ = resp.Body.Close() }()
 	if mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); mediaType != string(types.OCIImageIndex) {
 		return false, "", nil
 	}
+
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return false, "", err
@@ -352,6 +378,7 @@ func (s *session) referrersPage(ctx context.Context, pathAndQuery string, found 
 	if err := found.add(data); err != nil {
 		return false, "", err
 	}
+
 	next, err = nextPage(resp)
 	return true, next, err
 }

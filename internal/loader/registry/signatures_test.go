@@ -32,7 +32,7 @@ func (s *server) repository(t testing.TB) name.Repository {
 	return repository
 }
 
-// serveReferrers is a registry with the API of referrers or without.
+// serveReferrers is a registry with or without the referrers API.
 func serveReferrers(t testing.TB, api bool) *server {
 	t.Helper()
 	s := serve(t, httptest.NewServer)
@@ -42,10 +42,11 @@ func serveReferrers(t testing.TB, api bool) *server {
 	return s
 }
 
-// forms are those in use, with the requests that a verification takes.
+// forms are the common forms of signatures, with the number of requests that a verification takes.
 var forms = map[string]int{"referrer": 3, "fallback tag": 4, ".sig": 4}
 
-// serveSigned is a registry with an image that is signed in a form, by a key or by a certificate, and the policy that accepts it.
+// serveSigned is a registry with an image that is signed in a form, by a key or a certificate, and
+// the policy that accepts it.
 func serveSigned(t testing.TB, form string, keyless bool) (s *server, ref, digest string, verification *imagepolicy.Verification) {
 	t.Helper()
 	s = serveReferrers(t, form == "referrer")
@@ -62,23 +63,25 @@ func serveSigned(t testing.TB, form string, keyless bool) (s *server, ref, diges
 		authority, bundle = own.Authority(), own.Bundle(t, digest)
 		payload, layer = own.Simple(t, digest)
 	}
+
 	if form == ".sig" {
 		signed.AttachSimple(t, s.repository(t), digest, payload, layer)
 	} else {
 		signed.Attach(t, s.repository(t), digest, bundle)
 	}
+
 	s.forget()
 	return s, ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{authority}}
 }
 
-// forget drops the requests that were counted.
+// forget drops the counted requests.
 func (s *server) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = nil
 }
 
-// asked is the number of requests, without those that find out how the registry is reached.
+// asked is the number of requests, except those that find out how to reach the registry.
 func (s *server) asked() int {
 	pings := s.count("GET /v2/")
 	s.mu.Lock()
@@ -86,7 +89,8 @@ func (s *server) asked() int {
 	return len(s.requests) - pings
 }
 
-// TestSignatures: each form in use is found, in few requests, and a second verification asks for nothing.
+// TestSignatures checks that each common form is found with few requests, and that a second
+// verification needs none.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	for form, requests := range forms {
@@ -114,8 +118,8 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// TestOnlyTheRegistryIsAsked: no other server is connected to, and no name is resolved, by which one could be: none of TUF, Rekor
-// and Fulcio, also where no signature is good.
+// TestOnlyTheRegistryIsAsked checks that there is no connection to any other server, such as TUF,
+// Rekor and Fulcio, and no name is resolved for one, even if no signature is good.
 func TestOnlyTheRegistryIsAsked(t *testing.T) { // not parallel: it replaces the resolver and the transport of the process
 	var mu sync.Mutex
 	var others []string
@@ -125,12 +129,13 @@ func TestOnlyTheRegistryIsAsked(t *testing.T) { // not parallel: it replaces the
 		others = append(others, what)
 		return errors.New("no other server is asked in this test")
 	}
+
 	resolver, transport := net.DefaultResolver, http.DefaultTransport
 	t.Cleanup(func() { net.DefaultResolver, http.DefaultTransport = resolver, transport })
 	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, record("a name server") }}
 	for form := range forms {
 		for _, keyless := range []bool{false, true} {
-			http.DefaultTransport = transport // the registry is filled by it
+			http.DefaultTransport = transport // it fills the registry
 			s, ref, digest, verification := serveSigned(t, form, keyless)
 			http.DefaultTransport = refuses(func(r *http.Request) error { return record(r.URL.String()) })
 			dialled := map[string]bool{}
@@ -152,7 +157,8 @@ func TestOnlyTheRegistryIsAsked(t *testing.T) { // not parallel: it replaces the
 			}
 		}
 	}
-	// The test would notice a request.
+
+	// This proves that the test would notice a request.
 	if _, err := http.Get("https://rekor.sigstore.dev/"); err == nil || len(others) != 1 { // it is refused
 		t.Errorf("a request that must not be made: %v, %v", err, others)
 	}
@@ -162,7 +168,8 @@ type refuses func(*http.Request) error
 
 func (f refuses) RoundTrip(r *http.Request) (*http.Response, error) { return nil, f(r) }
 
-// TestVerifiedTogether: callers at the same time share one verification, whose first caller may give up. Nothing is shared with other credentials.
+// TestVerifiedTogether checks that concurrent callers share one verification, even if the first
+// caller gives up. Nothing is shared with other credentials.
 func TestVerifiedTogether(t *testing.T) {
 	t.Parallel()
 	s, ref, digest, verification := serveSigned(t, "referrer", false)
@@ -175,6 +182,7 @@ func TestVerifiedTogether(t *testing.T) {
 		}
 		return false
 	})
+
 	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
 	first, cancel := context.WithCancel(t.Context())
 	gone := make(chan error, 1)
@@ -191,22 +199,27 @@ func TestVerifiedTogether(t *testing.T) {
 			}
 		})
 	}
+
 	for p.checks.waiting() < 501 {
 		runtime.Gosched()
 	}
+
 	cancel()
 	if err := <-gone; !errors.Is(err, context.Canceled) || imagepolicy.RefusalOf(err) != nil {
 		t.Errorf("the caller that gave up: %v", err)
 	}
+
 	other := p.With(Access{Keychain: keychainFor(t, s.host, "password"), Own: true})
 	wg.Go(func() {
 		if _, err := other.Verify(t.Context(), ref, digest, verification, "k"); err != nil {
 			t.Error(err)
 		}
 	})
+
 	for p.checks.count() < 2 {
 		runtime.Gosched()
 	}
+
 	close(open)
 	wg.Wait()
 	if n := s.asked(); n > 2*forms["referrer"] {
@@ -214,14 +227,14 @@ func TestVerifiedTogether(t *testing.T) {
 	}
 }
 
-// count is the number of works underway.
+// count is the number of works in progress.
 func (f *flights[T]) count() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.flights)
 }
 
-// TestSignaturesOfAnother: the digest that was resolved is the one that is verified, whatever the tag leads to by then.
+// TestSignaturesOfAnother checks that the resolved digest is verified even if the tag has moved.
 func TestSignaturesOfAnother(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)
@@ -231,7 +244,7 @@ func TestSignaturesOfAnother(t *testing.T) {
 	signed.Attach(t, s.repository(t), good, own.Bundle(t, good))
 	changed := map[string][]byte{"manifest.yaml": []byte("kind: Evil\n")}
 	_, evil := s.push(t, imageOf(t, changed))
-	// The signature of the good one, moved to the other.
+	// The good image's signature is moved to the other image.
 	signed.Attach(t, s.repository(t), evil, own.Bundle(t, good))
 	payload, layer := own.Simple(t, good)
 	signed.AttachSimple(t, s.repository(t), evil, payload, layer)
@@ -244,13 +257,15 @@ func TestSignaturesOfAnother(t *testing.T) {
 	if _, err := p.Verify(t.Context(), ref, good, verification, "k"); err != nil {
 		t.Errorf("the image that was signed: %v", err)
 	}
+
 	image, err := p.Pull(t.Context(), s.repository(t).Digest(good).String())
 	if err != nil || image.Digest != good || string(image.Files["manifest.yaml"]) != string(testFiles["manifest.yaml"]) {
 		t.Errorf("the verified image is not the pulled one: %v", err)
 	}
 }
 
-// TestHostileSignatures: a registry with any number of signatures, or that does not answer, costs a bounded time, and is not believed.
+// TestHostileSignatures checks that a registry with any number of signatures, or one that does not
+// answer, takes a bounded time and is not trusted.
 func TestHostileSignatures(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)
@@ -259,11 +274,13 @@ func TestHostileSignatures(t *testing.T) {
 		h, _, _ := v1.SHA256(strings.NewReader(string(data)))
 		return h
 	}
+
 	answer := func(w http.ResponseWriter, mediaType types.MediaType, body any) bool {
 		w.Header().Set("Content-Type", string(mediaType))
 		_ = json.NewEncoder(w).Encode(body)
 		return true
 	}
+
 	referrers := func(n int, annotations map[string]string, manifest []byte) v1.IndexManifest {
 		index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}
 		for range n {
@@ -273,8 +290,10 @@ func TestHostileSignatures(t *testing.T) {
 		}
 		return index
 	}
+
 	huge := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":%q,"size":2},"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`,
 		types.OCIManifestSchema1, digestOf([]byte("{}")), imagepolicy.BundleMediaType, digestOf([]byte("x")), 1<<30)
+
 	for name, tc := range map[string]struct {
 		hook   func(http.ResponseWriter, *http.Request) bool
 		reason imagepolicy.Reason
@@ -351,6 +370,7 @@ func TestHostileSignatures(t *testing.T) {
 			}
 		})
 	}
+
 	t.Run("a good one behind others", func(t *testing.T) {
 		t.Parallel()
 		s := serveReferrers(t, true)
@@ -366,7 +386,8 @@ func TestHostileSignatures(t *testing.T) {
 	})
 }
 
-// TestExact: what an ImageConfig rewrote is not redirected by the settings of the manager.
+// TestExact checks that the manager's settings do not redirect an image that an ImageConfig
+// rewrote.
 func TestExact(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

@@ -19,14 +19,15 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// store keeps blobs on disk by digest, also for several processes; without a folder, as long as one is open.
+// store keeps blobs on disk by digest. Several processes can share it. Without a folder, it keeps a
+// blob as long as it is open.
 type store struct {
 	dir     string
 	limit   int64
 	onError func(error)
 
 	mu sync.Mutex
-	// size of the folder when it was last listed, and of the blobs stored since.
+	// size is the size of the folder when it was last listed, plus the blobs stored since.
 	size   int64
 	looked time.Time
 }
@@ -34,9 +35,10 @@ type store struct {
 const (
 	blobFolder  = "blobs"
 	tempPattern = "incoming-"
-	// tempAge is when a temporary file counts as abandoned.
+	// tempAge is the age at which a temporary file counts as abandoned.
 	tempAge = time.Hour
-	// lookInterval is how often the folder is listed, into which other processes write as well.
+	// lookInterval is the interval for listing the folder, because other processes write to it as
+	// well.
 	lookInterval = time.Minute
 )
 
@@ -52,7 +54,7 @@ func newStore(dir string, limit int64, onError func(error)) (*store, error) {
 	return s, nil
 }
 
-// view is the part of a store with what came from one repository, or what all share.
+// view is the part of a store with the content of one repository, or the shared part.
 type view struct {
 	*store
 	suffix string
@@ -69,7 +71,7 @@ func (s *store) of(repository string) view {
 
 func (s view) path(h v1.Hash) string { return filepath.Join(s.dir, h.Algorithm+"-"+h.Hex+s.suffix) }
 
-// has reports whether a blob is stored, whole or not.
+// has reports whether a blob is stored, even if it is damaged.
 func (s view) has(h v1.Hash) bool {
 	if s.dir == "" {
 		return false
@@ -85,31 +87,35 @@ func (s view) get(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	return s.put(h, download)
 }
 
-// open returns a stored blob that matches its digest, else nil. A damaged one is removed.
+// open returns a stored blob that matches its digest, or nil. It removes a damaged one.
 func (s view) open(h v1.Hash) *os.File {
 	if s.dir == "" {
 		return nil
 	}
+
 	f, err := os.Open(s.path(h))
 	if err != nil {
 		return nil
 	}
+
 	if err := verify(f, h); err != nil {
 		_ = f.Close()
 		_ = os.Remove(s.path(h))
 		s.onError(fmt.Errorf("the image cache was damaged: %w", err))
 		return nil
 	}
+
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		_ = f.Close()
 		return nil
 	}
+
 	now := time.Now()
 	_ = os.Chtimes(s.path(h), now, now)
 	return f
 }
 
-// put stores what download writes and has verified, and returns it for reading.
+// put stores the output of download, which has verified it, and returns it for reading.
 func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	f, err := os.CreateTemp(s.dir, tempPattern)
 	if err != nil {
@@ -118,24 +124,29 @@ func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	if err = download(f); err == nil {
 		_, err = f.Seek(0, io.SeekStart)
 	}
+
 	if err != nil {
 		_ = f.Close()
 		_ = os.Remove(f.Name())
 		return nil, err
 	}
+
 	if s.dir == "" {
 		_ = os.Remove(f.Name())
 		return f, nil
 	}
+
 	if err := os.Rename(f.Name(), s.path(h)); err != nil {
 		s.onError(fmt.Errorf("keep a blob in the image cache: %w", err))
 		_ = os.Remove(f.Name())
 		return f, nil
 	}
+
 	size := int64(0)
 	if info, err := f.Stat(); err == nil {
 		size = info.Size()
 	}
+
 	s.evict(filepath.Base(s.path(h)), size)
 	return f, nil
 }
@@ -152,13 +163,15 @@ func (s *store) evict(keep string, size int64) {
 	s.size = s.evictNow(keep)
 }
 
-// evictNow removes the least recently used blobs beyond the limit, and abandoned files. It returns the size of the rest.
+// evictNow removes the least recently used blobs beyond the limit, and abandoned files. It returns
+// the remaining size.
 func (s *store) evictNow(keep string) int64 {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		s.onError(fmt.Errorf("read the image cache: %w", err))
 		return 0
 	}
+
 	var blobs []fs.FileInfo
 	var total int64
 	for _, e := range entries {
@@ -171,6 +184,7 @@ func (s *store) evictNow(keep string) int64 {
 			_ = os.Remove(filepath.Join(s.dir, info.Name()))
 		}
 	}
+
 	slices.SortFunc(blobs, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, info := range blobs {
 		if total <= s.limit {
@@ -185,6 +199,7 @@ func (s *store) evictNow(keep string) int64 {
 		}
 		total -= info.Size()
 	}
+
 	return total
 }
 
@@ -213,7 +228,7 @@ func isLocal(err error) bool {
 	return errors.As(err, &path) || errors.As(err, &link)
 }
 
-// readAll reads and closes a stored manifest. A digest may be that of a layer, which is larger.
+// readAll reads and closes a stored manifest. The digest can belong to a layer, which is larger.
 func readAll(f *os.File) ([]byte, error) {
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, limits.ImageManifestBytes+1))

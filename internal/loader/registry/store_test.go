@@ -41,6 +41,7 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	for _, h := range []v1.Hash{a, b} {
 		require.NoError(t, os.Chtimes(s.path(h), old, old))
 	}
+
 	stale := filepath.Join(s.dir, tempPattern+"1")
 	require.NoError(t, os.WriteFile(stale, nil, 0o600))
 	require.NoError(t, os.Chtimes(stale, old, time.Now().Add(-2*tempAge)))
@@ -48,6 +49,7 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	if f == nil {
 		t.Fatal("a is gone")
 	}
+
 	_ = f.Close()
 	c := blobOf(t, s, "cccc")
 	for h, want := range map[v1.Hash]bool{a: true, b: false, c: true} {
@@ -59,17 +61,19 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 			_ = f.Close()
 		}
 	}
+
 	if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
 		t.Error("what a broken download left is still there")
 	}
+
 	large := blobOf(t, s, "a blob that is larger than all")
 	if f := s.open(large); f == nil {
 		t.Error("the newest blob stays, however large")
 	}
 }
 
-// Listing the folder costs in proportion to all that is kept, so it is not
-// done at every blob; what another process stored is noticed later.
+// Listing the folder takes time in proportion to its content, so it is not done for every blob.
+// Another process's blobs are noticed later.
 func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	t.Parallel()
 	all, err := newStore(t.TempDir(), 100, func(err error) { t.Error(err) })
@@ -84,6 +88,7 @@ func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	if _, err := os.Stat(others); err != nil {
 		t.Errorf("the folder was looked at again at once: %v", err)
 	}
+
 	s.looked = s.looked.Add(-lookInterval)
 	third := blobOf(t, s, "third")
 	if _, err := os.Stat(others); !errors.Is(err, os.ErrNotExist) {
@@ -94,7 +99,7 @@ func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	}
 }
 
-// A layer that is stored already is not read into memory as a manifest.
+// A stored layer is not read into memory as a manifest.
 func TestStoredManifestIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -13,14 +13,16 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const tagsPerPage = 1000 // that a registry is requested to list at a time
+const tagsPerPage = 1000 // tags that a registry lists per request
 
-// Tags returns the tags of the repository that a reference names. Errors are *PullError, or wrap the cause of ctx.
+// Tags returns the tags of the repository that a reference names. Its error is a *PullError, or
+// wraps the cause of ctx.
 func (p *Puller) Tags(ctx context.Context, ref string) ([]string, error) {
 	parsed, err := p.parse(ref)
 	if err != nil {
 		return nil, err
 	}
+
 	var tags []string
 	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
 		tags, err = s.tags(ctx)
@@ -29,6 +31,7 @@ func (p *Puller) Tags(ctx context.Context, ref string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	return tags, nil
 }
 
@@ -49,23 +52,27 @@ func (s *session) tags(ctx context.Context) ([]string, error) {
 		}
 		next = following
 	}
+
 	return tags, nil
 }
 
 func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []string, next string, err error) {
-	if err := s.begin(ctx); err != nil {
+	if err := s.start(ctx); err != nil {
 		return nil, "", err
 	}
+
 	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
 	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, "")
 	if err != nil {
 		return nil, "", err
 	}
+
 	defer func() { _ = resp.Body.Close() }()
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
 		return nil, "", err
 	}
+
 	var page struct {
 		Tags list[string] `json:"tags"`
 	}
@@ -76,6 +83,7 @@ func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []str
 	case err != nil:
 		return nil, "", undecodable("the list of tags", err)
 	}
+
 	next, err = nextPage(resp)
 	return page.Tags, next, err
 }
@@ -84,21 +92,25 @@ func tooManyTags() error {
 	return failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
 }
 
-// nextPage returns path and query of the next page, of the same registry, from a Link header (RFC 8288).
+// nextPage returns path and query of the next page, on the same registry, from a Link header (RFC
+// 8288).
 func nextPage(resp *http.Response) (string, error) {
 	link := resp.Header.Get("Link")
 	target, ok := strings.CutPrefix(link, "<")
 	if !ok {
 		return "", nil
 	}
+
 	target, _, ok = strings.Cut(target, ">")
 	next, err := url.Parse(target)
 	if !ok || err != nil {
 		return "", failf(ReasonInvalidImage, "", "the list has a link that cannot be read")
 	}
+
 	next = resp.Request.URL.ResolveReference(next)
 	if next.Scheme != resp.Request.URL.Scheme || next.Host != resp.Request.URL.Host {
 		return "", failf(ReasonForbiddenAddress, "", "the list goes on at another host, %s", next.Host)
 	}
+
 	return next.RequestURI(), nil
 }

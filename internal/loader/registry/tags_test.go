@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A list of tags may have pages, of the same registry; it has an end.
+// A list of tags can have several pages on the same registry, and it has an end.
 func TestTags(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

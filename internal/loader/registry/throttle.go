@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	throttledWait  = 30 * time.Second // for which a registry can have one request wait within a pull
-	throttledTimes = 5                // that it can do so
+	throttledWait  = 30 * time.Second // for which a registry can delay one request within a pull
+	throttledTimes = 5                // number of such delays
 )
 
-// throttled sends a request again if the registry, or its token service, limits the rate of requests and says when to come
-// back. So a pull goes on where it was, instead of starting over after a back-off that knows nothing of the registry's.
-// A longer wait is left to the caller: it is the RetryAfter of the PullError.
+// throttled repeats a request if the registry, or its token service, limits the rate of requests
+// and announces a time. The pull then continues, instead of starting over after an unrelated
+// back-off. It leaves a longer wait to the caller, as RetryAfter of the PullError.
 func throttled(r *http.Request, send func(*http.Request) (*http.Response, error)) (*http.Response, error) {
 	for attempt := 0; ; attempt++ {
 		resp, err := send(r)
@@ -38,7 +38,7 @@ func throttled(r *http.Request, send func(*http.Request) (*http.Response, error)
 				temporary: true, after: after,
 			}
 		}
-		_, _ = io.CopyN(io.Discard, resp.Body, limits.ResponseHeaderBytes) // so that the connection can be used again
+		_, _ = io.CopyN(io.Discard, resp.Body, limits.ResponseHeaderBytes) // so that the connection can be reused
 		_ = resp.Body.Close()
 		if err := pause(r.Context(), after); err != nil {
 			return nil, err
@@ -53,7 +53,7 @@ func throttled(r *http.Request, send func(*http.Request) (*http.Response, error)
 	}
 }
 
-// retryAfter returns how long a response asks to wait. It is at least a second.
+// retryAfter returns the wait that a response requires, which is at least a second.
 func retryAfter(resp *http.Response) (after time.Duration, limited bool) {
 	text := resp.Header.Get("Retry-After")
 	if text == "" || resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	registryIdle          = 15 * time.Second // of idle connections, less than firewalls and load balancers keep them
+	registryIdle          = 15 * time.Second // for idle connections; firewalls and load balancers keep them longer
 	registryConnectionAge = 5 * time.Minute  // for which connections are used
 )
 
-// guard is the innermost round tripper, which also sees redirects and requests to token services.
+// guard is the innermost round tripper. It also sees redirects and requests to token services.
 type guard struct {
 	p          *Puller
 	key        guardKey
@@ -28,9 +28,9 @@ type guard struct {
 	plain      atomic.Pointer[tls.RecordHeaderError]
 }
 
-// guardOf returns the guard of a registry. Pulls share its connections, since a TLS
-// handshake is costly; those for namespaced packages use none that was made for
-// cluster-scoped ones.
+// guardOf returns the guard of a registry. Pulls share its connections, because a TLS handshake is
+// costly. Pulls for namespaced packages do not share connections with pulls for cluster-scoped
+// ones.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	bundles := p.opts.bundles()
 	if err := bundles.errorOf(registryHost); err != nil {
@@ -63,9 +63,10 @@ func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
 		MaxIdleConnsPerHost:    2,
 		IdleConnTimeout:        registryIdle,
 		ForceAttemptHTTP2:      true,
-		// Digests are those of the body as it is sent.
+		// Digests cover the body as it is sent.
 		DisableCompression: true,
 	}
+
 	g := &guard{p: p, key: key, dialer: d, verified: newVerified(key.host, bundles, base), unverified: base}
 	g.unverified.TLSClientConfig.InsecureSkipVerify = true // Only for hosts that the administrator named.
 	d.renew = func() {
@@ -87,14 +88,17 @@ func (g *guard) send(r *http.Request) (*http.Response, error) {
 		return nil, failf(ReasonInsecure, "Serve it by HTTPS, or name this host by --insecure-registry.",
 			"%s would be reached by plain HTTP", r.URL.Host)
 	}
+
 	transport := http.RoundTripper(g.verified)
 	if insecure {
 		transport = g.unverified
 	}
+
 	tryPlain := insecure && r.URL.Scheme == "https" && r.URL.Host == g.key.host
 	if plain := g.plain.Load(); tryPlain && plain != nil {
 		return nil, *plain
 	}
+
 	ctx, cancel := context.WithCancelCause(r.Context())
 	resp, err := transport.RoundTrip(r.WithContext(ctx))
 	if err != nil {
@@ -105,6 +109,7 @@ func (g *guard) send(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+
 	resp.Body = g.p.bounded(ctx, cancel, resp.Body)
 	return resp, nil
 }
@@ -116,7 +121,8 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// guardKey is what pulls over the same connections have in common. A connection carries no credentials.
+// guardKey is the common property of pulls that share connections. A connection carries no
+// credentials.
 type guardKey struct {
 	host string
 	// bundle is the digest of the certificate authorities on disk.

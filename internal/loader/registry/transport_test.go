@@ -28,6 +28,7 @@ func TestTransportSecurity(t *testing.T) {
 		s.StartTLS()
 		return s
 	})
+
 	encryptedRef, _ := encrypted.push(t, imageOf(t, testFiles))
 	bundle := filepath.Join(t.TempDir(), "ca.pem")
 	block := &pem.Block{Type: "CERTIFICATE", Bytes: encrypted.Certificate().Raw}
@@ -74,6 +75,7 @@ func TestProxy(t *testing.T) {
 		w.WriteHeader(resp.StatusCode)
 		_, _ = io.Copy(w, resp.Body)
 	}))
+
 	t.Cleanup(proxy.Close)
 	at, _ := url.Parse(proxy.URL)
 	p := newPuller(t, Options{InsecureRegistries: []string{"registry.example"}, Proxy: func(r *http.Request) (*url.URL, error) {
@@ -82,13 +84,14 @@ func TestProxy(t *testing.T) {
 		}
 		return at, nil
 	}})
+
 	ref = strings.Replace(ref, s.host, "registry.example", 1)
 	if _, err := p.Pull(context.Background(), ref); err != nil || <-seen != "registry.example" {
 		t.Error(err)
 	}
 }
 
-// large writes a file of more bytes than certificate authorities have.
+// large writes a file that exceeds the limit of certificate authorities.
 func large(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "large")

@@ -20,16 +20,18 @@ func Context(pkg manifestsv1alpha1.TemplateContextPackage, env manifestsv1alpha1
 	if pkg.Metadata.Annotations == nil {
 		pkg.Metadata.Annotations = map[string]string{}
 	}
+
 	value, err := jsonValues(map[string]any{
 		"package": pkg, "environment": env, "config": config, "images": images, "dependencies": dependencies,
 	})
 	if err != nil {
 		return nil, err
 	}
+
 	return value.(map[string]any), nil
 }
 
-// jsonValues turns a value into what it is after a round trip through JSON.
+// jsonValues converts a value by a round trip through JSON.
 func jsonValues(v any) (any, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -52,7 +54,8 @@ func (r *renderer) context() any {
 	return context
 }
 
-// index is that of text/template, but a missing label or annotation of a Package is empty text, as by Package Operator.
+// index is text/template's index, but a missing label or annotation of a Package is empty text, as
+// in Package Operator.
 func (r *renderer) index(item any, keys ...any) (any, error) {
 	for _, key := range keys {
 		value, err := elementAt(reflect.ValueOf(item), reflect.ValueOf(key))
@@ -76,6 +79,7 @@ func elementAt(item, key reflect.Value) (any, error) {
 	if !key.IsValid() {
 		return nil, fmt.Errorf("cannot index with nil")
 	}
+
 	switch item.Kind() {
 	case reflect.Map:
 		if !key.Type().AssignableTo(item.Type().Key()) {

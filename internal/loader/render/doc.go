@@ -1,10 +1,11 @@
-// Package render turns the files of a package into those of one installation: it applies path rules and executes
-// templates (*.gotmpl) in the order of their paths, each on a copy of the context.
+// Package render turns the files of a package into the files of one installation. It applies path
+// rules and executes templates (*.gotmpl) in the order of their paths, each on a copy of the
+// context.
 //
-// Templates are not trusted. They cannot access files, environment, network, clock or
-// randomness, and cannot loop, recurse or allocate without limit: injected nodes count
-// iterations and calls, every function is wrapped to bound its input and output, and
-// values are measured before they are printed.
+// Templates are not trusted. They cannot access files, environment, network, clock or randomness,
+// and cannot loop, recurse or allocate without limit: injected nodes count iterations and calls,
+// every function is wrapped to bound its input and output, and values are measured before they are
+// printed.
 //
 // Errors contain file, line and expression, and never the context.
 package render

@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// sprigNames are the functions of sprig without time, chance, environment, files and network.
+// sprigNames are sprig's functions, except those that access time, randomness, environment, files
+// or the network.
 var sprigNames = strings.Fields(`
 hello fail
 abbrev abbrevboth trunc trim trimAll trimSuffix trimPrefix upper lower title untitle substr repeat nospace initials
@@ -49,9 +50,9 @@ func (r *renderer) functions() template.FuncMap {
 		funcs[name] = r.wrap(name, all[name])
 	}
 	for name, fn := range map[string]any{
-		// Sprig's are in random order.
+		// Sprig's versions have a random order.
 		"keys": sortedKeys, "values": sortedValues,
-		// Those of text/template, measured.
+		// These are text/template's functions, with measuring.
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 
@@ -68,12 +69,12 @@ func (r *renderer) functions() template.FuncMap {
 	return funcs
 }
 
-// Functions returns the names of all functions beside those of the language, sorted.
+// Functions returns the sorted names of all functions, except the template language's.
 func Functions() []string {
 	return slices.Sorted(maps.Keys((&renderer{}).functions()))
 }
 
-// injectedFunctions are those of injected nodes, and index, which needs no measuring.
+// injectedFunctions are the functions of injected nodes, and index, which needs no measuring.
 func (r *renderer) injectedFunctions() template.FuncMap {
 	return template.FuncMap{"index": r.index, funcEnter: r.enter, funcLeave: r.leave, funcTick: r.tick, funcOut: r.out}
 }
@@ -99,7 +100,7 @@ func toYAML(v any) (string, error) {
 	return strings.TrimSuffix(string(data), "\n"), err
 }
 
-// fromYAML reads the first document of a text. Numbers are float64.
+// fromYAML parses the first document of a text. Numbers are float64.
 func (r *renderer) fromYAML(text any) (any, error) {
 	var data []byte
 	switch text := text.(type) {
@@ -110,6 +111,7 @@ func (r *renderer) fromYAML(text any) (any, error) {
 	default:
 		return nil, fmt.Errorf("want text, got %T", text)
 	}
+
 	var value any
 	found := false
 	problems := document.EachWithDoubts("", data, func(d *document.Document) {
@@ -130,6 +132,7 @@ func (r *renderer) fromYAML(text any) (any, error) {
 		}
 		return nil, fmt.Errorf("line %d: %s", p.Line, p.Details)
 	}
+
 	return jsonValues(value)
 }
 
@@ -146,6 +149,7 @@ func b64decMap(m map[string]any) (map[string]any, error) {
 		}
 		out[key] = string(data)
 	}
+
 	return out, nil
 }
 
@@ -170,18 +174,21 @@ func (r *renderer) getFile(path string) (string, error) {
 	} else if !ok {
 		return "", fmt.Errorf("file not found: %q", path)
 	}
+
 	if len(data) > limits.TemplateValueBytes {
 		return "", limitf("the file %q has %d bytes; the limit for templates is %d", path, len(data), limits.TemplateValueBytes)
 	}
+
 	return string(data), nil
 }
 
-// getFileGlob returns the files as they are in the package, by path.
+// getFileGlob returns the unrendered files of the package, by path.
 func (r *renderer) getFileGlob(pattern string) (map[string]string, error) {
 	match, err := compileGlob(pattern)
 	if err != nil {
 		return nil, err
 	}
+
 	out, total := map[string]string{}, 0
 	for path, data := range r.in.Files {
 		if !match.MatchString(path) {
@@ -192,6 +199,7 @@ func (r *renderer) getFileGlob(pattern string) (map[string]string, error) {
 		}
 		out[path] = string(data)
 	}
+
 	return out, nil
 }
 

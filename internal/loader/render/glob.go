@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// compileGlob reads patterns: * and ? within a folder, ** beyond it, [abc], [!a], {one,two}, and \ to escape.
+// compileGlob compiles patterns: * and ? within a folder, ** beyond it, [abc], [!a], {one,two}, and
+// \ to escape.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	if len(pattern) > limits.TemplatePatternBytes {
 		return nil, limitf("a pattern has %d bytes; the limit is %d", len(pattern), limits.TemplatePatternBytes)
@@ -67,9 +68,11 @@ func (g *globber) translate() error {
 		}
 		g.rest = g.rest[1:]
 	}
+
 	if g.depth > 0 {
 		return fmt.Errorf("a brace is not closed")
 	}
+
 	return nil
 }
 
@@ -78,12 +81,14 @@ func (g *globber) class() error {
 	if end < 2 {
 		return fmt.Errorf("a bracket is empty or not closed")
 	}
+
 	body := g.rest[1:end]
 	g.rest = g.rest[end+1:]
 	negate := ""
 	if body[0] == '!' {
 		negate, body = "^/", body[1:]
 	}
+
 	body = strings.NewReplacer(`\`, `\\`, `^`, `\^`, `[`, `\[`).Replace(body)
 	g.out.WriteString("[" + negate + body + "]")
 	return nil

@@ -15,13 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/limits/regexcost"
 )
 
-// passing are functions that neither walk nor build values, and need not be measured.
+// passing are functions that neither walk nor build values, so they need not be measured.
 var passing = sets.New(strings.Fields(`
 default empty coalesce all any ternary get hasKey typeOf typeIs typeIsLike kindOf kindIs include first last mustFirst
 mustLast dig fail cel getFile
 `)...)
 
-// wrap returns fn as a step that is checked before, and whose arguments and result are measured.
+// wrap returns fn as a step that is checked in advance, and whose arguments and result are
+// measured.
 func (r *renderer) wrap(name string, fn any) any {
 	f := reflect.ValueOf(fn)
 	t := f.Type()
@@ -29,12 +30,14 @@ func (r *renderer) wrap(name string, fn any) any {
 	for i := range in {
 		in[i] = t.In(i)
 	}
+
 	errorType := reflect.TypeFor[error]()
 	wrapped := reflect.FuncOf(in, []reflect.Type{t.Out(0), errorType}, t.IsVariadic())
 	check, measured := checks[name], !passing.Has(name)
 	fail := func(err error) []reflect.Value {
 		return []reflect.Value{reflect.Zero(t.Out(0)), reflect.ValueOf(&err).Elem()}
 	}
+
 	return reflect.MakeFunc(wrapped, func(args []reflect.Value) []reflect.Value {
 		err := r.step()
 		for i := 0; measured && i < len(args) && err == nil; i++ {
@@ -78,7 +81,7 @@ func (r *renderer) step() error {
 	if r.steps > limits.TemplateSteps {
 		return limitf("the templates of the package take more than %d steps", limits.TemplateSteps)
 	}
-	// One step may take a second: that of a regular expression, for example.
+	// One step can take a second, for example with a regular expression.
 	if r.ctx.Err() != nil {
 		return r.interrupted()
 	}
@@ -118,7 +121,7 @@ func (r *renderer) out(v any) (any, error) {
 	return v, r.measure(reflect.ValueOf(v))
 }
 
-// checks reject calls whose result is much larger than their arguments.
+// checks reject calls whose result would be much larger than their arguments.
 var checks = map[string]func(args []reflect.Value) error{
 	"repeat":  func(a []reflect.Value) error { return product(a[0].Int(), int64(a[1].Len())) },
 	"indent":  indent,
@@ -209,7 +212,7 @@ func parts(text, separator reflect.Value) error {
 }
 
 func steps(start, stop, step int64) error {
-	// Beyond, the counter would overflow and never reach the end.
+	// Beyond this, the counter would overflow and never reach the end.
 	const far = 1 << 60
 	for _, n := range []int64{start, stop, step} {
 		if n > far || n < -far {
@@ -222,7 +225,7 @@ func steps(start, stop, step int64) error {
 	return items(int64((float64(stop) - float64(start)) / float64(step)))
 }
 
-// seq takes end, or start and end, or start, step and end.
+// seq accepts end, or start and end, or start, step and end.
 func seq(args []reflect.Value) error {
 	n := args[0]
 	switch n.Len() {
@@ -236,7 +239,7 @@ func seq(args []reflect.Value) error {
 	return nil
 }
 
-// compared bounds comparing each element of a list with a number of values.
+// compared bounds the comparison of each element of a list with a number of values.
 func compared(list reflect.Value, with int) error {
 	size, err := measure(list)
 	if err == nil && with > 0 && size > limits.TemplateCompareBytes/with {
@@ -245,7 +248,7 @@ func compared(list reflect.Value, with int) error {
 	return err
 }
 
-// indented bounds functions that put each line of each value in its depth.
+// indented bounds functions that indent each line of each value.
 func indented(args []reflect.Value) error {
 	m := meter{lines: true}
 	if err := m.add(args[0], 0); err != nil {
@@ -261,7 +264,7 @@ func parsed(args []reflect.Value) error {
 	return nil
 }
 
-// bounded makes a limit of package regexcost one of this package.
+// bounded converts a limit of package regexcost to one of this package.
 func bounded(err error) error {
 	if limit, ok := errors.AsType[*regexcost.LimitError](err); ok {
 		return &limitError{limit.Error()}
@@ -278,7 +281,8 @@ func short(args []reflect.Value) error {
 	return nil
 }
 
-// replacement bounds the result of replacing matches, one per character at most, where $1 stands for the text at most.
+// replacement bounds the result of replacing matches. There is at most one match per character, and
+// $1 is at most the whole text.
 func replacement(text int, with string) error {
 	if err := product(int64(strings.Count(with, "$")), int64(text)); err != nil {
 		return err
@@ -317,6 +321,7 @@ func format(args []reflect.Value) error {
 			return err
 		}
 	}
+
 	return noPointers(args[1:])
 }
 
@@ -367,5 +372,6 @@ func hasPointer(v reflect.Value) bool {
 			}
 		}
 	}
+
 	return false
 }

@@ -21,10 +21,10 @@ func isLimit(err error) bool {
 	return ok
 }
 
-// itemBytes is what an element of a list or a key of a map counts.
+// itemBytes is the size of an element of a list or a key of a map.
 const itemBytes = 16
 
-// measure returns the size of a value as if it were printed, up to the limits.
+// measure returns the size that a value would have if it were printed, up to the limits.
 func measure(v reflect.Value) (int, error) {
 	m := meter{}
 	err := m.add(v, 0)
@@ -33,9 +33,9 @@ func measure(v reflect.Value) (int, error) {
 
 type meter struct {
 	n int
-	// scalars are the texts, numbers and booleans in it, keys among them.
+	// scalars counts the texts, numbers and booleans in it, including keys.
 	scalars int
-	// lines counts in indent two characters per level before each line of each value.
+	// lines means that indent counts two characters per level before each line of each value.
 	lines  bool
 	indent int
 }
@@ -59,6 +59,7 @@ func (m *meter) add(v reflect.Value, depth int) error {
 	if depth > limits.TemplateValueDepth {
 		return limitf("a value nests deeper than %d levels, or contains itself", limits.TemplateValueDepth)
 	}
+
 	switch v.Kind() {
 	case reflect.Interface, reflect.Pointer:
 		if v.IsNil() {
@@ -95,6 +96,7 @@ func (m *meter) addMap(v reflect.Value, depth int) error {
 		}
 		return nil
 	}
+
 	for it := v.MapRange(); it.Next(); {
 		if err := m.spend(itemBytes); err != nil {
 			return err
@@ -106,6 +108,7 @@ func (m *meter) addMap(v reflect.Value, depth int) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -117,11 +120,13 @@ func (m *meter) addList(v reflect.Value, depth int) error {
 	if err := m.spend(itemBytes * v.Len()); err != nil {
 		return err
 	}
+
 	for i := range v.Len() {
 		if err := m.add(v.Index(i), depth+1); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 

@@ -11,15 +11,16 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// objectTemplate is the file that stands for a template without a package.
+// objectTemplate is the file name of a template without a package.
 const objectTemplate = "template" + Suffix
 
 // ofPackages are the functions that a template without a package lacks.
 var ofPackages = []string{"getFile", "getFileGlob", "cel"}
 
-// ObjectError is why a template without a package cannot be parsed or executed. Its text may quote values.
+// ObjectError is why a template without a package cannot be parsed or executed. Its text can quote
+// values.
 type ObjectError struct {
-	// Line of the template, counted from 1; 0 where it is not known.
+	// Line is the line of the template, counted from 1; 0 if unknown.
 	Line            int
 	Details, Remedy string
 }
@@ -36,23 +37,26 @@ func (e *ObjectError) Error() string {
 	return text
 }
 
-// Object executes a template that belongs to no package: on .config and .environment, with the functions of packages but
-// for those of files and expressions. Its error is an *ObjectError.
+// Object executes a template without a package, on .config and .environment. It has the functions
+// of packages, except those for files and expressions. Its error is an *ObjectError.
 func Object(ctx context.Context, text string, config map[string]any, env manifestsv1alpha1.PackageEnvironment) ([]byte, error) {
 	values, err := jsonValues(map[string]any{"config": config, "environment": env})
 	if err != nil {
 		return nil, &ObjectError{Details: err.Error()}
 	}
+
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.ObjectTemplateTime, errRenderTime)
 	defer cancel()
 	r := &renderer{
 		ctx: ctx, in: Input{Files: archive.Files{objectTemplate: []byte(text)}, Context: values.(map[string]any)}, alone: true,
 		sources: map[string]bool{}, rendered: map[string][]byte{}, running: map[string]bool{}, unset: map[uintptr]map[string]any{},
 	}
+
 	if r.parse(); len(r.problems) > 0 {
 		p := r.problems[0]
 		return nil, objectError(p.Line, p.Details, p.Remedy)
 	}
+
 	data, err := r.file(objectTemplate)
 	if err == nil && len(data) > limits.ObjectTemplateBytes {
 		err = limitf("the output has more than %d bytes", limits.ObjectTemplateBytes)
@@ -64,6 +68,7 @@ func Object(ctx context.Context, text string, config map[string]any, env manifes
 		p := r.problem(objectTemplate, err)
 		return nil, objectError(p.Line, p.Details, p.Remedy)
 	}
+
 	return data, nil
 }
 

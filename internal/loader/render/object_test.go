@@ -9,7 +9,8 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
-// TestObject executes templates without a package. The error texts are parts of the whole.
+// TestObject executes templates without a package. The expected errors are parts of the actual
+// ones.
 func TestObject(t *testing.T) {
 	t.Parallel()
 	env := manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.36.0"}}
@@ -44,6 +45,7 @@ func TestObject(t *testing.T) {
 			t.Errorf("%s: %q, %v", tc.text, got, err)
 		}
 	}
+
 	stopped, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := Object(stopped, "x", nil, env); !errors.Is(err, context.Canceled) {

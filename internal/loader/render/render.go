@@ -21,25 +21,25 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Suffix of templates.
+// Suffix is the suffix of templates.
 const Suffix = ".gotmpl"
 
 // Input is the input of a rendering.
 type Input struct {
 	Files archive.Files
-	// Context of templates: the values of JSON, numbers as float64.
+	// Context is the context of templates, as JSON values with numbers as float64.
 	Context     map[string]any
 	Expressions *expression.Evaluator
 	Paths       []manifestsv1alpha1.PackageManifestPath
-	// Strict makes errors of some problems that are only warnings otherwise.
+	// Strict turns some warnings into errors.
 	Strict bool
-	// PathRule places a problem of the i-th path rule.
+	// PathRule returns the position of the i-th path rule.
 	PathRule func(i int) violation.Violation
 }
 
 // Output is a rendered package.
 type Output struct {
-	// Files with templates replaced by their output, without excluded and helper files.
+	// Files have templates replaced by their output. Excluded and helper files are left out.
 	Files    archive.Files
 	Rendered map[string]bool
 	Warnings violation.Violations
@@ -65,7 +65,7 @@ type renderer struct {
 
 var errRenderTime = errors.New("render time")
 
-// IsHelper reports whether a file is for others only: its name begins with an underscore.
+// IsHelper reports whether a file only serves others: its name starts with an underscore.
 func IsHelper(p string) bool { return strings.HasPrefix(path.Base(p), "_") }
 
 // Render renders a package.
@@ -80,6 +80,7 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 	if len(r.problems) > 0 {
 		return nil, r.problems
 	}
+
 	out := &Output{Files: archive.Files{}, Rendered: map[string]bool{}}
 	total := 0
 	for _, p := range in.Files.Paths() {
@@ -110,11 +111,12 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 		}
 		out.Files[target], out.Rendered[target] = data, true
 	}
+
 	out.Warnings = r.warnings
 	return out, r.problems
 }
 
-// warn reports a problem that is an error only where the check is strict.
+// warn reports a problem, which is an error only in a strict check.
 func (r *renderer) warn(v violation.Violation) {
 	if r.in.Strict {
 		r.problems = append(r.problems, v)
@@ -141,6 +143,7 @@ func (r *renderer) excluded() map[string]bool {
 			}
 		}
 	}
+
 	return out
 }
 
@@ -151,15 +154,18 @@ func (r *renderer) parse() {
 			paths = append(paths, p)
 		}
 	}
+
 	r.templates = template.New("").Option("missingkey=error")
 	if len(paths) == 0 {
 		return
 	}
+
 	injected, err := newInjected()
 	if err != nil {
 		r.problems = append(r.problems, r.problem("", err))
 		return
 	}
+
 	functions := r.functions()
 	r.templates.Funcs(functions).Funcs(r.injectedFunctions())
 	trees, definedIn := map[string]*parse.Tree{}, map[string]string{}
@@ -183,6 +189,7 @@ func (r *renderer) parse() {
 		}
 		r.define(p, found, trees, definedIn)
 	}
+
 	for name, tree := range trees {
 		injected.inject(tree)
 		if _, err := r.templates.AddParseTree(name, tree); err != nil {
@@ -205,7 +212,7 @@ func (r *renderer) define(p string, found, trees map[string]*parse.Tree, defined
 	}
 }
 
-// file executes a template once, and returns its output from then on.
+// file executes a template once, and caches its output.
 func (r *renderer) file(p string) ([]byte, error) {
 	if data, ok := r.rendered[p]; ok {
 		return data, nil
@@ -213,11 +220,13 @@ func (r *renderer) file(p string) ([]byte, error) {
 	if r.running[p] {
 		return nil, fmt.Errorf("the file %q needs its own output", strings.TrimSuffix(p, Suffix))
 	}
+
 	r.running[p] = true
 	defer delete(r.running, p)
 	if err := r.ctx.Err(); err != nil {
 		return nil, r.interrupted()
 	}
+
 	out := &buffer{limit: limits.FileBytes}
 	if len(r.running) == 1 {
 		r.depth = 0
@@ -225,6 +234,7 @@ func (r *renderer) file(p string) ([]byte, error) {
 	if err := r.templates.ExecuteTemplate(out, p, r.context()); err != nil {
 		return nil, err
 	}
+
 	r.rendered[p] = append([]byte{}, out.Bytes()...)
 	return r.rendered[p], nil
 }
@@ -253,17 +263,20 @@ func (r *renderer) problem(p string, err error) violation.Violation {
 	if errors.As(err, &own) {
 		v.Reason = violation.ReasonLimit
 	}
+
 	if m := position.FindStringSubmatch(v.Details); m != nil && (m[1] == p || r.sources[m[1]]) {
 		v.Path = m[1]
 		v.Line, _ = strconv.Atoi(m[2])
 		v.Details = v.Details[len(m[0]):]
 	}
+
 	if own != nil {
 		v.Details = own.text
 	}
 	if m := missingKey.FindStringSubmatch(v.Details); m != nil {
 		v.Remedy = r.missing(m[1], m[2])
 	}
+
 	return v
 }
 

@@ -47,9 +47,9 @@ func fuzzInput(c map[string]any, text, helper, rule string) Input {
 	return in
 }
 
-// Whatever a template holds, it renders within the limits or is refused with a
-// reason, twice to the same bytes, and learns nothing of the process and leaves
-// its input alone.
+// FuzzRender checks that any template either renders within the limits or is refused with a reason.
+// Two attempts give the same bytes. A template cannot read anything of the process, and does not
+// modify its input.
 //
 // Code: render.go, scan.go, tree.go, guard.go, measure.go, functions.go, glob.go, context.go
 func FuzzRender(f *testing.F) {
@@ -57,9 +57,11 @@ func FuzzRender(f *testing.F) {
 	for _, text := range fuzzing.Examples(f, ".gotmpl") {
 		f.Add(text, "{{ define `h` }}helper{{ end }}", "")
 	}
+
 	for _, text := range templateSeeds {
 		f.Add(text, "{{ define `h` }}helper {{ . }}{{ end }}", "**/a.*")
 	}
+
 	c := testContext(f, map[string]any{"replicas": 2, "name": "shop", "list": []any{1, "a", nil}})
 	unchanged := runtime.DeepCopyJSON(c)
 	f.Fuzz(func(t *testing.T, text, helper, rule string) {
@@ -70,7 +72,7 @@ func FuzzRender(f *testing.F) {
 		defer cancel()
 		first, problems := renderOnce(ctx, t, fuzzInput(c, text, helper, rule))
 		if ctx.Err() != nil || len(text)%4 != 0 {
-			return // a second time costs as much: enough that some inputs take it
+			return // a second rendering takes as long, so only some inputs get it
 		}
 		again, problemsAgain := renderOnce(ctx, t, fuzzInput(c, text, helper, rule))
 		if ctx.Err() != nil {
@@ -94,10 +96,12 @@ func renderOnce(ctx context.Context, t *testing.T, in Input) (*Output, violation
 	if ctx.Err() != nil {
 		return nil, nil
 	}
+
 	fuzzing.CheckViolations(t, problems)
 	if len(problems) > 0 {
 		return out, problems
 	}
+
 	fuzzing.CheckViolations(t, out.Warnings)
 	total := 0
 	for p, data := range out.Files {
@@ -109,20 +113,23 @@ func renderOnce(ctx context.Context, t *testing.T, in Input) (*Output, violation
 			t.Fatalf("the environment of the process is in %q", data)
 		}
 	}
+
 	if total > limits.PackageBytes {
 		t.Fatalf("%d bytes", total)
 	}
+
 	return out, nil
 }
 
-// A glob that is accepted is a regular expression that matches whole paths, and
-// the path itself where it has no special characters.
+// FuzzGlob checks that any accepted glob becomes a regular expression that matches whole paths.
+// Without special characters, it matches exactly itself.
 //
 // Code: glob.go
 func FuzzGlob(f *testing.F) {
 	for _, seed := range [][2]string{{"**/*.yaml", "a/b.yaml"}, {"[!a-c]{x,y}?\\*", "dx1*"}, {"{a,{b,c}}", "b"}, {"[", "a"}, {"", ""}, {"ü*", "üb"}} {
 		f.Add(seed[0], seed[1])
 	}
+
 	f.Fuzz(func(t *testing.T, pattern, path string) {
 		if len(pattern)+len(path) > 2<<10 {
 			return

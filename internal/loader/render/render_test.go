@@ -103,15 +103,19 @@ func TestPathRules(t *testing.T) {
 	t.Parallel()
 	f := files("a/x.yaml", "x", "a/b/y.yaml.gotmpl", `{{fail "excluded files are not executed"}}{{define "d"}}from y{{end}}`,
 		"z.yaml.gotmpl", `{{include "d" .}}{{getFile "a/x.yaml"}}`)
+
 	rules := func(rules ...manifestsv1alpha1.PackageManifestPath) func(*Input) {
 		return func(in *Input) { in.Paths = rules }
 	}
+
 	out, problems := render(t, f, nil, rules(
 		manifestsv1alpha1.PackageManifestPath{Glob: "a/**", Expression: "false"},
 		manifestsv1alpha1.PackageManifestPath{Glob: "**", Expression: "true"}))
+
 	if diff := cmp.Diff(archive.Files{"z.yaml": []byte("from yx")}, out.Files); diff != "" || problems != nil {
 		t.Error(diff, problems)
 	}
+
 	_, problems = render(t, f, nil, rules(manifestsv1alpha1.PackageManifestPath{Glob: "a/**", Expression: "config.x"}))
 	if want := "Filter invalid: spec.filter.paths[0].expression: evaluation failed: no such key: x. Correct the filter."; len(problems) != 1 || problems[0].String() != want {
 		t.Error(problems)
@@ -148,6 +152,7 @@ func TestTemplateErrors(t *testing.T) {
 			t.Errorf("%s: %v", test.name, problems)
 		}
 	}
+
 	_, problems := render(t, files("a.gotmpl", "{{.config.x}}", "b.gotmpl", "{{.config.y}}"), config)
 	if len(problems) != 2 {
 		t.Error("the problems of all files are reported", problems)
@@ -167,8 +172,8 @@ func TestStrictness(t *testing.T) {
 	}
 }
 
-// Templates that try to take more than their share are refused in bounded time
-// and memory, each with the limit that they hit.
+// Templates that try to exceed their share are refused in bounded time and memory, each with the
+// limit that it exceeds.
 func TestHostileTemplates(t *testing.T) {
 	double := func(start, step string) string {
 		return "{{$x := " + start + "}}{{range until 60}}{{$x = " + step + "}}{{end}}{{$x}}"
@@ -177,6 +182,7 @@ func TestHostileTemplates(t *testing.T) {
 	for i := 1; i < 60; i++ {
 		tree += fmt.Sprintf("{{define `t%d`}}{{template `t%d` .}}{{template `t%d` .}}{{end}}", i, i-1, i-1)
 	}
+
 	value, list := fmt.Sprintf("more than %d bytes", limits.TemplateValueBytes), fmt.Sprintf("the limit is %d", limits.TemplateItems)
 	for _, test := range []struct{ name, text, want string }{
 		{"recursion", "{{define `a`}}{{template `a` .}}{{end}}{{template `a` .}}", fmt.Sprintf("deeper than %d levels", limits.TemplateDepth)},
@@ -254,7 +260,7 @@ func TestHostileTemplates(t *testing.T) {
 	}
 }
 
-// Each file is within its limit, all of them together are not.
+// Each file is within its limit, but all of them together are not.
 func TestRenderedFilesAreBoundedTogether(t *testing.T) {
 	const size = limits.FileBytes / 2
 	text := fmt.Sprintf("{{range until %d}}%s{{end}}", size>>12, strings.Repeat("x", 1<<12))
@@ -287,17 +293,20 @@ func TestSprigNames(t *testing.T) {
 			t.Errorf("sprig has no %s", name)
 		}
 	}
+
 	functions := (&renderer{}).functions()
 	for name := range passing {
 		if functions[name] == nil {
 			t.Errorf("no function %s", name)
 		}
 	}
+
 	for name := range checks {
 		if functions[name] == nil {
 			t.Errorf("no function %s", name)
 		}
 	}
+
 	for _, name := range strings.Fields("env expandenv now date randInt uuidv4 genCA derivePassword getHostByName osBase htmlDate lookup") {
 		if functions[name] != nil {
 			t.Errorf("%s is not for templates", name)
@@ -321,6 +330,7 @@ func TestGlob(t *testing.T) {
 			t.Errorf("%s on %s: %v", test.pattern, test.path, err)
 		}
 	}
+
 	for _, bad := range []string{"[", "[]", "{a", "[z-a]", strings.Repeat("x", limits.TemplatePatternBytes+1)} {
 		if _, err := compileGlob(bad); err == nil {
 			t.Errorf("%.20s is accepted", bad)
@@ -336,6 +346,7 @@ func TestRenderIsDeterministic(t *testing.T) {
 		"{{getFile `f0`}}", "{{getFileGlob `*`}}", "{{toJson (merge (dict `a` 1) .config)}}", "{{omit .config `a`}}", "{{pick .config `b` `c`}}",
 		"{{$_ := set .config `z` 1}}", "{{include `t` .}}", "{{define `t`}}t{{end}}", "{{pluck `a` .config (dict `a` 2)}}", "{{uniq (list 1 2 1)}}", "text\n",
 	}
+
 	rapid.Check(t, func(rt *rapid.T) {
 		f := archive.Files{"t.gotmpl": []byte("{{define `t`}}{{.config}}{{end}}")}
 		for i := range rapid.IntRange(1, 4).Draw(rt, "files") {

@@ -6,11 +6,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// scanner reads a template before the parser, which recurses on blocks and parentheses.
+// scanner reads a template before the parser does, which recurses on blocks and parentheses.
 type scanner struct {
 	text string
 	pos  int
-	// code counts the bytes between delimiters, variables their declarations.
+	// code counts the bytes between delimiters, variables the declared variables.
 	code, variables int
 	// open has the levels of recursion of each open block: every "else if" adds one.
 	open  []int
@@ -40,12 +40,13 @@ func scan(text string) (code int, err error) {
 	}
 }
 
-// action reads to the end of an action; false where it has none.
+// action reads to the end of an action. It returns false if there is no end.
 func (s *scanner) action() bool {
-	// Any white space makes the dash before it a mark that trims, not a blank alone.
+	// After a dash, any white space makes it a trim marker, and not only a space.
 	if rest := s.text[s.pos:]; len(rest) > 1 && rest[0] == '-' && isSpace(rest[1]) {
 		s.pos += 2
 	}
+
 	s.skipSpace()
 	if strings.HasPrefix(s.text[s.pos:], "/*") {
 		end := strings.Index(s.text[s.pos:], "*/")
@@ -56,6 +57,7 @@ func (s *scanner) action() bool {
 	} else {
 		s.block()
 	}
+
 	parens, most := 0, 0
 	for s.pos < len(s.text) {
 		switch c := s.text[s.pos]; c {
@@ -86,6 +88,7 @@ func (s *scanner) action() bool {
 		}
 		s.pos++
 	}
+
 	return false
 }
 
@@ -130,7 +133,7 @@ func (s *scanner) level() int {
 	return n
 }
 
-// quoted reads to the end of a quoted text; false where it has none.
+// quoted reads to the end of a quoted text. It returns false if there is no end.
 func (s *scanner) quoted(quote byte) bool {
 	for s.pos++; s.pos < len(s.text); s.pos++ {
 		switch s.text[s.pos] {

@@ -5,7 +5,8 @@ import (
 	"text/template/parse"
 )
 
-// Functions of injected nodes. Templates cannot call them: they are unknown to the parser.
+// These are the functions of injected nodes. Templates cannot call them, because the parser does
+// not know them.
 const (
 	funcEnter = "lockstepEnter"
 	funcLeave = "lockstepLeave"
@@ -37,7 +38,7 @@ func newInjected() (*injected, error) {
 	return &injected{n[0], n[1], n[2], n[3].(*parse.ActionNode).Pipe.Cmds[0]}, nil
 }
 
-// inject makes a tree count template calls, iterations, and the size of what it prints.
+// inject makes a tree count template calls, iterations, and the size of its output.
 func (i *injected) inject(tree *parse.Tree) {
 	if tree.Root == nil {
 		return
@@ -50,6 +51,7 @@ func (i *injected) list(l *parse.ListNode) {
 	if l == nil {
 		return
 	}
+
 	for _, n := range l.Nodes {
 		switch n := n.(type) {
 		case *parse.ActionNode:

@@ -7,10 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// canonical compares texts in lower case, without escapes at any depth, line ends, and white space around them.
+// canonical is a text for comparisons: in lower case, without escapes at any depth, and without
+// line ends and the white space around them.
 type canonical struct {
 	text strings.Builder
-	// from has the index in the original text of each byte; nil if it is not needed.
+	// from has the index in the original text of each byte; nil if not needed.
 	from []int
 }
 
@@ -21,14 +22,14 @@ func fold(text string) string {
 	return c.text.String()
 }
 
-// foldAt is fold with the original index of each byte and of the end.
+// foldAt is fold that also returns the original index of each byte and of the end.
 func foldAt(text string) (string, []int) {
 	c := &canonical{from: make([]int, 0, len(text)+1)}
 	c.add(text)
 	return c.text.String(), append(c.from, len(text))
 }
 
-// add is linear: every run of white space or backslashes is skipped as a whole.
+// add runs in linear time, because it skips every run of white space or backslashes as a whole.
 func (c *canonical) add(text string) {
 	for at := 0; at < len(text); {
 		if letter := text[at]; letter > ' ' && letter < utf8.RuneSelf && letter != '\\' {
@@ -56,7 +57,7 @@ func (c *canonical) add(text string) {
 		case size == 0: // backslashes at the end
 			return
 		case r == utf8.RuneError:
-			c.put(rest[:size], at) // bytes that are no character
+			c.put(rest[:size], at) // bytes that are not a character
 		default:
 			c.put(string(unicode.ToLower(r)), at)
 		}
@@ -100,14 +101,17 @@ func character(text string) (r rune, size int) {
 			return '\t', escapes + 1
 		}
 	}
+
 	r, size = utf8.DecodeRuneInString(rest)
 	if size == 0 {
 		return r, 0
 	}
+
 	return r, escapes + size
 }
 
-// breaks returns the length of line ends, escaped or not, with white space, at the start of a text.
+// breaks returns the length of the line ends, escaped or not, with white space, at the start of a
+// text.
 func breaks(text string) int {
 	for end := 0; ; {
 		at := end + blanks(text[end:])

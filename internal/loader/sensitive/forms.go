@@ -20,6 +20,7 @@ func spellings(value string) []string {
 	if data, err := json.Marshal(value); err == nil {
 		out = append(out, string(data[1:len(data)-1]))
 	}
+
 	var plain strings.Builder
 	encoder := json.NewEncoder(&plain)
 	encoder.SetEscapeHTML(false)
@@ -27,10 +28,11 @@ func spellings(value string) []string {
 		text := strings.TrimSuffix(plain.String(), "\n")
 		out = append(out, text[1:len(text)-1])
 	}
+
 	return out
 }
 
-// encodings returns what encodings of any text with the value contain.
+// encodings returns the texts that appear in encodings of any text with the value.
 func encodings(value string) []string {
 	value = strings.TrimSpace(value)
 	out := []string{url.QueryEscape(value), url.PathEscape(value), hex.EncodeToString([]byte(value))}
@@ -61,7 +63,8 @@ func folded(texts ...string) []string {
 	return out
 }
 
-// aligned returns the encoded characters that depend on the value alone, offset bytes into a text.
+// aligned returns the encoded characters that depend only on the value, if it starts offset bytes
+// into a text.
 func aligned(encode func([]byte) string, bits, offset int, value string) string {
 	text := encode(append(make([]byte, offset), value...))
 	first := (offset*8 + bits - 1) / bits
@@ -69,7 +72,7 @@ func aligned(encode func([]byte) string, bits, offset int, value string) string 
 	return text[first:max(first, last)]
 }
 
-// long returns the texts that are long enough to search for, each once.
+// long returns the texts that are long enough to search for, without duplicates.
 func long(texts ...string) []string {
 	seen := map[string]bool{}
 	out := texts[:0:0]

@@ -9,41 +9,45 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Mark stands in a message in place of redacted text.
+// Mark replaces redacted text in a message.
 const Mark = "[redacted]"
 
-// messageBytes is the length of a message that is searched; the rest is cut off.
+// messageBytes is the maximum length of a message. The rest is cut off.
 const messageBytes = 16 << 10
 
 type pieces struct{ index *suffixarray.Index }
 
-// cut indexes the readable forms, and base64. The byte between them is in no text.
+// cut indexes the readable forms, and base64. The separator byte does not occur in any text.
 func (v *Values) cut() *pieces {
 	return &pieces{index: suffixarray.New([]byte(strings.Join(v.readable, "\xff")))}
 }
 
-// Redact takes out of a text every piece of a value and of its encoded forms.
+// Redact replaces every piece of a value and of its encoded forms in a text.
 func (v *Values) Redact(text string) string {
 	if v.Empty() || text == "" {
 		return text
 	}
+
 	cut := false
 	if len(text) > messageBytes {
 		text, cut = text[:messageBytes], true
 	}
+
 	hidden := make([]bool, len(text))
 	hide := func(start, n int) {
 		for i := start; i < start+n; i++ {
 			hidden[i] = true
 		}
 	}
+
 	v.each(text, hide)
 	flat, from := foldAt(text)
 	v.each(flat, func(start, n int) { hide(from[start], from[start+n]-from[start]) })
 	if cut {
-		// The last bytes may be the beginning of a value.
+		// The last bytes might be the start of a value.
 		hide(len(text)-limits.SensitiveLength, limits.SensitiveLength)
 	}
+
 	return show(text, hidden)
 }
 
@@ -63,7 +67,7 @@ func (v *Values) each(text string, found func(start, n int)) {
 	}
 }
 
-// show writes a text with marks in place of hidden parts.
+// show writes a text with marks instead of hidden parts.
 func show(text string, hidden []bool) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -77,10 +81,10 @@ func show(text string, hidden []bool) string {
 	return b.String()
 }
 
-// shortest is the length of values from which on they are redacted as words.
+// shortest is the minimum length of values that are redacted as words.
 const shortest = 4
 
-// RedactWords is Redact for short values, too, where they are words.
+// RedactWords is Redact, but also replaces short values that are words.
 func (v *Values) RedactWords(text string) string {
 	text = v.Redact(text)
 	if v.Empty() {

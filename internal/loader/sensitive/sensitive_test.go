@@ -71,7 +71,7 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// wrapped puts a break behind every so many bytes.
+// wrapped inserts a break after every columns bytes.
 func wrapped(text string, columns int, with string) string {
 	var b strings.Builder
 	for i := range len(text) {
@@ -83,8 +83,7 @@ func wrapped(text string, columns int, with string) string {
 	return b.String()
 }
 
-// A value is found in whatever it is encoded with, and its pieces are taken out
-// of whatever is cut out of a text.
+// A value is found in any of its encodings, and its pieces are redacted from any part of a text.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	encoders := map[string]func([]byte) string{
@@ -134,13 +133,16 @@ func TestRedact(t *testing.T) {
 			t.Errorf("%q: %q, want %q", test.text, got, test.want)
 		}
 	}
+
 	if got := v.Redact("kurz"); got != "kurz" {
 		t.Error("words are for RedactWords:", got)
 	}
+
 	long := strings.Repeat("x", messageBytes-5) + "geheimes-wort"
 	if got := v.Redact(long); strings.Contains(got, "gehei") || len(got) > messageBytes+len(Mark) {
 		t.Error("a value that is cut is shown:", got[len(got)-20:])
 	}
+
 	none := (*Values)(nil)
 	if got := none.RedactWords("text"); got != "text" || !none.Empty() || none.Is("x") {
 		t.Error("no values find something")
@@ -175,18 +177,20 @@ func TestLimits(t *testing.T) {
 	if _, err := New([]string{strings.Repeat("x", limits.SensitiveBytes), "y"}); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("more than %d bytes", limits.SensitiveBytes)) {
 		t.Error(err)
 	}
-	// Values and a text that are all alike.
+
+	// The values and the text are very similar.
 	alike := make([]string, 500)
 	for i := range alike {
 		alike[i] = strings.Repeat("a", 1000) + strconv.Itoa(1000+i)
 	}
+
 	v := newValues(t, alike...)
 	if _, err := v.In(strings.Repeat("a", 4<<20)); !errors.Is(err, errTooAlike) {
 		t.Error(err)
 	}
 }
 
-// Folding is linear in the length of a text.
+// Folding takes linear time.
 func TestFoldIsLinear(t *testing.T) {
 	t.Parallel()
 	v := newValues(t, "S3cr3t<&\"'")

@@ -26,14 +26,15 @@ type Values struct {
 	pieces func() *pieces
 }
 
-// errTooAlike is that the search would take too long.
+// errTooAlike means that the search would take too long.
 var errTooAlike = fmt.Errorf("values of Secrets repeat themselves so much that looking for them takes more than %d steps", limits.SensitiveWork)
 
-// New returns the values; nil where there are none. Its error names a limit.
+// New returns the values, or nil if there are none. Its error names a limit.
 func New(values []string) (*Values, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
+
 	v := &Values{whole: make(map[string]bool, len(values)), forms: map[uint64][]string{}}
 	total := 0
 	for _, value := range values {
@@ -51,7 +52,7 @@ func New(values []string) (*Values, error) {
 			v.short = append(v.short, value)
 		}
 		if len(strings.TrimSpace(value)) < limits.SensitiveLength {
-			continue // what it is encoded to stands elsewhere by chance
+			continue // its encodings occur elsewhere by chance
 		}
 		encoded := encodings(value)
 		v.readable = append(v.readable, long(folded(base64s(strings.TrimSpace(value))...)...)...)
@@ -61,6 +62,7 @@ func New(values []string) (*Values, error) {
 			v.filter[hash(key)>>6] |= 1 << (hash(key) & 63)
 		}
 	}
+
 	slices.SortFunc(v.short, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 	v.pieces = sync.OnceValue(v.cut)
 	return v, nil
@@ -74,7 +76,7 @@ func window(text string) uint64 { return binary.LittleEndian.Uint64([]byte(text[
 // hash has 16 bits.
 func hash(key uint64) uint64 { return key * 0x9E3779B97F4A7C15 >> 48 }
 
-// In reports whether a value stands in a text. Its error names a limit.
+// In reports whether a text contains a value. Its error names a limit.
 func (v *Values) In(text string) (bool, error) {
 	if v.Empty() || len(text) < limits.SensitiveLength {
 		return false, nil
@@ -105,14 +107,16 @@ func (v *Values) scan(text string) (bool, error) {
 			return false, errTooAlike
 		}
 	}
+
 	return false, nil
 }
 
-// Is reports whether a value as a whole is sensitive, or contains a sensitive one.
+// Is reports whether a value is sensitive as a whole, or contains a sensitive one.
 func (v *Values) Is(value any) bool {
 	if v.Empty() {
 		return false
 	}
+
 	switch value := value.(type) {
 	case string:
 		found, err := v.In(value)

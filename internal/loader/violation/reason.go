@@ -9,7 +9,7 @@ import (
 // Reason is the fixed first part of a violation's text.
 type Reason string
 
-// Reasons that Package Operator has, too.
+// These reasons also exist in Package Operator.
 const (
 	ReasonNoFiles             Reason = "Package image contains no files. Might be corrupted."
 	ReasonManifestNotFound    Reason = "PackageManifest not found"
@@ -38,7 +38,7 @@ const (
 	ReasonInvalidCELCondition Reason = "The CEL expression in " + corev1alpha1.ConditionAnnotation + " annotation is invalid."
 )
 
-// Reasons of this engine.
+// These reasons exist only in this engine.
 const (
 	ReasonConfigInvalid     Reason = "Config invalid"
 	ReasonConstraintUnmet   Reason = "Constraint not met"
@@ -58,7 +58,7 @@ const (
 	ReasonSecretExposed     Reason = "Secret value outside of Secrets"
 )
 
-// remedies apply to violations without one.
+// remedies apply to violations without their own remedy.
 var remedies = map[Reason]string{
 	ReasonInvalidYAML:         "Correct the YAML at this place.",
 	ReasonUnknownPhase:        "Name one of the manifest's phases, or add it there.",
@@ -85,7 +85,8 @@ var remedies = map[Reason]string{
 	ReasonNoFiles: "Build the image with all files of the package below /package.",
 }
 
-// stages are the condition reasons in the order in which a package is loaded. Other reasons are load errors.
+// stages are the condition reasons in the order of loading a package. Other reasons are load
+// errors.
 var stages = []struct {
 	condition string
 	reasons   []Reason

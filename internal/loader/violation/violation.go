@@ -14,15 +14,17 @@ import (
 type Violation struct {
 	Reason    Reason
 	Component string
-	// Path of the file within the package.
+	// Path is the path of the file within the package.
 	Path string
-	// Document within the file, counted from 1 without empty ones; 0 for the file.
+	// Document is the document within the file, counted from 1 without empty ones; 0 for the whole
+	// file.
 	Document int
-	// Line within the file, counted from 1; 0 where unknown, as in the output of a template.
+	// Line is the line within the file, counted from 1; 0 if unknown, as in the output of a
+	// template.
 	Line int
-	// Object such as "apps/v1 Deployment web".
+	// Object names the object, such as "apps/v1 Deployment web".
 	Object string
-	// Field within the document, such as spec.phases[0].name.
+	// Field is the field within the document, such as spec.phases[0].name.
 	Field   string
 	Details string
 	Remedy  string
@@ -51,14 +53,17 @@ func (v Violation) String() string {
 			fmt.Fprintf(&b, " line %d", v.Line)
 		}
 	}
+
 	if v.Component != "" {
 		b.WriteString(" [" + v.Component + "]")
 	}
+
 	for _, part := range []string{v.Object, v.Field, v.Details} {
 		if part != "" {
 			b.WriteString(": " + clean(part))
 		}
 	}
+
 	text := b.String()
 	if advice := v.Advice(); advice != "" {
 		if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
@@ -66,13 +71,14 @@ func (v Violation) String() string {
 		}
 		text += " " + clean(advice)
 	}
+
 	return text
 }
 
-// Advice returns the remedy, or that of the reason.
+// Advice returns the remedy, or the default remedy of the reason.
 func (v Violation) Advice() string { return cmp.Or(v.Remedy, remedies[v.Reason]) }
 
-// clean returns text of a package on one line, of bounded length and without control characters.
+// clean puts text of a package on one line of bounded length without control characters.
 func clean(s string) string {
 	if len(s) > limits.DetailBytes {
 		s = strings.ToValidUTF8(s[:limits.DetailBytes], "") + "…"
@@ -109,7 +115,7 @@ func (vs Violations) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Sorted returns up to limits.Violations violations in order, each once.
+// Sorted returns up to limits.Violations violations in order, without duplicates.
 func (vs Violations) Sorted() Violations {
 	out := slices.Clone(vs)
 	slices.SortFunc(out, Violation.compare)
@@ -123,7 +129,7 @@ func (vs Violations) Sorted() Violations {
 	return out
 }
 
-// Err returns the sorted violations, nil for none.
+// Err returns the sorted violations, or nil if there are none.
 func (vs Violations) Err() error {
 	if len(vs) == 0 {
 		return nil
@@ -131,7 +137,8 @@ func (vs Violations) Err() error {
 	return vs.Sorted()
 }
 
-// ConditionReason returns the reason for the condition Invalid: of the earliest stage that failed.
+// ConditionReason returns the reason for the condition Invalid, from the earliest stage that
+// failed.
 func (vs Violations) ConditionReason() string {
 	for _, stage := range stages {
 		if slices.ContainsFunc(vs, func(v Violation) bool { return v.Reason.ConditionReason() == stage.condition }) {

@@ -41,6 +41,7 @@ func TestViolations(t *testing.T) {
 	for i := range limits.Violations + 5 {
 		many = append(many, Violation{Line: i + 1})
 	}
+
 	sorted := many.Sorted()
 	if last := sorted[len(sorted)-1]; len(sorted) != limits.Violations+1 || last.Details != fmt.Sprintf("5 more problems are not shown; the limit is %d", limits.Violations) {
 		t.Error(len(sorted), last)
@@ -48,6 +49,7 @@ func TestViolations(t *testing.T) {
 	if Violations(nil).Err() != nil {
 		t.Error("no violations are no error")
 	}
+
 	mixed := Violations{{Reason: ReasonObjectInvalid}, {Reason: ReasonTemplate}, {Reason: ReasonObjectScope}}
 	if got := mixed.ConditionReason(); got != corev1alpha1.ReasonTemplateError {
 		t.Error("the earliest stage decides, not", got)

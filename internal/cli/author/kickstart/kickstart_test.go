@@ -383,7 +383,7 @@ func TestRefused(t *testing.T) {
 		"nothing":        {"# only a comment", "the input holds no object"},
 		"no YAML":        {"a: [", "Invalid YAML in in.yaml"},
 		"a template":     {"{{- if .Values.x }}\na: {{ .Values.y }}\n", "render it first, as by helm template"},
-		"no object":      {"- a", "the document is no object"},
+		"no object":      {"- a", "the document is not an object"},
 		"no kind":        {"apiVersion: v2\nname: chart", `apiVersion "v2" and kind "" name no kind of object`},
 		"no name":        {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "the object has no name"},
 		"twice":          {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}", "Secret a is in in.yaml (document 1) as well"},

@@ -63,7 +63,7 @@ func (r *reader) fail(at violation.Violation, remedy, format string, args ...any
 func (r *reader) value(at violation.Violation, v any, depth int) {
 	m, ok := v.(map[string]any)
 	if !ok {
-		r.fail(at, "", "the document is no object")
+		r.fail(at, "", "the document is not an object")
 		return
 	}
 	apiVersion, kind := fields.Text(m, "apiVersion"), fields.Text(m, "kind")

@@ -103,7 +103,7 @@ func TestRepositoryBuildPushesPackages(t *testing.T) {
 	args := []string{"repository", "build", root, "--images", host + "/pkg", "-o", out, "--push", host + "/repo:one"}
 	first := clitest.Invoke(t, "", args...)
 	if first.Code != 0 || !strings.Contains(first.Out, "Repository repo: 2 packages, 2 versions\n") || !strings.Contains(first.Err, "pushed "+host+"/pkg/web:v1.2.0\n") ||
-		!strings.Contains(first.Err, "warning: Repository invalid in "+input+" idx 2 line ") || !strings.Contains(first.Err, `"yesterday" is no date`) {
+		!strings.Contains(first.Err, "warning: Repository invalid in "+input+" idx 2 line ") || !strings.Contains(first.Err, `"yesterday" is not a date`) {
 		t.Fatalf("%+v", first)
 	}
 	if got := clitest.Invoke(t, "", "validate", host+"/pkg/web:v1.2.0"); got.Code != 0 {

@@ -146,7 +146,7 @@ func (r *run) fixtures(of loader.Case) error {
 	}
 	c := Case{Component: of.Component, Name: of.Name, Fixtures: folderOf(of.Component, of.Name), Outcome: Passed}
 	if !filepath.IsLocal(c.Fixtures) {
-		return fmt.Errorf("%q is no name of a folder", of.Name)
+		return fmt.Errorf("%q is not a valid folder name", of.Name)
 	}
 	present, err := readFixtures(r.opts.Folder, c.Fixtures)
 	if err != nil {

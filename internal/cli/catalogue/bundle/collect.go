@@ -58,7 +58,7 @@ func (c *collection) add(ctx context.Context, ref string) error {
 		return nil
 	}
 	if _, err := name.ParseReference(ref); err != nil {
-		return fmt.Errorf("%q is no image reference: write it as host/path:tag or host/path@sha256:…", ref)
+		return fmt.Errorf("%q is not a valid image reference: write it as host/path:tag or host/path@sha256:…", ref)
 	}
 	c.walked[ref] = true
 	c.list(ref)

@@ -50,7 +50,7 @@ func TestBundleLoadRefuses(t *testing.T) {
 		"an index that is not": {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {"index.json", "x", tar.TypeReg}}, "it is no bundle: "},
 		"no reference": {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {
 			"index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","size":1,"digest":"sha256:` + strings.Repeat("0", 64) + `"}]}`, tar.TypeReg,
-		}}, "index.json: manifests[0]: the annotation org.opencontainers.image.ref.name is \"\", which is no image reference"},
+		}}, "index.json: manifests[0]: the annotation org.opencontainers.image.ref.name is \"\", which is not a valid image reference"},
 		"no blob of an image": {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {
 			"index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","size":1,"digest":"sha256:` + strings.Repeat("0", 64) + `","annotations":{"org.opencontainers.image.ref.name":"a.example.com/b:c"}}]}`, tar.TypeReg,
 		}}, "push " + host + "/m/a.example.com/b:c: "},
@@ -95,7 +95,7 @@ func TestBundleUsage(t *testing.T) {
 		"IMAGE is missing":                       {"save", "-o", out},
 		"add -o FILE":                            {"save", host + "/plain:v1"},
 		"is neither a package nor a repository":  {"save", host + "/plain@" + digest, "-o", out},
-		`"A b" is no image reference`:            {"save", "A b", "-o", out},
+		`"A b" is not a valid image reference`:   {"save", "A b", "-o", out},
 		`--to "" is no prefix of images`:         {"load", out},
 		`--to "mirror" is no prefix of images`:   {"load", out, "--to", "mirror"},
 		`--to "Mi rror/x" is no prefix of image`: {"load", out, "--to", "Mi rror/x"},

@@ -76,7 +76,7 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		ref := d.Annotations[refName]
 		parsed, err := name.ParseReference(ref)
 		if err != nil {
-			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which is no image reference", i, refName, ref)
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which is not a valid image reference", i, refName, ref)
 		}
 		host, repository := splitHost(repositoryOf(ref))
 		if host != "" && !hostPattern.MatchString(host) {
