@@ -1,2 +1,3 @@
-// Package test holds what the tests of several packages share. No program links it.
+// Package test holds packages that the tests of several packages share. Programs must not import
+// them.
 package test

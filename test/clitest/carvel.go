@@ -1,6 +1,6 @@
 package clitest
 
-// CarvelDocuments are a package of kapp-controller's repositories.
+// CarvelDocuments is a package in the format of kapp-controller's repositories.
 const CarvelDocuments = `apiVersion: data.packaging.carvel.dev/v1alpha1
 kind: PackageMetadata
 metadata: {name: till.tools.example.com}

@@ -1,2 +1,3 @@
-// Package clitest runs command lines in tests of the packages that hold the commands, and has what they run on.
+// Package clitest runs command lines in tests of the packages that implement the commands, and
+// provides their fixtures.
 package clitest

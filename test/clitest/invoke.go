@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Result is what a command line did.
+// Result is the result of a command line.
 type Result struct {
 	Code     int
 	Out, Err string
@@ -39,10 +39,11 @@ func Invoke(t *testing.T, stdin string, args ...string) Result {
 	}, stdin, args...)
 }
 
-// piped is the argument after which a command line goes on with an expression for jq -r.
+// piped is the argument that separates a command line from an expression for jq -r.
 const piped = "|jq"
 
-// InvokeOn runs a command line with a connection. It may be piped to jq, as users do: "list", "-o", "json", "|jq", ".[].name".
+// InvokeOn runs a command line with a connection. It can be piped to jq, as users do: "list", "-o",
+// "json", "|jq", ".[].name".
 func InvokeOn(t *testing.T, dial command.Dialer, stdin string, args ...string) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -51,6 +52,7 @@ func InvokeOn(t *testing.T, dial command.Dialer, stdin string, args ...string) R
 	if i := slices.Index(args, piped); i >= 0 {
 		args, expression = args[:i], args[i+1]
 	}
+
 	var out, errOut bytes.Buffer
 	all := clustertest.Streams(&out, &errOut)
 	all.In = strings.NewReader(stdin)
@@ -58,10 +60,11 @@ func InvokeOn(t *testing.T, dial command.Dialer, stdin string, args ...string) R
 	if expression == "" {
 		return Result{code, out.String(), errOut.String()}
 	}
+
 	return Result{code, jq(t, out.Bytes(), expression), errOut.String()}
 }
 
-// jq returns the results for JSON, of which texts are as they are.
+// jq returns the results of an expression on JSON. Texts are printed without quotes.
 func jq(t *testing.T, printed []byte, expression string) string {
 	t.Helper()
 	query, err := gojq.Parse(expression)
@@ -86,8 +89,7 @@ func jq(t *testing.T, printed []byte, expression string) string {
 	}
 }
 
-// Folder writes files, "-- path" lines before their content, and returns the
-// folder.
+// Folder writes files, which have "-- path" lines before their content, and returns the folder.
 func Folder(t *testing.T, text string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,6 +107,7 @@ func Folder(t *testing.T, text string) string {
 			t.Fatal(err)
 		}
 	}
+
 	for line := range strings.Lines(text) {
 		if name, ok := strings.CutPrefix(line, "-- "); ok {
 			flush()
@@ -113,6 +116,7 @@ func Folder(t *testing.T, text string) string {
 		}
 		content.WriteString(line)
 	}
+
 	flush()
 	return dir
 }
@@ -226,5 +230,5 @@ func ValuesFile(t *testing.T, text string) string {
 	return file
 }
 
-// Times are replaced, because they differ from run to run.
+// Times matches durations, which tests replace because they differ from run to run.
 var Times = regexp.MustCompile(` *[0-9.]+s\b`)

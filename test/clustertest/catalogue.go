@@ -18,7 +18,7 @@ const shopSchema = `{"type":"object","required":["title"],"properties":{
 	"size":{"type":"integer","minimum":1,"default":3},
 	"token":{"type":"string","format":"password","minLength":8}}}`
 
-// OfferedAs is what the repository stable offers of shop.example.com.
+// OfferedAs is the offer of shop.example.com by the repository stable.
 func OfferedAs(namespace string, versions ...string) client.Object {
 	a := corev1alpha1.ScopeOf(namespace).NewAvailablePackage()
 	a.SetNamespace(namespace)
@@ -28,6 +28,7 @@ func OfferedAs(namespace string, versions ...string) client.Object {
 		Name: "Shop", ShortDescription: "Sells.", Keywords: []string{"shop", "cart"}, Owners: []string{"Eve <eve@example.com>"},
 		Links: []corev1alpha1.PackageLink{{Name: "Website", URL: "https://shop.example.com"}, {Name: "Source", URL: "https://git.example.com/shop"}},
 	}
+
 	for _, v := range versions {
 		spec.Versions = append(spec.Versions, corev1alpha1.AvailableVersion{
 			Version: v, Image: "127.0.0.1:1/shop@sha256:" + strings.Repeat("a", 64), Repository: "stable",
@@ -36,10 +37,11 @@ func OfferedAs(namespace string, versions ...string) client.Object {
 			Provides:     []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}},
 		})
 	}
+
 	return a.(client.Object)
 }
 
-// Unwritten fails where anything was written.
+// Unwritten fails if anything was written.
 func Unwritten(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&corev1.ConfigMapList{}, &corev1.SecretList{}, &corev1alpha1.PackageList{}} {

@@ -1,2 +1,2 @@
-// Package clustertest has a cluster in memory and objects for it, for tests of commands.
+// Package clustertest has an in-memory cluster and objects for it, for tests of commands.
 package clustertest

@@ -19,24 +19,25 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 )
 
-// Streams are those of a command without input.
+// Streams returns the streams of a command without input.
 func Streams(out, errOut io.Writer) genericiooptions.IOStreams {
 	return genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}
 }
 
-// Listing is a fake client, which cannot stream lists. OnWatch, which may be nil,
-// is called when a cluster package is watched.
+// Listing is a fake client that cannot stream lists. OnWatch, if not nil, is called when a cluster
+// package is watched.
 type Listing struct {
 	client.WithWatch
 	OnWatch func()
 
 	mu sync.Mutex
-	// begun are the watches of informers that have listed: the fake client has no history, of which a watch would get what
-	// changes between list and watch, so that it begins before the list. At most one informer may list the same at a time.
-	begun map[string]watch.Interface
+	// started are the watches of informers that have listed. The fake client has no history from
+	// which a watch could get the changes between list and watch, so the watch starts before the
+	// list. At most one informer can list the same kind at a time.
+	started map[string]watch.Interface
 }
 
-// IsWatchListSemanticsUnSupported implements what reflectors ask of clients.
+// IsWatchListSemanticsUnSupported implements the interface that reflectors check.
 func (*Listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements client.Reader.
@@ -69,29 +70,29 @@ func (l *Listing) Watch(ctx context.Context, list client.ObjectList, opts ...cli
 	return w, nil
 }
 
-// informs reports whether the options are those of an informer.
+// informs reports whether the options belong to an informer.
 func informs(opts []client.ListOption) bool {
 	o := client.ListOptions{}
 	return o.ApplyOptions(opts).Raw != nil
 }
 
-// swap keeps a watch for the informer that lists, and returns the one that was kept before.
+// swap keeps a watch for the informer that lists, and returns the previous one.
 func (l *Listing) swap(list client.ObjectList, opts []client.ListOption, w watch.Interface) (before watch.Interface) {
 	o := client.ListOptions{}
 	o.ApplyOptions(opts)
 	key := fmt.Sprintf("%T %s %v %v", list, o.Namespace, o.LabelSelector, o.FieldSelector)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	before = l.begun[key]
-	if l.begun == nil {
-		l.begun = map[string]watch.Interface{}
+	before = l.started[key]
+	if l.started == nil {
+		l.started = map[string]watch.Interface{}
 	}
-	l.begun[key] = w
+	l.started[key] = w
 	return before
 }
 
-// FakeCluster holds objects in memory, and gives each that is created a UID and
-// a generation, as an API server does.
+// FakeCluster holds objects in memory. Like an API server, it gives each created object a UID and a
+// generation.
 func FakeCluster(t *testing.T, objects ...client.Object) *cluster.Cluster {
 	t.Helper()
 	c, err := cluster.New("https://fake", "shop", func(o client.Options) (client.WithWatch, error) {
@@ -111,6 +112,7 @@ func FakeCluster(t *testing.T, objects ...client.Object) *cluster.Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return c
 }
 

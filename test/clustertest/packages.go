@@ -16,9 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
-// Manager stands for the engine: it writes statuses of a package until the test ends,
-// because the fake API server, unlike a real one, loses changes between a list and its
-// watch.
+// Manager represents the engine: it writes statuses of a package until the test ends. It repeats
+// them because the fake API server, unlike a real one, loses changes between a list and its watch.
 func Manager(t *testing.T, c *cluster.Cluster, target progress.Target, next func(corev1alpha1.GenericPackage) corev1alpha1.PackageStatus) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -34,7 +33,7 @@ func Manager(t *testing.T, c *cluster.Cluster, target progress.Target, next func
 	})
 }
 
-// InTurn returns one status after the other, and then the last one.
+// InTurn returns one status after the other, and then repeats the last one.
 func InTurn(statuses ...corev1alpha1.PackageStatus) func(corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
 	i := -1
 	return func(corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {

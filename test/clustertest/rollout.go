@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// DigestOne is that of the first revision.
+	// DigestOne is the digest of the first revision.
 	DigestOne = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 	digestTwo = "sha256:2222222222222222222222222222222222222222222222222222222222222222"
 )
@@ -52,7 +52,7 @@ func made(image, digest, config, component, cause string) map[string]string {
 // SecretValue must not be printed.
 const SecretValue = "dmVyeS1zZWNyZXQtdmFsdWU="
 
-// Revised is a package with two revisions, and sets that are not its own.
+// Revised is a package with two revisions, and sets that belong to others.
 func Revised(change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment)) []client.Object {
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "pkg", Generation: 1}}
 	pkg.Spec = corev1alpha1.PackageSpec{Image: "example.com/web:v2", Config: Raw(`{"color":"red"}`), Component: "front"}
@@ -61,11 +61,13 @@ func Revised(change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment))
 	if change != nil {
 		change(pkg, dep)
 	}
+
 	one := Revision(1, made("example.com/web:v1", DigestOne, `{"color":"blue"}`, "", "Installing web package."),
 		PhaseOf("deploy",
 			`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":1,"template":{"spec":{"containers":[{"name":"web","image":"web:v1"}]}}}}`,
 			`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"`+SecretValue+`"}}`,
 			`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"old\u001b[31m"}}`))
+
 	one.Status.Conditions = []metav1.Condition{Condition("Succeeded", "True", "RolloutSuccess", "")}
 	one.Labels[corev1alpha1.PackageVersionLabel] = "1.2.0"
 	one.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived

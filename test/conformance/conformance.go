@@ -1,12 +1,12 @@
-// Package conformance runs cases that are data: rows of an operation, its input and the
-// expected result. An operation reads the input alone, calls production code, and
-// compares the result with the expected one. An input that an operation does not know, an
-// expectation that it does not compare and an operation that no test runs fail.
+// Package conformance runs cases that are data: rows of an operation, its input and the expected
+// result. An operation reads only the input, calls production code, and compares the result with
+// the expected one. An input that an operation does not know, an expectation that it does not
+// compare, and an operation that no test runs are failures.
 //
-// A row with the tag core has to come out as expected, as has one of the dialects that a
-// suite speaks; one of another dialect that comes out differently does not apply, nor
-// does one with the tag future, which describes open decisions. Decisions that Lockstep
-// makes otherwise on purpose are listed in differences.go.
+// A row with the tag core, or with a dialect of the suite, has to give the expected result. A row
+// with another dialect does not apply if its result differs. Neither does one with the tag future,
+// which describes open decisions. The decisions that Lockstep makes differently on purpose are
+// listed in differences.go.
 package conformance
 
 import (
@@ -28,7 +28,7 @@ import (
 //go:embed testdata/*.json
 var testdata embed.FS
 
-// runners are the folders whose TestConformance runs an operation.
+// runners maps operations to the folders whose TestConformance runs them.
 var runners = map[string]string{
 	"select": versions, "match": versions, "parse-constraint": versions, "wildcard-expansion": versions, "prerelease-filter": versions, "order": versions,
 	"compare": versions, "parse-version": versions, "package-install-select": versions, "dependency-install-select": versions, "reference-resolve": versions,
@@ -68,7 +68,7 @@ type Row struct {
 // Operation runs a row.
 type Operation func(t *testing.T, r Row) *Expectation
 
-// Of makes an Operation of a function of the input.
+// Of, applied to a function of the input, returns an Operation.
 func Of[I any](run func(t *testing.T, in I, want *Expectation)) Operation {
 	return func(t *testing.T, r Row) *Expectation {
 		t.Helper()
@@ -81,21 +81,21 @@ func Of[I any](run func(t *testing.T, in I, want *Expectation)) Operation {
 	}
 }
 
-// Strict decodes JSON, and returns an error where it has a field that is not known.
+// Strict decodes JSON, and returns an error for an unknown field.
 func Strict(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
 }
 
-// Suite is what runs rows.
+// Suite runs rows.
 type Suite struct {
 	Operations map[string]Operation
-	// Dialects that bind, beside rows without any.
+	// Dialects are the binding ones, in addition to rows without a dialect.
 	Dialects []string
 }
 
-// Run runs the rows of testdata, or those of the folder CONFORMANCE_DIR.
+// Run runs the rows of testdata, or those in the folder CONFORMANCE_DIR.
 func (s Suite) Run(t *testing.T) {
 	byOp, here, count := rowsByOp(t), here(t), map[string]int{}
 	for op := range byOp {
@@ -103,11 +103,13 @@ func (s Suite) Run(t *testing.T) {
 			t.Errorf("no test runs the operation %s", op)
 		}
 	}
+
 	for op, runner := range runners {
 		if s.Operations[op] != nil != (runner == here) {
 			t.Errorf("%s is run by %s", op, runner)
 		}
 	}
+
 	for _, op := range slices.Sorted(maps.Keys(s.Operations)) {
 		t.Run(op, func(t *testing.T) {
 			for _, r := range byOp[op] {
@@ -121,6 +123,7 @@ func (s Suite) Run(t *testing.T) {
 			}
 		})
 	}
+
 	for _, outcome := range slices.Sorted(maps.Keys(count)) {
 		t.Logf("%d %s", count[outcome], outcome)
 	}
@@ -137,7 +140,7 @@ func here(t *testing.T) string {
 	return "internal/" + folder
 }
 
-// run runs one row, and returns why it is no failure that it came out differently.
+// run runs one row. If its result differs, it returns why this is not a failure.
 func (s Suite) run(t *testing.T, r Row) (because string) {
 	because, problem := s.judge(r, s.Operations[r.Op](t, r), os.Getenv("CONFORMANCE_DIR") == "")
 	if problem != "" {
@@ -146,7 +149,7 @@ func (s Suite) run(t *testing.T, r Row) (because string) {
 	return because
 }
 
-// binding reports whether a row holds for this project, whatever dialect it was observed in.
+// binding reports whether a row applies to this project, regardless of its dialect.
 func (s Suite) binding(r Row) bool {
 	switch {
 	case slices.Contains(r.Tags, "future"):
@@ -157,8 +160,8 @@ func (s Suite) binding(r Row) bool {
 	return r.Dialect == "" || slices.Contains(s.Dialects, r.Dialect)
 }
 
-// judge returns why a row that came out differently is no failure, or its problem, both
-// empty where it passed. In testdata each one that differs on purpose is listed.
+// judge returns why a different result of a row is not a failure, or its problem; both are empty if
+// the row passed. In testdata, each row that differs on purpose is listed.
 func (s Suite) judge(r Row, want *Expectation, own bool) (because, problem string) {
 	missed, known := want.missed(), listedAs(r.Name)
 	switch {
@@ -177,6 +180,7 @@ func (s Suite) judge(r Row, want *Expectation, own bool) (because, problem strin
 	case len(want.differences) > 0 && !s.binding(r):
 		return "differs in the dialect " + cmp.Or(r.Dialect, r.Model), ""
 	}
+
 	return "", fmt.Sprintf("%s %v", strings.Join(want.differences, "; "), want.onPurpose)
 }
 
@@ -189,10 +193,12 @@ func rowsByOp(t *testing.T) map[string][]Row {
 	if other := os.Getenv("CONFORMANCE_DIR"); other != "" {
 		dir = os.DirFS(other)
 	}
+
 	files, err := fs.Glob(dir, "*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no rows: %v", err)
 	}
+
 	byOp := map[string][]Row{}
 	for _, file := range files {
 		data, err := fs.ReadFile(dir, file)
@@ -207,5 +213,6 @@ func rowsByOp(t *testing.T) map[string][]Row {
 			byOp[r.Op] = append(byOp[r.Op], r)
 		}
 	}
+
 	return byOp
 }

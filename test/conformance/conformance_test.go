@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// An unknown field of a row fails it, and a row that is listed as different and is not
-// any more fails, too.
+// An unknown field of a row is a failure. So is a row that is listed as different but no longer
+// differs.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	run := Of(func(_ *testing.T, in struct {
@@ -28,6 +28,7 @@ func TestJudge(t *testing.T) {
 		want.Has("map", map[string]any{"a": 1, "b": []string{"x"}})
 		Holds(want, "object", func(o *struct{ Name string }) bool { return o == nil || o.Name == "n" })
 	})
+
 	for _, tc := range []struct {
 		reason, name, tag, dialect, input, expected string
 		own                                         bool
@@ -58,7 +59,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// Each difference is in the documentation and shown by a row of testdata, and each operation has rows there.
+// Each difference is in the documentation and shown by a row of testdata, and each operation has
+// rows there.
 func TestDifferencesAreDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/design/differences.md")
@@ -76,6 +78,7 @@ func TestDifferencesAreDocumented(t *testing.T) {
 			t.Errorf("no row of testdata shows: %s", difference)
 		}
 	}
+
 	for op := range runners {
 		if len(byOp[op]) == 0 {
 			t.Errorf("testdata has no row of %s", op)

@@ -29,7 +29,8 @@ const (
 	NoOverlays            Difference = "overlays of ytt on a package"
 )
 
-// listed are rows that show the differences, first those of testdata: each has to come out differently.
+// listed are the rows that show the differences, starting with testdata's. Each has to give a
+// different result.
 var listed = map[Difference][]string{
 	DigestsOfDependencies: {"same-digest", "update-digest-agreed", "digest-all-same", "scenario-digest-upgrade"},
 	InstalledTogether:     {"one-after-the-other"},

@@ -9,20 +9,20 @@ import (
 	"slices"
 )
 
-// Expectation is what a row expects. What production code decided is compared with it key by key; a key that the row does
-// not state is not compared.
+// Expectation is the expected result of a row. The decision of production code is compared with it
+// key by key. A key that the row does not state is not compared.
 type Expectation struct {
 	stated   map[string]json.RawMessage
 	compared map[string]bool
-	err      error // of a shape that is not known
+	err      error // for an unknown shape
 	// otherwise are the differences on purpose, by key.
 	otherwise   map[string]Difference
 	differences []string
 	onPurpose   []Difference
 }
 
-// Otherwise says that Lockstep decides otherwise on purpose on some keys, or on all. It
-// is for values that follow from the input, or from the decision.
+// Otherwise states that Lockstep decides differently on purpose on some keys, or on all. Use it for
+// values that follow from the input, or from the decision.
 func (e *Expectation) Otherwise(d Difference, keys ...string) {
 	if len(keys) == 0 {
 		keys = slices.Collect(maps.Keys(e.stated))
@@ -34,25 +34,26 @@ func (e *Expectation) Otherwise(d Difference, keys ...string) {
 
 func (e *Expectation) differs() bool { return len(e.differences)+len(e.onPurpose) > 0 }
 
-// Is compares a value; none, null and an empty one are the same.
+// Is compares a value. A missing value, null and an empty value are equal.
 func (e *Expectation) Is(key string, got any, about ...any) {
 	e.compare(key, got, reflect.DeepEqual, about)
 }
 
-// Set compares lists whose order does not matter.
+// Set compares lists and ignores their order.
 func (e *Expectation) Set(key string, got []string, about ...any) {
 	e.compare(key, got, func(want, got any) bool { return reflect.DeepEqual(sorted(want), sorted(got)) }, about)
 }
 
-// Has compares what a row states of maps, however deep.
+// Has compares the part of nested maps that a row states.
 func (e *Expectation) Has(key string, got any, about ...any) { e.compare(key, got, within, about) }
 
-// Fails compares whether there is an error. A row may say so by a word, a kind or true.
+// Fails compares whether there is an error. A row can state this by a word, a kind or true.
 func (e *Expectation) Fails(key string, failed bool, about ...any) {
 	e.compare(key, failed, func(want, got any) bool { return (want != nil && want != false) == (got == true) }, about)
 }
 
-// Holds compares by a function, with the value that the row states in a type of its own. The type has all of its fields.
+// Holds compares with a function, which gets the row's value in a type of its own. The type has all
+// of its fields.
 func Holds[T any](e *Expectation, key string, holds func(want T) bool, about ...any) {
 	raw, is := e.stated[key]
 	if !is {
@@ -72,10 +73,12 @@ func (e *Expectation) compare(key string, got any, equal func(want, got any) boo
 	if !is {
 		return
 	}
+
 	e.compared[key] = true
 	if equal(plain(raw), plain(got)) {
 		return
 	}
+
 	text := fmt.Sprintf("%s is %v", key, got)
 	if len(about) > 0 {
 		text += fmt.Sprintf(" (%v)", about)
@@ -84,6 +87,7 @@ func (e *Expectation) compare(key string, got any, equal func(want, got any) boo
 		e.onPurpose = append(e.onPurpose, why)
 		return
 	}
+
 	e.differences = append(e.differences, text)
 }
 
@@ -97,7 +101,7 @@ func (e *Expectation) missed() (keys []string) {
 	return keys
 }
 
-// plain returns a value as JSON has it, nil for an empty one.
+// plain returns a value in JSON's types; nil for an empty one.
 func plain(value any) (is any) {
 	data, err := json.Marshal(value)
 	if err != nil || json.Unmarshal(data, &is) != nil {
@@ -127,6 +131,7 @@ func withoutEmpty(value any) any {
 			value[key] = withoutEmpty(value[key])
 		}
 	}
+
 	return value
 }
 
@@ -140,7 +145,8 @@ func sorted(value any) []string {
 	return all
 }
 
-// within reports whether all that is wanted is there: of maps the keys that are stated, of lists every item.
+// within reports whether everything wanted is there: the stated keys of maps, and every item of
+// lists.
 func within(want, got any) bool {
 	switch want := want.(type) {
 	case map[string]any:
@@ -155,5 +161,6 @@ func within(want, got any) bool {
 		of, _ := got.([]any)
 		return slices.EqualFunc(want, of, within)
 	}
+
 	return reflect.DeepEqual(want, got)
 }

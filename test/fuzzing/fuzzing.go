@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Time is how long one input may take before its outcome is not judged. The
-// limits of the code allow more; a search cannot afford that for every input.
+// Time is the maximum time for one input; the outcome of a slower one is not judged. The limits of
+// the code permit more, but a search cannot afford that for every input.
 const Time = 30 * time.Millisecond
 
 // Context returns a context that ends after Time.
@@ -24,8 +24,8 @@ func Context(tb testing.TB) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(tb.Context(), Time)
 }
 
-// Canary is in the environment of the process, under the name of the same text
-// in upper case. Nothing that comes out of a package may hold it.
+// Canary is in the environment of the process, under the name of the same text in upper case. The
+// results of a package must never contain it.
 const Canary = "lockstep-canary-5e8f41"
 
 // SetCanary puts the canary into the environment.
@@ -47,6 +47,7 @@ func Examples(f *testing.F, suffixes ...string) map[string]string {
 		}
 		root = filepath.Join("..", root)
 	}
+
 	out := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -64,12 +65,12 @@ func Examples(f *testing.F, suffixes ...string) map[string]string {
 	if err != nil || len(out) == 0 {
 		f.Fatalf("no examples that end in %v: %v", suffixes, err)
 	}
+
 	return out
 }
 
-// CheckViolations fails unless every violation has a reason and something to do
-// about it, and can be shown on one line of bounded length, none of which is a
-// secret.
+// CheckViolations fails unless every violation has a reason and a remedy, and fits on one printable
+// line of bounded length that contains no secret.
 func CheckViolations(tb testing.TB, all violation.Violations, secrets ...string) {
 	tb.Helper()
 	for _, v := range all {
@@ -86,18 +87,19 @@ func CheckViolations(tb testing.TB, all violation.Violations, secrets ...string)
 	}
 }
 
-// CheckText fails where a text that is shown to people holds a secret or would
-// draw on a terminal.
+// CheckText fails if a text for users contains a secret or would draw on a terminal.
 func CheckText(tb testing.TB, text string, secrets ...string) {
 	tb.Helper()
 	if !utf8.ValidString(text) {
 		tb.Fatalf("not UTF-8: %q", text)
 	}
+
 	for _, r := range text {
 		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control) {
 			tb.Fatalf("%U in %q", r, text)
 		}
 	}
+
 	for _, secret := range append(secrets, Canary) {
 		if strings.Contains(text, secret) {
 			tb.Fatalf("%q is in %q", secret, text)

@@ -1,4 +1,4 @@
-// Package gittest is a git repository on disk that answers by http.
+// Package gittest has a git repository on disk with an http server.
 package gittest
 
 import (
@@ -25,13 +25,13 @@ func New(t testing.TB) *Repository {
 	return r
 }
 
-// Environment keeps git from reading the configuration of the machine.
+// Environment prevents git from reading the configuration of the machine.
 var Environment = []string{
 	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
 }
 
-// Run runs git in the repository, and returns what it prints.
+// Run runs git in the repository, and returns its output.
 func (r *Repository) Run(stdin string, args ...string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "git", args...)
@@ -47,7 +47,7 @@ func (r *Repository) Run(stdin string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Commit writes files and returns the commit with these and the former ones.
+// Commit writes files and returns the commit, which also has the earlier files.
 func (r *Repository) Commit(files map[string]string) string {
 	r.t.Helper()
 	for p, content := range files {
@@ -59,12 +59,13 @@ func (r *Repository) Commit(files map[string]string) string {
 			r.t.Fatal(err)
 		}
 	}
+
 	r.Run("", "add", "-A")
 	r.Run("", "commit", "-q", "--allow-empty", "-m", "x")
 	return r.Run("", "rev-parse", "HEAD")
 }
 
-// Rewrite makes one commit of files the whole history of main, and removes the former history.
+// Rewrite replaces the whole history of main with one commit of files.
 func (r *Repository) Rewrite(files map[string]string) string {
 	r.t.Helper()
 	r.Run("", "checkout", "-q", "--orphan", "other")
@@ -75,7 +76,7 @@ func (r *Repository) Rewrite(files map[string]string) string {
 	return commit
 }
 
-// ServeHTTP answers as git-http-backend does, which not every installation of git has.
+// ServeHTTP works like git-http-backend, which some installations of git lack.
 func (r *Repository) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	args := []string{"upload-pack", "--stateless-rpc"}
 	switch req.URL.Path {
@@ -89,6 +90,7 @@ func (r *Repository) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.NotFound(w, req)
 		return
 	}
+
 	cmd := exec.CommandContext(req.Context(), "git", append(args, r.Dir)...)
 	cmd.Env = append(append(os.Environ(), Environment...), "GIT_PROTOCOL="+req.Header.Get("Git-Protocol"))
 	cmd.Stdin, cmd.Stdout = req.Body, w

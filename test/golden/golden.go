@@ -1,4 +1,4 @@
-// Package golden compares what a test made with a file beside it.
+// Package golden compares the output of a test with a file in its testdata.
 package golden
 
 import (
@@ -14,19 +14,20 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// temporary is a folder of a test, which differs from run to run.
+// temporary matches a test's folder, which differs from run to run.
 var temporary = regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/[^" ]*/\d+`)
 
-// transition is the time of a condition, which tests set to the present one.
+// transition matches the time of a condition, which tests set to the present time.
 var transition = regexp.MustCompile(`"lastTransitionTime": "[^"]*"`)
 
-// JSON compares what a command prints with -o json, as programs rely on it, with testdata/json/COMMAND.json, which
-// LOCKSTEP_UPDATE=1 writes.
+// JSON compares a command's output with -o json, which programs rely on, with
+// testdata/json/COMMAND.json. LOCKSTEP_UPDATE=1 writes the file.
 func JSON(t *testing.T, command string, printed any) {
 	t.Helper()
 	if text, is := printed.(string); is {
 		printed = json.RawMessage(text)
 	}
+
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
 	encoder.SetEscapeHTML(false)
@@ -38,6 +39,7 @@ func JSON(t *testing.T, command string, printed any) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
+
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	if diff := cmp.Diff(string(want), got); diff != "" {

@@ -14,7 +14,7 @@ func of(r *http.Request, watches bool) bool {
 	return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/configmaps") && IsWatch(r) == watches
 }
 
-// initial refuses lists that are streamed.
+// initial refuses streamed lists.
 func initial(s *Server, w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Query().Get("sendInitialEvents") != "true" {
 		return false
@@ -23,7 +23,7 @@ func initial(s *Server, w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// fill writes text of this size.
+// fill writes this many bytes of text.
 func fill(w io.Writer, bytes int) error {
 	chunk := strings.Repeat("a", 64<<10)
 	for ; bytes > 0; bytes -= len(chunk) {
@@ -36,7 +36,7 @@ func fill(w io.Writer, bytes int) error {
 
 const object = `"object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": "default", "name": %q, "uid": %q, "resourceVersion": "%d", "labels": {"package-operator.run/cache": "True"}}, "data": {"a": "`
 
-// WatchBomb sends an event of so many bytes in each watch.
+// WatchBomb sends an event of this many bytes in each watch.
 func WatchBomb(bytes int) Attack {
 	return func(s *Server, w http.ResponseWriter, r *http.Request) bool {
 		if !of(r, true) || initial(s, w, r) {
@@ -54,7 +54,7 @@ func WatchBomb(bytes int) Attack {
 	}
 }
 
-// WatchNames sends events of ever new objects, each with a name and data of so many bytes.
+// WatchNames keeps sending events of new objects, with a name and data of these sizes.
 func WatchNames(name, bytes int) Attack {
 	long := strings.Repeat("n", name)
 	return func(s *Server, w http.ResponseWriter, r *http.Request) bool {
@@ -73,7 +73,8 @@ func WatchNames(name, bytes int) Attack {
 	}
 }
 
-// Pages answers lists with ever another page of so many objects, each with a name and data of so many bytes.
+// Pages answers lists with an endless number of pages. Each has this many objects, with a name and
+// data of these sizes.
 func Pages(objects, name, bytes int) Attack {
 	long := strings.Repeat("n", name)
 	var pages atomic.Int64
@@ -100,7 +101,7 @@ func Pages(objects, name, bytes int) Attack {
 	}
 }
 
-// Nodes answers lists with one object that is all empty lists: little text that takes much memory.
+// Nodes answers lists with an object of empty lists, which is little text that takes much memory.
 func Nodes(bytes int) Attack {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request) bool {
 		if !of(r, false) {
@@ -118,7 +119,7 @@ func Nodes(bytes int) Attack {
 	}
 }
 
-// Discovery offers so many groups.
+// Discovery offers this many groups.
 func Discovery(groups int) Attack {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path != "/apis" {
@@ -151,7 +152,7 @@ func SchemaBomb() Attack {
 	}
 }
 
-// VersionOnce refuses the request for the version with this number, from 1.
+// VersionOnce refuses only the request for the version with this number, counted from 1.
 func VersionOnce(number int64) Attack {
 	var asked atomic.Int64
 	return func(s *Server, w http.ResponseWriter, r *http.Request) bool {
@@ -163,7 +164,7 @@ func VersionOnce(number int64) Attack {
 	}
 }
 
-// Trickle answers everything with a byte in each interval.
+// Trickle answers everything with one byte per interval.
 func Trickle(interval time.Duration) Attack {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request) bool {
 		for {
@@ -190,7 +191,7 @@ func Reset() Attack {
 	}
 }
 
-// Redirect leads everything to an address of a cloud's metadata.
+// Redirect redirects everything to a cloud's metadata address.
 func Redirect() Attack {
 	return func(_ *Server, w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, "http://169.254.169.254/latest", http.StatusFound)
@@ -198,7 +199,7 @@ func Redirect() Attack {
 	}
 }
 
-// Identities is another cluster each time.
+// Identities claims to be another cluster each time.
 func Identities() Attack {
 	var asked atomic.Int64
 	return func(s *Server, w http.ResponseWriter, r *http.Request) bool {

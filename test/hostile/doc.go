@@ -1,5 +1,5 @@
-// Package hostile has an API server that attacks who connects to it: what a target of a tenant may answer.
+// Package hostile has an API server that attacks its clients, as a tenant's target might.
 //
-// Without an attack it has the namespace kube-system, ConfigMaps in memory and their schema, which is enough for a package
-// to be installed there. An [Attack] answers single requests in its own way.
+// Without an attack it has the namespace kube-system, ConfigMaps in memory and their schema, which
+// is enough to install a package. An [Attack] answers single requests in its own way.
 package hostile

@@ -19,10 +19,10 @@ import (
 // Attack answers a request, or returns false for the usual answer.
 type Attack func(s *Server, w http.ResponseWriter, r *http.Request) bool
 
-// Server answers as the API server of a cluster.
+// Server answers like the API server of a cluster.
 type Server struct {
 	*httptest.Server
-	// Sent are the bytes of all answers, and Attacks counts what an attack answered.
+	// Sent counts the bytes of all answers, and Attacks the answers of an attack.
 	Sent, Attacks atomic.Int64
 
 	attack Attack
@@ -39,7 +39,7 @@ type event struct {
 	Object map[string]any `json:"object"`
 }
 
-// New starts a server, which ends with the test. attack may be nil.
+// New starts a server, which ends with the test. attack can be nil.
 func New(tb testing.TB, attack Attack) *Server {
 	tb.Helper()
 	s := &Server{attack: attack, objects: map[string]map[string]any{}, changed: make(chan struct{}), version: 100}
@@ -54,7 +54,7 @@ func New(tb testing.TB, attack Attack) *Server {
 	return s
 }
 
-// Kubeconfig returns one of a user of the server.
+// Kubeconfig returns a kubeconfig of a user of the server.
 func (s *Server) Kubeconfig() []byte {
 	ca := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	return fmt.Appendf(nil, `{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
@@ -92,6 +92,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.Attacks.Add(1)
 		return
 	}
+
 	configMaps := strings.HasPrefix(r.URL.Path, "/api/v1/") && strings.Contains(r.URL.Path, "/configmaps")
 	switch {
 	case configMaps:
@@ -156,6 +157,7 @@ func (s *Server) serveConfigMaps(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.answer(w, http.StatusOK, s.objects[at])
 	}
+
 	s.mu.Unlock()
 }
 
@@ -166,10 +168,12 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, at string) {
 		s.answer(w, http.StatusBadRequest, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "BadRequest", "code": 400})
 		return
 	}
+
 	meta, _ := object["metadata"].(map[string]any)
 	if r.Method == http.MethodPost {
 		at += "/" + fmt.Sprint(meta["name"])
 	}
+
 	if r.URL.Query().Get("dryRun") == "" {
 		meta["namespace"], meta["uid"] = path.Base(path.Dir(path.Dir(at))), "uid-of-"+at
 		meta["creationTimestamp"] = "2026-01-01T00:00:00Z"
@@ -180,6 +184,7 @@ func (s *Server) write(w http.ResponseWriter, r *http.Request, at string) {
 		s.objects[at] = object
 		s.changes(typ, object)
 	}
+
 	s.answer(w, http.StatusCreated, object)
 }
 
@@ -201,6 +206,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		s.answer(w, http.StatusBadRequest, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "BadRequest", "code": 400})
 		return
 	}
+
 	next, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	next = max(next-100, 0)
 	w.WriteHeader(http.StatusOK)

@@ -1,5 +1,5 @@
-// Package jointneeds has sets of packages that depend on others together, for tests of
-// the outcome when they are applied at once.
+// Package jointneeds has sets of packages with common dependencies, for tests of applying them at
+// once.
 package jointneeds
 
 import (
@@ -11,12 +11,13 @@ import (
 // Set has the offers, the applied packages, and the required outcome.
 type Set struct {
 	Name string
-	// Offered has a version a line, with what it depends on: "ui 2.0.0: srv ^2, cache? >=1". A question mark is an optional one.
+	// Offered has one version per line, with its dependencies: "ui 2.0.0: srv ^2, cache? >=1". A
+	// question mark makes one optional.
 	Offered string
 	// Applied are Packages: "a: ui >=1" has the name a.
 	Applied []string
-	// Want are the versions of the Packages that are applied, by name, and of the
-	// packages installed for them, by package; "" is one that stays without a version.
+	// Want has the expected versions of the applied Packages, by name, and of the packages
+	// installed for them, by package. "" means that the package stays without a version.
 	Want map[string]string
 }
 
@@ -46,6 +47,7 @@ func (s Set) Releases() (all []Release) {
 		}
 		all = append(all, r)
 	}
+
 	return all
 }
 
@@ -60,7 +62,7 @@ func (s Set) References() map[string]*corev1alpha1.PackageReference {
 	return all
 }
 
-// Sets are ten of them.
+// Sets are ten such sets.
 var Sets = []Set{
 	{
 		Name: "one version fits all",
@@ -111,7 +113,7 @@ var Sets = []Set{
 		Want:    map[string]string{"ui": "1.0.0", "adm": "1.0.0", "srv": "1.0.0"},
 	},
 	{
-		Name: "a version before what it needs",
+		Name: "a version before its requirements",
 		Offered: `ui 1.0.0: srv ^1
 			ui 2.0.0: srv ^2
 			srv 1.0.0`,

@@ -27,17 +27,17 @@ import (
 
 // Request is one request of a connection.
 type Request struct {
-	// Verb is that of [apply.Error].
+	// Verb is the Verb of [apply.Error].
 	Verb string
 	Key  objects.Key
 	// Body is the body of the request.
 	Body   []byte
 	DryRun bool
-	// Account is whom a write is made as.
+	// Account is the account that makes a write.
 	Account objects.Account
 }
 
-// Writes reports whether the request may change something.
+// Writes reports whether the request can change something.
 func (r Request) Writes() bool {
 	return !r.DryRun && (r.Verb == "create" || r.Verb == "apply" || r.Verb == "patch" || r.Verb == "delete")
 }
@@ -45,11 +45,11 @@ func (r Request) Writes() bool {
 // Cluster is a connection to a Server by one process.
 type Cluster struct {
 	*Server
-	// Observe, Changed and KindChanged are those of livestate.Options.
+	// Observe, Changed and KindChanged have the same meaning as in livestate.Options.
 	Observe     func(objects.Key, *unstructured.Unstructured) *objects.Observed
 	Changed     func(objects.Key, *objects.Observed)
 	KindChanged func(schema.GroupKind)
-	// Send performs a request by calling do, or fails instead, before that or after.
+	// Send performs a request by calling do. It can also fail before or after that.
 	Send func(ctx context.Context, r Request, do func() error) error
 
 	kinds   map[schema.GroupKind]*watched
@@ -59,12 +59,12 @@ type Cluster struct {
 
 var _ cluster.Cluster = (*Cluster)(nil)
 
-// Connect returns a connection that knows nothing yet. Its functions are to be set.
+// Connect returns a new connection, which knows nothing yet. The caller has to set its functions.
 func (s *Server) Connect() *Cluster {
 	return &Cluster{Server: s, kinds: map[schema.GroupKind]*watched{}, used: map[string][]schema.GroupKind{}}
 }
 
-// As returns the writes as an account; whether it may is up to Send.
+// As returns the writes as an account. Send decides whether they are permitted.
 func (c *Cluster) As(account objects.Account) cluster.Writes {
 	as := *c
 	as.account = account
@@ -74,7 +74,7 @@ func (c *Cluster) As(account objects.Account) cluster.Writes {
 // Now is the time of the server.
 func (c *Cluster) Now() time.Time { return c.Server.Now() }
 
-// Check finds no object invalid.
+// Check accepts every object.
 func (c *Cluster) Check(_ context.Context, objs []*unstructured.Unstructured) []error {
 	return make([]error, len(objs))
 }
@@ -97,7 +97,7 @@ func keyOf(m *meta.RESTMapping, namespace, name string) objects.Key {
 	return objects.Key{Group: m.GroupVersionKind.Group, Kind: m.GroupVersionKind.Kind, Namespace: namespace, Name: name}
 }
 
-// request sends a request, and returns a copy of the object that it is answered with.
+// request sends a request, and returns a copy of the object in the answer.
 func (c *Cluster) request(ctx context.Context, m *meta.RESTMapping, r Request, do func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	var answer *unstructured.Unstructured
 	r.Account = c.account
@@ -111,6 +111,7 @@ func (c *Cluster) request(ctx context.Context, m *meta.RESTMapping, r Request, d
 	if err != nil {
 		return nil, &apply.Error{Verb: r.Verb, Resource: m.Resource.Resource, Key: r.Key, Err: err}
 	}
+
 	return answer, nil
 }
 
@@ -143,6 +144,7 @@ func (c *Cluster) ListMetadata(ctx context.Context, m *meta.RESTMapping, namespa
 	if err != nil {
 		return nil, err
 	}
+
 	list := &metav1.PartialObjectMetadataList{}
 	_, err = c.request(ctx, m, Request{Verb: "list", Key: keyOf(m, namespace, "")}, func() (*unstructured.Unstructured, error) {
 		list.Items, list.ResourceVersion = nil, strconv.FormatInt(c.version, 10)
@@ -159,6 +161,7 @@ func (c *Cluster) ListMetadata(ctx context.Context, m *meta.RESTMapping, namespa
 		}
 		return nil, c.served(keyOf(m, namespace, ""))
 	})
+
 	return list, err
 }
 
@@ -232,12 +235,14 @@ func (c *Cluster) confirm(ctx context.Context, gk schema.GroupKind, seen map[obj
 	if err != nil {
 		return false, nil
 	}
+
 	left := map[objects.Key]string{}
 	for key, version := range seen {
 		if key.GroupKind() == gk {
 			left[key] = version
 		}
 	}
+
 	for _, selector := range []string{selector, c.Names.WatchSelector(gk, c.Names.Selector())} {
 		if len(left) == 0 {
 			break
@@ -254,6 +259,7 @@ func (c *Cluster) confirm(ctx context.Context, gk schema.GroupKind, seen map[obj
 			delete(left, key)
 		}
 	}
+
 	return len(left) == 0, nil
 }
 

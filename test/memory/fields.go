@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// shape is the schema of objects: that of metadata, and maps of scalars and atomic lists.
+// shape is the schema of objects: the schema of metadata, and maps of scalars and atomic lists.
 const shape = `types:
 - name: object
   map:
@@ -47,7 +47,7 @@ var parser = func() typed.ParseableType {
 	return p.Type("object")
 }()
 
-// fieldManager keeps the managedFields of one kind.
+// fieldManager maintains the managedFields of one kind.
 type fieldManager struct {
 	kind    schema.GroupVersionKind
 	manager *managedfields.FieldManager
@@ -90,36 +90,36 @@ func (f *fieldManager) live(before *unstructured.Unstructured) *unstructured.Uns
 // oneVersion converts, defaults and creates objects of a kind that has one version.
 type oneVersion struct{ kind schema.GroupVersionKind }
 
-// ObjectToTyped is that of a TypeConverter.
+// ObjectToTyped implements TypeConverter.
 func (oneVersion) ObjectToTyped(obj runtime.Object, opts ...typed.ValidationOptions) (*typed.TypedValue, error) {
 	return parser.FromUnstructured(obj.(*unstructured.Unstructured).Object, opts...)
 }
 
-// TypedToObject is that of a TypeConverter.
+// TypedToObject implements TypeConverter.
 func (oneVersion) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
 	return &unstructured.Unstructured{Object: value.AsValue().Unstructured().(map[string]any)}, nil
 }
 
-// Convert is that of an ObjectConvertor.
+// Convert implements ObjectConvertor.
 func (oneVersion) Convert(in, out, _ any) error {
 	*out.(*unstructured.Unstructured) = *in.(*unstructured.Unstructured)
 	return nil
 }
 
-// ConvertToVersion is that of an ObjectConvertor.
+// ConvertToVersion implements ObjectConvertor.
 func (oneVersion) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return in, nil
 }
 
-// ConvertFieldLabel is that of an ObjectConvertor.
+// ConvertFieldLabel implements ObjectConvertor.
 func (oneVersion) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
 	return label, value, nil
 }
 
-// Default is that of an ObjectDefaulter.
+// Default implements ObjectDefaulter.
 func (oneVersion) Default(runtime.Object) {}
 
-// New is that of an ObjectCreater.
+// New implements ObjectCreater.
 func (o oneVersion) New(schema.GroupVersionKind) (runtime.Object, error) {
 	none := &unstructured.Unstructured{Object: map[string]any{}}
 	none.SetGroupVersionKind(o.kind)

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// watched is what a connection knows of one kind: a list, then events in their order, and its
-// own writes until the events show them.
+// watched is a connection's state of one kind: a list, then events in their order, and its own
+// writes until the events show them.
 type watched struct {
 	records livestate.Records
 	synced  bool
@@ -29,7 +29,7 @@ func (c *Cluster) watch(gk schema.GroupKind) *watched {
 	return c.kinds[gk]
 }
 
-// Use notes which kinds are to be watched. A watch goes on without users.
+// Use records which kinds to watch. A watch continues without users.
 func (c *Cluster) Use(user string, kinds []schema.GroupKind) {
 	c.used[user] = kinds
 	for _, gk := range kinds {
@@ -70,7 +70,7 @@ func (c *Cluster) Relist(gk schema.GroupKind) int64 {
 	return w.listing + 1
 }
 
-// Remember keeps the response to an own request.
+// Remember keeps the response to one of the connection's own requests.
 func (c *Cluster) Remember(key objects.Key, obs *objects.Observed) {
 	c.watch(key.GroupKind()).records.Remember(livestate.NameOf(key), obs)
 }
@@ -86,17 +86,20 @@ func (c *Cluster) Sync(gk schema.GroupKind) bool {
 	if w == nil || w.synced && !w.relist || !c.Serves(gk) {
 		return false
 	}
+
 	var list []livestate.Change
 	for _, key := range c.Keys() {
 		if live := c.Server.Get(key); key.GroupKind() == gk && c.managed(live) {
 			list = append(list, livestate.Change{Name: livestate.NameOf(key), Observed: c.observe(key, live)})
 		}
 	}
+
 	w.synced, w.relist, w.next, w.seen = true, false, len(c.events), c.version
 	w.listing++
 	for _, change := range w.records.Replace(list, strconv.FormatInt(c.version, 10)) {
 		c.Changed(objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: change.Name.Namespace, Name: change.Name.Name}, change.Observed)
 	}
+
 	c.KindChanged(gk)
 	return true
 }
@@ -107,6 +110,7 @@ func (c *Cluster) Deliver(gk schema.GroupKind) bool {
 	if w == nil || !w.synced || w.relist {
 		return false
 	}
+
 	for w.next < len(c.events) {
 		e := c.events[w.next]
 		w.next++
@@ -127,6 +131,7 @@ func (c *Cluster) Deliver(gk schema.GroupKind) bool {
 		}
 		return true
 	}
+
 	return false
 }
 

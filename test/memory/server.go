@@ -22,16 +22,16 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Kind is a kind that a Server may serve.
+// Kind is a kind that a Server can serve.
 type Kind struct {
 	schema.GroupVersionKind
-	// ClusterScoped means that its objects are in no namespace.
+	// ClusterScoped means that its objects have no namespace.
 	ClusterScoped bool
 	// Custom means that a CustomResourceDefinition defines the kind.
 	Custom bool
 	// Unmanaged means that objects have no managedFields.
 	Unmanaged bool
-	// Union are fields of the spec of which an object has one at most.
+	// Union are fields of the spec that exclude each other.
 	Union []string
 	// Unserved means that requests fail as if the kind did not exist.
 	Unserved bool
@@ -44,15 +44,15 @@ type Event struct {
 	Before, After *unstructured.Unstructured
 }
 
-// Server stores objects. States are never changed in place.
+// Server stores objects. It never modifies stored states in place.
 type Server struct {
-	// Names are those by which connections of an engine watch and write.
+	// Names are the names that an engine's connections use.
 	Names *objects.Names
 	// Now is the clock.
 	Now func() time.Time
-	// Admit validates writes; before is nil for a new object. It may be nil.
+	// Admit validates writes; before is nil for a new object. It can be nil.
 	Admit func(key objects.Key, before, after *unstructured.Unstructured) error
-	// Stored is called after each change. It may be nil.
+	// Stored is called after each change. It can be nil.
 	Stored func(Event)
 
 	kinds   map[schema.GroupKind]*Kind
@@ -76,7 +76,7 @@ func NewServer(names *objects.Names, now func() time.Time, kinds ...Kind) *Serve
 	return s
 }
 
-// Backup is what a Server stored at one moment.
+// Backup is the content of a Server at one moment.
 type Backup struct {
 	objects map[objects.Key]*unstructured.Unstructured
 	version int64
@@ -93,8 +93,8 @@ func (b *Backup) Keys() []objects.Key {
 	return slices.SortedFunc(maps.Keys(b.objects), objects.Key.Compare)
 }
 
-// Restore makes everything what it was, resource versions included, as a snapshot of etcd
-// does. Connections from before must not be used any more.
+// Restore restores everything, including resource versions, like a snapshot of etcd. Earlier
+// connections must not be used any more.
 func (s *Server) Restore(b *Backup) {
 	s.objects, s.version, s.events = maps.Clone(b.objects), b.version, nil
 }
@@ -108,7 +108,7 @@ func (s *Server) Serves(gk schema.GroupKind) bool {
 	return k != nil && !k.Unserved
 }
 
-// Serve begins to serve a kind, or ends that, and with it all objects of the kind.
+// Serve starts serving a kind, or stops it and removes all objects of the kind.
 func (s *Server) Serve(gk schema.GroupKind, served bool) {
 	s.kinds[gk].Unserved = !served
 	for _, key := range s.Keys() {
@@ -139,13 +139,12 @@ func (s *Server) create(key objects.Key, obj *unstructured.Unstructured, manager
 		return s.update(key, nil, obj.DeepCopy(), manager, dryRun)
 	}
 	if _, err := s.update(key, nil, obj.DeepCopy(), manager, true); err != nil {
-		return nil, err // an object is validated before it is looked for
+		return nil, err // an object is validated before it is looked up
 	}
 	return nil, apierrors.NewAlreadyExists(s.resource(key), key.Name)
 }
 
-// Edit changes an object as manager does by an update; it does nothing where the object is
-// absent.
+// Edit changes an object by an update of manager. It does nothing if the object is absent.
 func (s *Server) Edit(key objects.Key, manager string, change func(*unstructured.Unstructured)) (*unstructured.Unstructured, error) {
 	before := s.objects[key]
 	if before == nil {
@@ -170,13 +169,12 @@ func (s *Server) UpdateStatus(key objects.Key, obj *unstructured.Unstructured) (
 	return s.update(key, before, next, "", false)
 }
 
-// MergePatch changes an object by a merge patch, guarded by the UID and resource version that
-// it may contain, and JSONPatch by a list of operations.
+// MergePatch changes an object by a merge patch. UID and resource version in the patch guard it.
 func (s *Server) MergePatch(key objects.Key, patch []byte, manager string) (*unstructured.Unstructured, error) {
 	return s.patch(key, manager, false, func(doc []byte) ([]byte, error) { return jsonpatch.MergePatch(doc, patch) })
 }
 
-// JSONPatch changes an object by operations, of which all apply or none.
+// JSONPatch changes an object by a list of operations, either all of them or none.
 func (s *Server) JSONPatch(key objects.Key, patch []byte, manager string) (*unstructured.Unstructured, error) {
 	return s.jsonPatch(key, patch, manager, false)
 }
@@ -193,10 +191,12 @@ func (s *Server) patch(key objects.Key, manager string, dryRun bool, apply func(
 	if err := s.served(key); err != nil {
 		return nil, err
 	}
+
 	before := s.objects[key]
 	if before == nil {
 		return nil, apierrors.NewNotFound(s.resource(key), key.Name)
 	}
+
 	doc, err := before.MarshalJSON()
 	if err != nil {
 		return nil, err
@@ -204,6 +204,7 @@ func (s *Server) patch(key objects.Key, manager string, dryRun bool, apply func(
 	if doc, err = apply(doc); err != nil {
 		return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
+
 	next := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(doc, &next.Object); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -211,6 +212,7 @@ func (s *Server) patch(key objects.Key, manager string, dryRun bool, apply func(
 	if err := s.guard(key, before, next); err != nil {
 		return nil, err
 	}
+
 	return s.update(key, before, next, manager, dryRun)
 }
 
@@ -219,38 +221,44 @@ func (s *Server) Apply(key objects.Key, body []byte, manager string, force, dryR
 	if err := s.served(key); err != nil {
 		return nil, err
 	}
+
 	applied := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(body, &applied.Object); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
+
 	before := s.objects[key]
 	if version := applied.GetResourceVersion(); before == nil && (version != "" && version != apply.AbsentVersion || applied.GetUID() != "") {
 		return nil, apierrors.NewConflict(s.resource(key), key.Name, fmt.Errorf("uid mismatch: no existing object was found"))
 	}
+
 	next, err := s.fields[key.GroupKind()].apply(before, applied, manager, force)
 	if err != nil {
 		return nil, err
 	}
+
 	if before != nil { // after conflicts of fields
 		if err := s.guard(key, before, applied); err != nil {
 			return nil, err
 		}
 	}
+
 	return s.finish(key, before, next, dryRun)
 }
 
-// Delete deletes an object in a state; empty means any. It returns the object where finalizers
-// hold it.
+// Delete deletes an object in a state; empty means any. If finalizers hold the object, it returns
+// the object.
 func (s *Server) Delete(key objects.Key, uid types.UID, resourceVersion string) (*unstructured.Unstructured, error) {
 	return s.delete(key, uid, resourceVersion, false)
 }
 
-// delete also deletes in the foreground: a finalizer of the garbage collector, which is up to the caller, holds
-// the object.
+// delete also deletes in the foreground: the garbage collector's finalizer, which the caller has to
+// handle, holds the object.
 func (s *Server) delete(key objects.Key, uid types.UID, resourceVersion string, foreground bool) (*unstructured.Unstructured, error) {
 	if err := s.served(key); err != nil {
 		return nil, err
 	}
+
 	before := s.objects[key]
 	switch {
 	case before == nil:
@@ -263,12 +271,14 @@ func (s *Server) delete(key objects.Key, uid types.UID, resourceVersion string, 
 		s.store(key, nil)
 		return nil, nil
 	}
+
 	next := before.DeepCopy()
 	at := metav1.NewTime(s.Now())
 	next.SetDeletionTimestamp(&at)
 	if foreground {
 		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
 	}
+
 	next.SetGeneration(before.GetGeneration() + 1)
 	return s.store(key, next), nil
 }
@@ -298,7 +308,7 @@ func (s *Server) update(key objects.Key, before, next *unstructured.Unstructured
 	return s.finish(key, before, next, dryRun)
 }
 
-// finish stores what a write has made of an object.
+// finish stores the result of a write.
 func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	next.SetResourceVersion("")
 	dropEmpty(next)
@@ -306,6 +316,7 @@ func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured
 	if !s.kinds[key.GroupKind()].Custom { // only the encoding of custom resources has null
 		maps.DeleteFunc(next.Object, func(_ string, v any) bool { return v == nil })
 	}
+
 	if before == nil {
 		at := metav1.NewTime(s.Now())
 		next.SetUID("")
@@ -333,14 +344,17 @@ func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured
 			next.SetGeneration(before.GetGeneration() + 1)
 		}
 	}
+
 	if err := s.validate(key, next); err != nil {
 		return nil, err
 	}
+
 	if s.Admit != nil {
 		if err := s.Admit(key, before, next); err != nil {
 			return nil, err
 		}
 	}
+
 	switch {
 	case dryRun:
 		return next, nil
@@ -351,10 +365,11 @@ func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured
 		s.store(key, nil)
 		return next, nil
 	}
+
 	return s.store(key, next), nil
 }
 
-// dropEmpty removes what an ObjectMeta is encoded without.
+// dropEmpty removes fields that an ObjectMeta omits when it is encoded.
 func dropEmpty(obj *unstructured.Unstructured) {
 	m, _ := obj.Object["metadata"].(map[string]any)
 	for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
@@ -376,7 +391,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// store makes next the state of an object, nil for its end.
+// store makes next the state of an object; nil removes it.
 func (s *Server) store(key objects.Key, next *unstructured.Unstructured) *unstructured.Unstructured {
 	s.version++
 	before := s.objects[key]
@@ -386,11 +401,13 @@ func (s *Server) store(key objects.Key, next *unstructured.Unstructured) *unstru
 		next.SetResourceVersion(strconv.FormatInt(s.version, 10))
 		s.objects[key] = next
 	}
+
 	event := Event{Version: s.version, Key: key, Before: before, After: next}
 	s.events = append(s.events, event)
 	if s.Stored != nil {
 		s.Stored(event)
 	}
+
 	return next
 }
 
@@ -406,7 +423,7 @@ func (s *Server) resource(key objects.Key) schema.GroupResource {
 	return plural.GroupResource()
 }
 
-// same reports whether a write changes nothing; the times of managedFields do not count.
+// same reports whether a write changes nothing. It ignores the times in managedFields.
 func same(a, b *unstructured.Unstructured) bool {
 	x, y := a.DeepCopy(), b.DeepCopy()
 	for _, u := range []*unstructured.Unstructured{x, y} {
@@ -419,7 +436,7 @@ func same(a, b *unstructured.Unstructured) bool {
 	return equality.Semantic.DeepEqual(x.Object, y.Object)
 }
 
-// content is what generations count: all but metadata and status.
+// content is the part that generations count: everything except metadata and status.
 func content(u *unstructured.Unstructured) map[string]any {
 	rest := maps.Clone(u.Object)
 	delete(rest, "metadata")

@@ -8,11 +8,11 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// DefaultOf is the field beside a field of Kind.Union that the server sets.
+// DefaultOf returns the field that the server sets along with a field of Kind.Union.
 func DefaultOf(field string) string { return field + "Default" }
 
-// setDefaults sets the default beside the field of a union that an object has, as the strategy
-// of a Deployment gets the parameters of a rolling update.
+// setDefaults sets the default for an object's field of a union, just as the strategy of a
+// Deployment gets the parameters of a rolling update.
 func (s *Server) setDefaults(key objects.Key, obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	for _, name := range s.kinds[key.GroupKind()].Union {
@@ -22,7 +22,7 @@ func (s *Server) setDefaults(key objects.Key, obj *unstructured.Unstructured) {
 	}
 }
 
-// validate refuses an object with two fields of a union, and a default of one that it lacks.
+// validate refuses an object with two fields of a union, and a default for a field that it lacks.
 func (s *Server) validate(key objects.Key, obj *unstructured.Unstructured) error {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	path, first := field.NewPath("spec"), ""
@@ -39,8 +39,10 @@ func (s *Server) validate(key objects.Key, obj *unstructured.Unstructured) error
 			wrong = append(wrong, field.Forbidden(path.Child(DefaultOf(name)), "may not be specified without "+name))
 		}
 	}
+
 	if len(wrong) == 0 {
 		return nil
 	}
+
 	return apierrors.NewInvalid(key.GroupKind(), key.Name, wrong)
 }

@@ -16,6 +16,7 @@ func Values(t testing.TB, c prometheus.Collector) map[string]float64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	values := map[string]float64{}
 	for _, family := range families {
 		for _, metric := range family.GetMetric() {
@@ -26,5 +27,6 @@ func Values(t testing.TB, c prometheus.Collector) map[string]float64 {
 			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
 	}
+
 	return values
 }

@@ -7,13 +7,14 @@ import (
 	"net"
 )
 
-// Ports are above those of sandboxes and below the ephemeral ones, of which the kernel takes the near end of any connection.
+// These ports are above the sandboxes' ports and below the ephemeral ports, which the kernel uses for
+// the near end of connections.
 const (
 	lowest = 30000
 	number = 2700
 )
 
-// Free returns a loopback address on which nothing listens, for a process that is to.
+// Free returns a free loopback address for a new process.
 func Free() (address string, err error) {
 	for range 100 {
 		listener, listenErr := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowest+rand.IntN(number))) //nolint:gosec // no secret

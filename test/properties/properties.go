@@ -1,5 +1,5 @@
-// Package properties runs property tests (pgregory.net/rapid) with the same random cases each
-// time, so that a red build is about the change in it.
+// Package properties runs property tests (pgregory.net/rapid) with the same random cases each time,
+// so that a red build is caused by the change in it.
 package properties
 
 import (
@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package with a fixed seed and checks cases for each property,
-// unless flags say otherwise: after a change of the engine's core, and before a release, run
-// some hundred thousand others by -rapid.checks=200000 -rapid.seed=0.
+// Main runs the tests of a package with a fixed seed and checks cases for each property, unless
+// flags override this. After a change of the engine's core, and before a release, run some hundred
+// thousand other cases with -rapid.checks=200000 -rapid.seed=0.
 func Main(m *testing.M, checks int) {
 	Set(checks)
 	m.Run()
 }
 
-// Set is what Main does before it runs the tests, for a TestMain that has more to do.
+// Set does what Main does before it runs the tests, for a TestMain with further steps.
 func Set(checks int) {
 	flag.Parse()
 	given := map[string]bool{}

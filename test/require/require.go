@@ -1,4 +1,5 @@
-// Package require has the checks that tests make most: of preconditions, without which a test ends, and of whole values.
+// Package require has the most common checks of tests: preconditions, which end a test, and
+// comparisons of whole values.
 package require
 
 import (
@@ -23,7 +24,8 @@ func NoError(t T, errs ...error) {
 	}
 }
 
-// Equal fails the test, which goes on, with the differences of two values and the reason why there must be none.
+// Equal fails the test, without ending it, with the differences of two values and the reason why
+// they have to be equal.
 func Equal(t T, want, got any, reason ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -15,8 +15,9 @@ import (
 // inside is set in the process without certificates on disk.
 const inside = "LOCKSTEP_TEST_WITHOUT_CERTIFICATES"
 
-// Check runs the test again in a process that finds no certificates on disk, as in the image, and expects that those in the binary
-// are trusted there, that others are not, and that an authority can be added to them. Call it from the package of the program.
+// Check runs the test again in a process that finds no certificates on disk, as in the image. It
+// expects that the certificates in the binary are trusted there, that others are not, and that an
+// authority can be added. Call it from the package of the program.
 func Check(t *testing.T) {
 	t.Helper()
 	if os.Getenv(inside) == "" {
@@ -27,11 +28,13 @@ func Check(t *testing.T) {
 		}
 		return
 	}
+
 	roots, err := x509.SystemCertPool()
 	require.NoError(t, err)
 	if roots.Equal(x509.NewCertPool()) {
 		t.Fatal("there are no root certificates in the binary")
 	}
+
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	client := server.Client()
@@ -40,6 +43,7 @@ func Check(t *testing.T) {
 	if _, err := client.Get(server.URL); err == nil { //nolint:bodyclose // there is none
 		t.Fatal("a server of an unknown authority is trusted")
 	}
+
 	roots.AddCert(server.Certificate())
 	config.RootCAs = roots
 	res, err := client.Get(server.URL)

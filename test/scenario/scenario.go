@@ -1,6 +1,5 @@
-// Package scenario writes the states of the core as text scenarios: what Format prints of a
-// state that a test failed in is a file for internal/phases/testdata, whose README lists the
-// commands.
+// Package scenario writes the states of the core as text scenarios. The output of Format for the
+// state of a failed test is a file for internal/phases/testdata, whose README lists the commands.
 package scenario
 
 import (
@@ -15,22 +14,26 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Format returns the scenario that begins with the state and plans. A comment names what
-// scenarios have no words for.
+// Format returns the scenario that starts with the state and plans. A comment names the parts that
+// scenarios cannot express.
 func Format(s *phases.State) string {
 	w := &writer{State: s, values: map[objects.Digest]string{}}
 	for _, r := range s.Revisions {
 		w.revision(r)
 	}
+
 	for _, key := range slices.SortedFunc(maps.Keys(s.Live), objects.Key.Compare) {
 		w.object(key, s.Live[key])
 	}
+
 	for _, key := range slices.SortedFunc(maps.Keys(s.Applied), objects.Key.Compare) {
 		w.applied(key, s.Applied[key])
 	}
+
 	for _, key := range s.Strays {
 		w.line("stray %s", name(key))
 	}
+
 	w.flag(s.Teardown && !s.Orphan, "teardown")
 	w.flag(s.Orphan, "orphan")
 	w.flag(s.ReportDrift, "report")
@@ -72,7 +75,7 @@ func name(key objects.Key) string {
 
 var plain = regexp.MustCompile(`^\w{1,20}$`)
 
-// value names a digest: by its text where that is a word, else by the order of appearance.
+// value names a digest: by its text if that is a word, otherwise by its order of appearance.
 func (w *writer) value(d objects.Digest, text string) string {
 	if w.values[d] == "" {
 		if !plain.MatchString(text) {
@@ -90,6 +93,7 @@ func (w *writer) revision(r *phases.Revision) {
 			words = append(words, word)
 		}
 	}
+
 	add(r.Number != int64(slices.Index(w.Revisions, r)+1), fmt.Sprintf("number=%d", r.Number))
 	add(r.Claimed(), "claimed")
 	add(r.Opened() > 0, fmt.Sprintf("opened=%d", r.Opened()))
@@ -105,6 +109,7 @@ func (w *writer) revision(r *phases.Revision) {
 	for i := range r.Phases {
 		w.line("  %s: %s", r.Phases[i].Name, strings.Join(w.wanted(r.Phases[i].Objects), " "))
 	}
+
 	w.phaseFlags(r)
 	for gk := range r.Probed {
 		if !r.Reached.Has(gk) {
@@ -123,6 +128,7 @@ func (w *writer) phaseFlags(r *phases.Revision) {
 		w.lost(slices.ContainsFunc(r.Phases[n:], func(ph phases.Phase) bool { return is(&ph) }), "which phases of %s were written", r.Name)
 		return n
 	}
+
 	entered := first(func(ph *phases.Phase) bool { return ph.Entered() })
 	earlier := first(func(ph *phases.Phase) bool { return ph.WrittenBefore() })
 	if entered+earlier+r.Confirmed() > 0 {
@@ -143,6 +149,7 @@ func (w *writer) wanted(all []*objects.Desired) []string {
 		w.lost(d.Keep && d.Collision != "", "collision protection %s of %s", d.Collision, name(d.Key))
 		items = append(items, item)
 	}
+
 	return items
 }
 
@@ -153,17 +160,20 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 	case !is.Synced:
 		w.kinds = append(w.kinds, "starting "+key.Kind+"\n")
 	}
+
 	w.lost(is.Err != "" || is.Unstored, "the state of the watch of %s", key.Kind)
 	obs := is.Object
 	if obs == nil {
 		return
 	}
+
 	words := []string{"live", name(key)}
 	add := func(is bool, word string) {
 		if is {
 			words = append(words, word)
 		}
 	}
+
 	if rec := w.Applied[key]; rec == nil {
 		add(true, "unknown")
 	} else {
@@ -173,6 +183,7 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 		w.lost(rec.Template != obs.ProjectedBy, "the template that %s was compared with", name(key))
 		w.lost(rec.UID != obs.UID, "%s was recreated", name(key))
 	}
+
 	add(obs.Revision > 0, fmt.Sprintf("revision=%d", obs.Revision))
 	words = append(words, w.controller(obs)...)
 	add(is.Unlabelled, "unlabelled")
@@ -186,6 +197,7 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 			break
 		}
 	}
+
 	w.line("%s", strings.Join(words, " "))
 }
 
@@ -214,6 +226,7 @@ func (w *writer) controller(obs *objects.Observed) []string {
 	case w.Controllers.Successors.Has(ref.UID):
 		return []string{"by=later"}
 	}
+
 	return []string{"by=" + strings.ReplaceAll(ref.Name, " ", "-")}
 }
 
@@ -233,6 +246,7 @@ func (w *writer) applied(key objects.Key, rec *phases.Applied) {
 		w.line("live %s value=%s %s", name(key), w.value(rec.Content, ""), w.release(rec))
 		w.line("gone %s", name(key))
 	}
+
 	w.lost(rec.Contention != nil, "contention about %s", name(key))
 	if f := rec.Failure; f != nil {
 		w.lost(!w.Now.Before(f.Until), "that the failure of %s is over", name(key))

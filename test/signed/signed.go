@@ -1,4 +1,5 @@
-// Package signed makes signatures of images as cosign does, with keys and with certificates of a Sigstore that exists in memory.
+// Package signed makes signatures of images like cosign, with keys and with certificates of an
+// in-memory Sigstore.
 package signed
 
 import (
@@ -50,30 +51,33 @@ type Pair struct {
 	Public  []byte
 }
 
-// NewPair returns a key pair, as of cosign generate-key-pair.
+// NewPair returns a key pair like cosign generate-key-pair.
 func NewPair(t testing.TB) Pair {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	secret, err := cryptoutils.MarshalPrivateKeyToPEM(private)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	public, err := cryptoutils.MarshalPublicKeyToPEM(private.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return Pair{private: private, Private: secret, Public: public}
 }
 
-// Authority accepts it.
+// Authority returns the authority that accepts it.
 func (p Pair) Authority() imagepolicy.Authority {
 	return imagepolicy.Key("release", p.Public, time.Time{}, time.Time{})
 }
 
-// Bundle is what cosign 3 attaches.
+// Bundle returns the bundle that cosign 3 attaches.
 func (p Pair) Bundle(t testing.TB, digest string) []byte {
 	t.Helper()
 	return p.Attested(t, digest, imagepolicy.PredicateType)
@@ -111,7 +115,7 @@ func statementOf(t testing.TB, digest, predicate string) []byte {
 	return data
 }
 
-// Simple is what cosign 2 signs, with its annotations.
+// Simple returns the payload that cosign 2 signs, with its annotations.
 func (p Pair) Simple(t testing.TB, digest string) (payload []byte, annotations map[string]string) {
 	t.Helper()
 	signer, err := signature.LoadDefaultSigner(p.private)
@@ -134,11 +138,13 @@ func (p Pair) Attested(t testing.TB, digest, predicate string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	const typ = "application/vnd.in-toto+json"
 	raw, err := signer.SignMessage(bytes.NewReader(fmt.Appendf(nil, "DSSEv1 %d %s %d %s", len(typ), typ, len(payload), payload)))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return marshal(t, &protobundle.Bundle{
 		MediaType: imagepolicy.BundleMediaType,
 		VerificationMaterial: &protobundle.VerificationMaterial{
@@ -159,13 +165,13 @@ func marshal(t testing.TB, b *protobundle.Bundle) []byte {
 	return data
 }
 
-// Sigstore issues certificates and keeps a log, as Sigstore does.
+// Sigstore issues certificates and keeps a log, like Sigstore.
 type Sigstore struct {
 	*ca.VirtualSigstore
 	t testing.TB
 }
 
-// NewSigstore returns one with keys of its own.
+// NewSigstore returns a Sigstore with its own keys.
 func NewSigstore(t testing.TB) Sigstore {
 	t.Helper()
 	virtual, err := ca.NewVirtualSigstore()
@@ -187,18 +193,21 @@ func (s Sigstore) Root() []byte {
 		log.ID = raw
 		logs[id] = log
 	}
+
 	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, s.FulcioCertificateAuthorities(), nil, s.TimestampingAuthorities(), logs)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	data, err := trusted.MarshalJSON()
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	return data
 }
 
-// Authority accepts identities, Subject of Issuer where none is given.
+// Authority accepts identities, by default Subject of Issuer.
 func (s Sigstore) Authority(ignoreLog bool, identities ...imagepolicy.Identity) imagepolicy.Authority {
 	if len(identities) == 0 {
 		identities = []imagepolicy.Identity{{Issuer: Issuer, Subject: Subject}}
@@ -206,22 +215,25 @@ func (s Sigstore) Authority(ignoreLog bool, identities ...imagepolicy.Identity) 
 	return imagepolicy.Keyless("release", identities, s.Root(), ignoreLog)
 }
 
-// Bundle is what cosign 3 attaches.
+// Bundle returns the bundle that cosign 3 attaches.
 func (s Sigstore) Bundle(digest, predicate, subject string, change func(*protobundle.Bundle)) []byte {
 	s.t.Helper()
 	entity, err := s.AttestAtTime(subject, Issuer, statementOf(s.t, digest, predicate), time.Now().Add(5*time.Minute), true)
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	signed, err := entity.SignatureContent()
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	envelope := signed.EnvelopeContent().RawEnvelope()
 	payload, err := envelope.DecodeB64Payload()
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	b := &protobundle.Bundle{
 		MediaType: imagepolicy.BundleMediaType, VerificationMaterial: s.material(entity),
 		Content: &protobundle.Bundle_DsseEnvelope{DsseEnvelope: &protodsse.Envelope{
@@ -231,6 +243,7 @@ func (s Sigstore) Bundle(digest, predicate, subject string, change func(*protobu
 	if change != nil {
 		change(b)
 	}
+
 	return marshal(s.t, b)
 }
 
@@ -240,6 +253,7 @@ func (s Sigstore) material(entity *ca.TestEntity) *protobundle.VerificationMater
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	material := &protobundle.VerificationMaterial{
 		Content:                   &protobundle.VerificationMaterial_Certificate{Certificate: &protocommon.X509Certificate{RawBytes: content.Certificate().Raw}},
 		TimestampVerificationData: &protobundle.TimestampVerificationData{},
@@ -248,20 +262,24 @@ func (s Sigstore) material(entity *ca.TestEntity) *protobundle.VerificationMater
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	for _, entry := range entries {
 		wire := entry.TransparencyLogEntry()
 		wire.KindVersion = kindOf(s.t, wire.CanonicalizedBody)
 		wire.InclusionPromise = &protorekor.InclusionPromise{SignedEntryTimestamp: s.promise(wire)}
 		material.TlogEntries = append(material.TlogEntries, wire)
 	}
+
 	stamps, err := entity.Timestamps()
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	for _, stamp := range stamps {
 		material.TimestampVerificationData.Rfc3161Timestamps = append(material.TimestampVerificationData.Rfc3161Timestamps,
 			&protocommon.RFC3161SignedTimestamp{SignedTimestamp: stamp})
 	}
+
 	return material
 }
 
@@ -287,7 +305,7 @@ func kindOf(t testing.TB, body []byte) *protorekor.KindVersion {
 	return &protorekor.KindVersion{Kind: kind.Kind, Version: kind.APIVersion}
 }
 
-// Simple is what cosign 2 attaches.
+// Simple returns the payload and annotations that cosign 2 attaches.
 func (s Sigstore) Simple(digest, subject string) (payload []byte, annotations map[string]string) {
 	s.t.Helper()
 	payload = payloadOf(digest)
@@ -295,19 +313,23 @@ func (s Sigstore) Simple(digest, subject string) (payload []byte, annotations ma
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	signed, err := entity.SignatureContent()
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	material := s.material(entity)
 	content, err := entity.VerificationContent()
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	certificate, err := cryptoutils.MarshalCertificateToPEM(content.Certificate())
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	wire := material.TlogEntries[0]
 	promise, err := json.Marshal(map[string]any{
 		"SignedEntryTimestamp": wire.InclusionPromise.SignedEntryTimestamp,
@@ -318,6 +340,7 @@ func (s Sigstore) Simple(digest, subject string) (payload []byte, annotations ma
 	if err != nil {
 		s.t.Fatal(err)
 	}
+
 	return payload, map[string]string{
 		"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(signed.Signature()),
 		"dev.sigstore.cosign/certificate":    string(certificate),
@@ -325,13 +348,14 @@ func (s Sigstore) Simple(digest, subject string) (payload []byte, annotations ma
 	}
 }
 
-// Attach puts a bundle beside an image, as cosign 3 does.
+// Attach puts a bundle next to an image, like cosign 3.
 func Attach(t testing.TB, repository name.Repository, digest string, bundle []byte, options ...remote.Option) {
 	t.Helper()
 	image, err := remote.Head(repository.Digest(digest), options...)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	config, content := static.NewLayer([]byte("{}"), imagepolicy.EmptyConfig), static.NewLayer(bundle, imagepolicy.BundleMediaType)
 	manifest := v1.Manifest{
 		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: imagepolicy.BundleMediaType,
@@ -339,10 +363,12 @@ func Attach(t testing.TB, repository name.Repository, digest string, bundle []by
 		Annotations: map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", imagepolicy.PredicateAnnotation: imagepolicy.PredicateType},
 		Subject:     &v1.Descriptor{MediaType: image.MediaType, Digest: image.Digest, Size: image.Size},
 	}
+
 	text, err := json.Marshal(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	own, _, err := v1.SHA256(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -371,7 +397,7 @@ func push(t testing.TB, repository name.Repository, blob v1.Layer, options []rem
 	return *descriptor
 }
 
-// AttachSimple puts payloads of simple signing at the tag beside an image, as cosign 2 does.
+// AttachSimple puts payloads of simple signing at the tag next to an image, like cosign 2.
 func AttachSimple(t testing.TB, repository name.Repository, digest string, payload []byte, annotations map[string]string, options ...remote.Option) {
 	t.Helper()
 	image, err := mutate.Append(mutate.MediaType(empty.Image, types.OCIManifestSchema1), mutate.Addendum{

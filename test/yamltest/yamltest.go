@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Decode returns the mapping that a text holds; whole numbers are int64, others
-// float64. A test whose text cannot be read ends.
+// Decode returns the mapping in a text. Whole numbers are int64, others float64. It ends a test
+// whose text is invalid.
 func Decode(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
@@ -24,7 +24,7 @@ func Decode(t testing.TB, text string) map[string]any {
 	return out
 }
 
-// Object returns the object that a text holds.
+// Object returns the object in a text.
 func Object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	return &unstructured.Unstructured{Object: Decode(t, text)}
