@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/bench/measure"
 )
 
-// errOverBudget is the failure of a run that measured everything.
-var errOverBudget = errors.New("the budget is not kept")
+// errOverBudget is the error of a complete run that exceeded the budget.
+var errOverBudget = errors.New("the budget is exceeded")
 
 func main() {
 	o, err := parse(os.Args[1:])
@@ -31,6 +31,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(2)
 	}
+
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, os.Stdout, os.Stderr); err != nil {
@@ -67,10 +68,12 @@ func parse(args []string) (options, error) {
 	if flags.NArg() > 0 {
 		return options{}, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
+
 	var err error
 	if o.presets, err = choose(names); err != nil {
 		return options{}, err
 	}
+
 	for i := range o.presets {
 		p := &o.presets[i]
 		set(flags, "objects", &p.workload.Objects, w.Objects)
@@ -82,24 +85,26 @@ func parse(args []string) (options, error) {
 			return options{}, err
 		}
 	}
+
 	return o, nil
 }
 
-// set gives the value of a flag to a field, if the flag was used.
+// set sets a field to the value of a flag, if the flag was used.
 func set[T any](flags *pflag.FlagSet, name string, field *T, value T) {
 	if flags.Changed(name) {
 		*field = value
 	}
 }
 
-// run measures every workload, and prints each when it is done.
+// run measures every workload, and prints each when it is complete.
 func run(ctx context.Context, o options, out, progress io.Writer) error {
-	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
+	log.SetLogger(logr.Discard()) // otherwise the client library complains, with a stack trace
 	remove, err := measure.BuildManager(ctx, progress)
 	defer remove()
 	if err != nil {
 		return err
 	}
+
 	var results []result
 	for i, p := range o.presets {
 		var r result
@@ -112,13 +117,15 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 		r.print(out)
 		results = append(results, r)
 	}
+
 	if printBudget(out, results) > 0 {
 		return errOverBudget
 	}
+
 	return nil
 }
 
-// measured runs the scenarios of a preset on a sandbox of their own.
+// measured runs the scenarios of a preset in their own sandbox.
 func measured(tb testing.TB, p preset, o measure.Options, progress io.Writer) result {
 	o.Rest = p.rest
 	o.Report = func(what string) { fmt.Fprintf(progress, "%s: %s\n", p.name, what) }

@@ -20,6 +20,7 @@ func TestParse(t *testing.T) {
 		Scenarios int
 		Rest      time.Duration
 	}
+
 	tests := map[string]struct {
 		args []string
 		want want
@@ -30,6 +31,7 @@ func TestParse(t *testing.T) {
 		"another size":   {[]string{"--workload", "1000", "--objects", "10", "--phases", "2", "--packages", "20"}, want{"1000", measure.Workload{Objects: 10, Phases: 2, Packages: 20}, 11, time.Minute}},
 		"some scenarios": {[]string{"--workload", "1000", "--scenarios", "delete", "--rest", "5m"}, want{"1000", thousand, 2, 5 * time.Minute}},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -65,6 +67,7 @@ func TestParseRefuses(t *testing.T) {
 		"packages are no repository":    {"--workload 50 --scenarios refresh", "cannot be measured"},
 		"an unready one is no target":   {"--workload neighbour --scenarios transitions", "cannot be measured"},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,7 +93,7 @@ func TestPresetsAreValid(t *testing.T) {
 func TestPlan(t *testing.T) {
 	t.Parallel()
 	for scenarios, want := range map[string]string{
-		"delete,drift,install": "install drift delete", // in an order in which each finds what it needs
+		"delete,drift,install": "install drift delete", // ordered by their requirements
 		"rest":                 "install rest",         // all work on installed packages
 	} {
 		plan, err := preset{scenarios: strings.Split(scenarios, ","), workload: measure.Workload{Objects: 1, Phases: 1, Packages: 1}}.plan()

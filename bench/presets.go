@@ -17,7 +17,7 @@ type preset struct {
 	scenarios []string
 	// rest is the length of the scenario rest; memory is read after a minute.
 	rest time.Duration
-	// byDefault means that it is measured when no workload is named.
+	// byDefault means that it is measured if no workload is named.
 	byDefault bool
 }
 
@@ -39,7 +39,7 @@ var presets = []preset{
 	{"repository", "1,000 packages of 20 versions in one repository", measure.Workload{Objects: 20, Phases: 1, Packages: 1000, Kind: measure.Offers}, []string{measure.Refresh, measure.NewVersion, measure.Restart}, time.Minute, true},
 }
 
-// choose returns the presets of the names; "all" is all, none is the defaults.
+// choose returns the presets with these names. "all" means all, and an empty list the defaults.
 func choose(names []string) ([]preset, error) {
 	var chosen []preset
 	for _, p := range presets {
@@ -47,9 +47,11 @@ func choose(names []string) ([]preset, error) {
 			chosen = append(chosen, p)
 		}
 	}
+
 	if len(chosen) > 0 {
 		return chosen, nil
 	}
+
 	for _, name := range names {
 		i := slices.IndexFunc(presets, func(p preset) bool { return p.name == name })
 		if i < 0 {
@@ -57,15 +59,18 @@ func choose(names []string) ([]preset, error) {
 		}
 		chosen = append(chosen, presets[i])
 	}
+
 	return chosen, nil
 }
 
-// plan is the scenarios to run, in their order: the first one of the workload, and those that were asked for.
+// plan returns the scenarios to run, in their order: the workload's first one, and the requested
+// ones.
 func (p preset) plan() ([]measure.Scenario, error) {
 	w := p.workload
 	if w.Objects < 1 || w.Phases < 1 || w.Packages < 1 || w.Objects%w.Phases != 0 {
 		return nil, fmt.Errorf("cannot spread %d objects evenly over %d phases in %d packages", w.Objects, w.Phases, w.Packages)
 	}
+
 	var plan []measure.Scenario
 	possible := w.Scenarios()
 	for i, s := range possible {
@@ -73,11 +78,13 @@ func (p preset) plan() ([]measure.Scenario, error) {
 			plan = append(plan, s)
 		}
 	}
+
 	for _, name := range p.scenarios {
 		if !slices.ContainsFunc(possible, func(s measure.Scenario) bool { return s.Name == name }) {
 			return nil, fmt.Errorf("workload %s cannot be measured in a scenario %q", p.name, name)
 		}
 	}
+
 	return plan, nil
 }
 

@@ -33,6 +33,7 @@ func (r result) print(w io.Writer) {
 		fmt.Fprintf(w, "raw, %d clients, median of %d: %d creates %.2f s, %d deletes %.2f s\n",
 			r.raw.Clients, r.raw.Rounds, r.Total(), r.raw.CreateSeconds, r.Total(), r.raw.DeleteSeconds)
 	}
+
 	var rows [][]string
 	for _, x := range r.rows {
 		line := []string{x.scenario}
@@ -42,9 +43,11 @@ func (r result) print(w io.Writer) {
 		rows = append(rows, append(line, fmt.Sprintf("%.3f", x.Span.Seconds()), r.toRaw(x), x.background(), fmt.Sprintf("%.2f", x.CPU.Seconds()),
 			fmt.Sprintf("%.1f", x.Memory.RssAnon), fmt.Sprintf("%.1f", x.Memory.Most)))
 	}
+
 	printTable(w, []string{
 		"scenario", "requests", "writes", "dry runs", "statuses", "events", "reads", "lists", "(refused)", "seconds", "× raw", "after it", "CPU s", "RssAnon MiB", "VmHWM MiB",
 	}, rows)
+
 	for _, x := range r.rows {
 		for _, note := range x.Notes {
 			fmt.Fprintf(w, "- %s: %s\n", x.scenario, note)
@@ -52,7 +55,7 @@ func (r result) print(w io.Writer) {
 	}
 }
 
-// toRaw is how many times as long as the bare API server a scenario took, if they compare.
+// toRaw is the duration of a scenario relative to the bare API server, if they are comparable.
 func (r result) toRaw(x row) string {
 	raw := map[string]float64{measure.Install: r.raw.CreateSeconds, measure.Delete: r.raw.DeleteSeconds}[x.scenario]
 	if raw == 0 {
@@ -61,7 +64,7 @@ func (r result) toRaw(x row) string {
 	return fmt.Sprintf("%.2f", x.Span.Seconds()/raw)
 }
 
-// background says what came after the effect.
+// background describes the work after the effect.
 func (r row) background() string {
 	if r.Background.Requests == 0 {
 		return ""
@@ -69,7 +72,7 @@ func (r row) background() string {
 	return fmt.Sprintf("%d in %.2f s", r.Background.Requests, r.Background.Seconds)
 }
 
-// printBudget prints every limit with the measured value, and returns how many are not kept.
+// printBudget prints every limit with the measured value, and returns how many are exceeded.
 func printBudget(w io.Writer, results []result) (exceeded int) {
 	var rows [][]string
 	for _, r := range results {
@@ -86,7 +89,8 @@ func printBudget(w io.Writer, results []result) (exceeded int) {
 			}
 		}
 	}
-	fmt.Fprintf(w, "\nBudget: %d limits, %d not kept\n", len(rows), exceeded)
+
+	fmt.Fprintf(w, "\nBudget: %d limits, %d exceeded\n", len(rows), exceeded)
 	printTable(w, []string{"workload", "scenario", "measure", "at most", "measured", "kept"}, rows)
 	return exceeded
 }
@@ -99,7 +103,7 @@ func figure(value float64) string {
 	return fmt.Sprintf("%.3f", value)
 }
 
-// printTable prints Markdown, aligned to the right but for the first column.
+// printTable prints Markdown. All columns but the first are aligned to the right.
 func printTable(w io.Writer, head []string, rows [][]string) {
 	width := make([]int, len(head))
 	for _, line := range append([][]string{head}, rows...) {
@@ -107,10 +111,12 @@ func printTable(w io.Writer, head []string, rows [][]string) {
 			width[i] = max(width[i], utf8.RuneCountInString(cell))
 		}
 	}
+
 	ruler := make([]string, len(head))
 	for i, columns := range width {
 		ruler[i] = strings.Repeat("-", columns)
 	}
+
 	fmt.Fprintln(w)
 	for _, line := range append([][]string{head, ruler}, rows...) {
 		for i, cell := range line {
@@ -122,5 +128,6 @@ func printTable(w io.Writer, head []string, rows [][]string) {
 		}
 		fmt.Fprintln(w, "|")
 	}
+
 	fmt.Fprintln(w)
 }

@@ -28,7 +28,7 @@ raw, 16 clients, median of 3: 50 creates 0.50 s, 50 deletes 0.25 s
 
 - install: 3 slices
 
-Budget: 2 limits, 1 not kept
+Budget: 2 limits, 1 exceeded
 
 | workload | scenario |  measure | at most | measured |   kept |
 | -------- | -------- | -------- | ------- | -------- | ------ |

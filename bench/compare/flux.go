@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// flux does the steps by kustomize-controller, with a server of artifacts in the place of source-controller. Its interval is an hour, and a
-// reconcile is asked for by the annotation of flux reconcile: without, drift stays until the interval is over.
+// flux runs the steps with kustomize-controller, and a server of artifacts instead of
+// source-controller. Its interval is an hour, so each step requests a reconcile with the annotation
+// of flux reconcile. Otherwise drift would stay until the interval is over.
 func flux(ctx context.Context, objects int) (map[string]figure, error) {
 	program, err := build(ctx, "kustomize-controller", toolsModule, controller)
 	if err != nil {
@@ -85,12 +86,14 @@ func (c *control) startFlux(ctx context.Context, program string) (end func(), er
 	if err != nil {
 		return nil, err
 	}
+
 	cmd := exec.CommandContext(ctx, program, "--watch-all-namespaces", "--metrics-addr=127.0.0.1:0", "--health-addr=127.0.0.1:0", "--log-level=info")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig, "RUNTIME_NAMESPACE="+namespace, "HOME="+c.dir, "TMPDIR="+c.dir)
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
+
 	return func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -104,6 +107,7 @@ func (c *control) offer(ctx context.Context, source *artifacts, objects string) 
 	if err != nil {
 		return err
 	}
+
 	manifest := filepath.Join(c.dir, "flux.yaml")
 	text := fmt.Sprintf(`apiVersion: source.toolkit.fluxcd.io/v1
 kind: GitRepository
@@ -115,23 +119,27 @@ kind: Kustomization
 metadata: {name: compare, namespace: %[1]s}
 spec: {interval: 1h, prune: true, path: ./, sourceRef: {kind: GitRepository, name: compare}}
 `, namespace)
+
 	if err := os.WriteFile(manifest, []byte(text), 0o600); err != nil {
 		return err
 	}
 	if _, err := c.Kubectl(ctx, "apply", "-f", manifest); err != nil {
 		return err
 	}
+
 	status := fmt.Sprintf(`{"status": {"observedGeneration": 1, "artifact": {"digest": "sha256:%s", "lastUpdateTime": %q, "path": "compare.tar.gz", "revision": %q, "url": %q, "size": 1},
 		"conditions": [{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "stored", "lastTransitionTime": %[2]q, "observedGeneration": 1}]}}`,
 		digest, time.Now().UTC().Format(time.RFC3339), revision, source.url)
+
 	if _, err := c.Kubectl(ctx, "-n", namespace, "patch", "gitrepository", "compare", "--subresource=status", "--type=merge", "-p", status); err != nil {
 		return err
 	}
+
 	_, err = c.Kubectl(ctx, "-n", namespace, "wait", "kustomization/compare", "--for=jsonpath={.status.lastAppliedRevision}="+revision, "--timeout=5m")
 	return err
 }
 
-// reconcile asks for a reconcile, and waits until it is done.
+// reconcile requests a reconcile, and waits until it is complete.
 func (c *control) reconcile(ctx context.Context) error {
 	token := time.Now().Format(time.RFC3339Nano)
 	if _, err := c.Kubectl(ctx, "-n", namespace, "annotate", "--overwrite", "kustomization/compare", "reconcile.fluxcd.io/requestedAt="+token); err != nil {
@@ -141,7 +149,7 @@ func (c *control) reconcile(ctx context.Context) error {
 	return err
 }
 
-// artifacts serves the content of a source as source-controller does.
+// artifacts serves the content of a source like source-controller.
 type artifacts struct {
 	server *http.Server
 	url    string

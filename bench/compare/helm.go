@@ -7,16 +7,19 @@ import (
 	"path/filepath"
 )
 
-// helm does the steps by Helm. Nothing corrects drift but an upgrade, which fails with a conflict of field managers unless it is to force that.
+// helm runs the steps with Helm. Only an upgrade corrects drift, and it fails with a conflict of
+// field managers unless it is forced.
 func helm(ctx context.Context, objects int) (map[string]figure, error) {
 	program, err := build(ctx, "helm", "operate/go.mod", "helm.sh/helm/v4/cmd/helm")
 	if err != nil {
 		return nil, err
 	}
+
 	c, err := newControl(ctx, "helm")
 	if err != nil {
 		return nil, err
 	}
+
 	defer c.stop()
 	chart := filepath.Join(c.dir, "chart")
 	write := func(first string) error {
@@ -28,6 +31,7 @@ func helm(ctx context.Context, objects int) (map[string]figure, error) {
 		}
 		return os.WriteFile(filepath.Join(chart, "templates", "objects.yaml"), []byte(configMaps(objects, first)), 0o600)
 	}
+
 	upgrade := []string{"upgrade", "--install", "compare", chart, "-n", namespace, "--wait"}
 	out := map[string]figure{}
 	for _, step := range []struct{ name, first string }{{steps[0], "one"}, {steps[1], "two"}, {steps[2], "two"}} {
@@ -38,6 +42,7 @@ func helm(ctx context.Context, objects int) (map[string]figure, error) {
 			return nil, err
 		}
 	}
+
 	if err := c.drift(ctx); err != nil {
 		return nil, err
 	}
@@ -47,6 +52,7 @@ func helm(ctx context.Context, objects int) (map[string]figure, error) {
 	if still, err := c.drifted(ctx); err != nil || still {
 		return nil, errors.Join(err, errors.New("the drift stays after an upgrade"))
 	}
+
 	out[steps[4]], err = c.measure(ctx, func() error {
 		return c.command(ctx, program, "uninstall", "compare", "-n", namespace, "--wait")
 	})

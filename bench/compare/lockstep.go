@@ -14,17 +14,18 @@ import (
 	"lockstep.run/lockstep/bench/measure"
 )
 
-// scenarios of the benchmark that are the steps.
+// scenarios are the benchmark's scenarios for the steps.
 var scenarios = map[string]string{
 	measure.Install: steps[0], measure.Upgrade: steps[1], measure.Rest: steps[2], measure.Drift: steps[3], measure.Delete: steps[4],
 }
 
-// rest is how long nothing happens in that step.
+// rest is the length of the step without work.
 const rest = 20 * time.Second
 
-// lockstep does the steps by the code of the benchmark, in phases of a tenth of the objects, each gated.
+// lockstep runs the steps with the code of the benchmark, in phases of a tenth of the objects, each
+// gated.
 func lockstep(ctx context.Context, objects int) (map[string]figure, error) {
-	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
+	log.SetLogger(logr.Discard()) // otherwise the client library complains, with a stack trace
 	out := map[string]figure{}
 	return out, measure.WithTester(ctx, "Lockstep", os.Stderr, func(tb testing.TB) {
 		c := measure.Start(tb, measure.Workload{Objects: objects, Phases: 10, Packages: 1}, measure.Options{Rest: rest})

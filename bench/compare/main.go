@@ -17,17 +17,17 @@ import (
 	"lockstep.run/lockstep/bench/measure"
 )
 
-// steps in the order in which they are measured.
+// steps are in the order of the measurement.
 var steps = []string{"install", "upgrade of 1 object", "nothing to do", "1 object drifted", "delete"}
 
-// figure is what one step took.
+// figure is the cost of one step.
 type figure struct {
 	requests int
 	seconds  float64
 	note     string
 }
 
-// tool does the steps for a number of ConfigMaps.
+// tool runs the steps for a number of ConfigMaps.
 type tool struct {
 	name string
 	run  func(ctx context.Context, objects int) (map[string]figure, error)
@@ -50,6 +50,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+
 	tools := []tool{{"Lockstep", lockstep}, {"Helm", helm}, {"Flux", flux}}
 	tools = slices.DeleteFunc(tools, func(t tool) bool { return !slices.Contains(*names, t.name) })
 	remove, err := measure.BuildManager(ctx, os.Stderr)
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+
 	var failed []error
 	for _, n := range *sizes {
 		figures := make([]map[string]figure, len(tools))
@@ -69,6 +71,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		}
 		fmt.Fprint(out, table(n, tools, figures))
 	}
+
 	return errors.Join(failed...)
 }
 
@@ -79,6 +82,7 @@ func table(objects int, tools []tool, figures []map[string]figure) string {
 	for _, t := range tools {
 		fmt.Fprintf(&b, " %s: requests | seconds |", t.name)
 	}
+
 	b.WriteString("\n|---|" + strings.Repeat("---:|---:|", len(tools)) + "\n")
 	for _, step := range steps {
 		fmt.Fprintf(&b, "| %s |", step)
@@ -95,5 +99,6 @@ func table(objects int, tools []tool, figures []map[string]figure) string {
 		}
 		b.WriteString("\n")
 	}
+
 	return b.String()
 }

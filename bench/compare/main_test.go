@@ -9,6 +9,7 @@ func TestTable(t *testing.T) {
 		{"install": {requests: 65, seconds: 0.2}, "nothing to do": {}, "delete": {requests: 7, seconds: 1.25}},
 		{"install": {requests: 101, seconds: 12}, "1 object drifted": {note: "never"}},
 	}
+
 	want := `
 | 50 objects | A: requests | seconds | B: requests | seconds |
 |---|---:|---:|---:|---:|
@@ -18,6 +19,7 @@ func TestTable(t *testing.T) {
 | 1 object drifted | – | – | 0 | never |
 | delete | 7 | 1.2 | – | – |
 `
+
 	if got := table(50, tools, figures); got != want {
 		t.Errorf("the table is\n%s\nwant\n%s", got, want)
 	}

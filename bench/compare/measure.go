@@ -14,11 +14,11 @@ import (
 
 const (
 	namespace = "compare"
-	// quiet is how long a user sends nothing when a step is over.
+	// quiet is how long a user sends no request after a step is complete.
 	quiet = 3 * time.Second
 )
 
-// control is a control plane in which one user works.
+// control is a control plane for one user.
 type control struct {
 	*sandbox.Sandbox
 	audit      *sandbox.Audit
@@ -27,12 +27,13 @@ type control struct {
 	dir        string
 }
 
-// newControl starts a control plane with a user who may do everything.
+// newControl starts a control plane with a user who has all rights.
 func newControl(ctx context.Context, user string) (*control, error) {
 	sb, err := sandbox.Run(ctx, sandbox.WithoutNodes())
 	if err != nil {
 		return nil, err
 	}
+
 	c := &control{Sandbox: sb, user: user}
 	if c.kubeconfig, err = sb.UserKubeconfig(user, "system:masters"); err == nil {
 		c.audit, err = sb.Audit()
@@ -47,6 +48,7 @@ func newControl(ctx context.Context, user string) (*control, error) {
 		c.stop()
 		return nil, err
 	}
+
 	return c, nil
 }
 
@@ -57,24 +59,29 @@ func (c *control) stop() {
 	_ = c.Stop()
 }
 
-// measure returns what the user asked for from the beginning of act until it was quiet, and the time from the first of these requests to the last.
+// measure returns the user's requests from the start of act until the user was quiet, and the time
+// from the first to the last of them.
 func (c *control) measure(ctx context.Context, act func() error) (figure, error) {
 	mark, err := c.audit.Mark(ctx)
 	if err != nil {
 		return figure{}, err
 	}
+
 	begin := time.Now()
 	if err := act(); err != nil {
 		return figure{}, err
 	}
+
 	entries, err := c.audit.Settled(ctx, mark, quiet, sandbox.ByUser(c.user), ordinary)
 	if err != nil {
 		return figure{}, err
 	}
+
 	f := figure{requests: len(entries)}
 	for _, e := range entries {
 		f.seconds = max(f.seconds, e.Done.Sub(begin).Seconds())
 	}
+
 	return f, nil
 }
 
@@ -98,13 +105,13 @@ func (c *control) drift(ctx context.Context) error {
 	return err
 }
 
-// drifted reports whether it is still so.
+// drifted reports whether the object has drifted.
 func (c *control) drifted(ctx context.Context) (bool, error) {
 	out, err := c.Kubectl(ctx, "-n", namespace, "get", "configmap", "object-0001", "-o", "jsonpath={.data.value}")
 	return out == "drifted", err
 }
 
-// configMaps is the YAML of ConfigMaps of about 300 bytes; the first has a value of its own.
+// configMaps is the YAML of ConfigMaps of about 300 bytes. The first one has its own value.
 func configMaps(objects int, first string) string {
 	var b strings.Builder
 	for i := range objects {

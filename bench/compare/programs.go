@@ -12,13 +12,13 @@ import (
 
 const (
 	controller = "github.com/fluxcd/kustomize-controller"
-	// sourceController has the definitions of sources; nothing of it is built.
+	// sourceController has the definitions of sources. It is not built.
 	sourceController = "github.com/fluxcd/source-controller@v1.9.0"
 	// toolsModule has the version of the controller.
 	toolsModule = "tools/compare/go.mod"
 )
 
-// build builds a package of a module into the folder of the project's tasks, and returns the program.
+// build builds a package of a module into the folder for tasks, and returns the program.
 func build(ctx context.Context, name, modfile, path string) (string, error) {
 	out, err := filepath.Abs(filepath.Join(".task", "compare", name))
 	if err != nil {
@@ -46,14 +46,17 @@ func fluxDefinitions(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	text, err := goCommand(ctx, "mod", "download", "-json", sourceController)
 	if err != nil {
 		return nil, err
 	}
+
 	var source struct{ Dir string }
 	if err := json.Unmarshal(text, &source); err != nil {
 		return nil, err
 	}
+
 	var files []string
 	for _, d := range []string{strings.TrimSpace(string(dir)), source.Dir} {
 		found, err := filepath.Glob(filepath.Join(d, "config", "crd", "bases", "*.yaml"))
@@ -62,5 +65,6 @@ func fluxDefinitions(ctx context.Context) ([]string, error) {
 		}
 		files = append(files, found...)
 	}
+
 	return files, nil
 }

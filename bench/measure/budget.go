@@ -2,7 +2,7 @@ package measure
 
 import "math"
 
-// Measures that a limit may be set on.
+// The measures that can have a limit.
 const (
 	// MeasureRequests counts all requests.
 	MeasureRequests = "requests"
@@ -14,13 +14,13 @@ const (
 	MeasureRssAnon = "RssAnon, MiB"
 	// MeasureP50 is the median delay between two phases, in milliseconds.
 	MeasureP50 = "p50, ms"
-	// MeasureP99Ratio is the 99th percentile of it by that of an independent watcher.
+	// MeasureP99Ratio is its 99th percentile relative to an independent watcher's.
 	MeasureP99Ratio = "p99 by the watcher's"
 	// MeasureLargest is the size of the largest object of our own kinds.
 	MeasureLargest = "largest object, KiB"
 	// MeasureSlices is how many slices were written.
 	MeasureSlices = "slices written"
-	// MeasureLater is how much later than alone a neighbour was Available, in seconds.
+	// MeasureLater is how many seconds later than alone a neighbour was Available.
 	MeasureLater = "seconds later than alone"
 )
 
@@ -33,21 +33,20 @@ type Limit struct {
 const (
 	kibibyte = 1 << 10
 	mebibyte = 1 << 20
-	// smallPackage is the number of objects up to which a package has the budget
-	// of a small one.
+	// smallPackage is the maximum number of objects of a package with the budget of a small one.
 	smallPackage = 100
-	// fewObjects is the number of objects of a package below which its own requests
-	// weigh more than those for its objects.
+	// fewObjects is the number of objects of a package below which its own requests outweigh the
+	// requests for its objects.
 	fewObjects = 10
 	thousand   = 1000
-	// largestObject, in KiB, is what an object of our own kinds may take: a third of what etcd accepts.
+	// largestObject is the limit, in KiB, for an object of our own kinds: a third of etcd's limit.
 	largestObject = 512
-	// offersMemory, in MiB, is what the manager may hold when a repository was published.
+	// offersMemory is the limit of the manager, in MiB, after a repository was published.
 	offersMemory = 128
 )
 
-// Budget returns the limits of a scenario, those of docs/design/budget.md. Of the
-// measurement it reads only the slices, and whether there are figures of stored objects.
+// Budget returns the limits of a scenario from docs/design/budget.md. It reads only the slices of
+// the measurement, and whether there are figures of stored objects.
 func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)
 	switch scenario {
@@ -62,9 +61,9 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return append(limits, storedBudget(m, 1)...)
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
-	case UpgradeAll: // the first change of an object created by a POST takes two more: a read, and a patch of managedFields
+	case UpgradeAll: // the first change of an object that a POST created takes two more: a read, and a patch of managedFields
 		return []Limit{{MeasureRequests, rollRequests(w, n) + 2*n + float64(w.slices())}}
-	case RaiseAll: // comes after it; each slice is a new one, too
+	case RaiseAll: // it comes after UpgradeAll; each slice is new as well
 		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}}
 	case History:
 		return []Limit{{MeasureRequests, float64(revisions) * rollRequests(w, packages)}, {MeasureRssAnon, historyMemory(w)}}
@@ -83,11 +82,12 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	case Neighbour:
 		return []Limit{{MeasureLater, 1}}
 	}
+
 	return nil
 }
 
-// storedBudget is what one package may take in objects of our own kinds, and how many slices
-// may be written; 0 is no limit.
+// storedBudget is the limit for one package's objects of our own kinds, and for the number of
+// written slices; 0 means unlimited.
 func storedBudget(m Measurement, written float64) []Limit {
 	if m.Figures == nil {
 		return nil
@@ -115,15 +115,14 @@ func installBudget(w Workload, raw RawTimes, slices int) []Limit {
 	}
 }
 
-// correctionSeconds is the time for it: the decision covers all objects.
+// correctionSeconds is the time for a correction, whose decision covers all objects.
 func correctionSeconds(w Workload) float64 { return 0.05 * (1 + math.Floor(float64(w.Objects)/5000)) }
 
-// rollRequests is the budget of a new revision of every package in which so many
-// objects change.
+// rollRequests is the budget of a new revision of every package with this many changed objects.
 func rollRequests(w Workload, changed float64) float64 { return 2*changed + float64(25*w.Packages) }
 
-// rollSeconds is the time in which the revision of one package is rolled out; of
-// more than a thousand objects there is no figure.
+// rollSeconds is the time to roll out the revision of one package. There is no figure for more than
+// a thousand objects.
 func rollSeconds(w Workload) []Limit {
 	if w.Packages > 1 || w.Objects > thousand {
 		return nil
@@ -131,8 +130,8 @@ func rollSeconds(w Workload) []Limit {
 	return []Limit{{MeasureSeconds, 0.5}}
 }
 
-// deleteBudget is the budget of a large package, and N + 2 S + 20 for
-// each other, with the slices of all its revisions.
+// deleteBudget is the budget of a large package, and N + 2 S + 20 for all others, with the slices
+// of all revisions.
 func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 	n := float64(w.Total())
 	if w.Packages > 1 {
@@ -142,13 +141,13 @@ func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 	if n <= smallPackage {
 		limits[0].AtMost = n + 2*float64(slices) + 20
 	}
-	if w.Bytes == 0 { // slices of large objects take longer than these
+	if w.Bytes == 0 { // slices of large objects take longer
 		limits = append(limits, Limit{MeasureSeconds, 1.5*raw.DeleteSeconds + 0.5})
 	}
 	return limits
 }
 
-// historyMemory is how many MiB the manager may hold with ten revisions of history.
+// historyMemory is the limit of the manager, in MiB, with ten revisions of history.
 func historyMemory(w Workload) float64 {
 	if w.Packages >= thousand {
 		return 160
@@ -156,7 +155,7 @@ func historyMemory(w Workload) float64 {
 	return restMemory(w)
 }
 
-// restMemory is how many MiB the manager may hold at rest.
+// restMemory is the limit of the manager at rest, in MiB.
 func restMemory(w Workload) float64 {
 	if w.Total() <= thousand {
 		return 40
@@ -164,7 +163,7 @@ func restMemory(w Workload) float64 {
 	return 90
 }
 
-// Value returns what a limit is on.
+// Value returns the value of a measure.
 func (m Measurement) Value(measure string) float64 {
 	switch measure {
 	case MeasureRequests:
@@ -180,7 +179,7 @@ func (m Measurement) Value(measure string) float64 {
 	}
 }
 
-// Exceeded returns the limits that a measurement is over.
+// Exceeded returns the limits that a measurement exceeds.
 func Exceeded(limits []Limit, m Measurement) []Limit {
 	var over []Limit
 	for _, l := range limits {

@@ -48,12 +48,14 @@ func TestBudget(t *testing.T) {
 		"beside a large package": {Neighbour, huge, 0, []Limit{{MeasureLater, 1}}},
 		"something else":         {"none", large, 0, nil},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, test.want, Budget(test.scenario, test.workload, raw, Measurement{Slices: test.slices}), "limits")
 		})
 	}
+
 	stored := Measurement{Slices: 690, Figures: map[string]float64{MeasureLargest: 65}}
 	want := []Limit{{MeasureRequests, 27}, {MeasureLargest, 512}, {MeasureSlices, 1}}
 	require.Equal(t, want, Budget(Upgrade, large20, raw, stored), "limits of stored objects")
@@ -81,6 +83,7 @@ func TestExceeded(t *testing.T) {
 		"memory":       {"RssAnon is the budget, not VmHWM", Measurement{Memory: Memory{RssAnon: 2, Most: 9}}, []Limit{{MeasureRssAnon, 3}}, nil},
 		"transitions":  {"the delay is judged by its median and against the watcher's", Measurement{Figures: transitions}, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}, []Limit{{MeasureP99Ratio, 5}}},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

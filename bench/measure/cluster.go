@@ -23,34 +23,33 @@ import (
 
 const (
 	namespace = "bench"
-	// clients is how many requests of others are in flight at once.
+	// clients is how many requests of other clients are in flight at once.
 	clients = 16
 )
 
-// Options say how to measure.
+// Options configure a measurement.
 type Options struct {
 	// Raw measures the bare API server before the manager starts.
 	Raw bool
-	// Quiet is how long the manager sends nothing when a scenario is over. It has
-	// to be longer than the interval to which statuses are coalesced; the default
-	// is 3 seconds.
+	// Quiet is how long the manager sends no request after a scenario is complete. It has to be
+	// longer than the interval for coalescing statuses; the default is 3 seconds.
 	Quiet time.Duration
 	// Rest is the length of the scenario Rest, and of the wait before the memory
 	// of History is read.
 	Rest time.Duration
-	// Profile is a folder for profiles of the manager; empty means none.
+	// Profile is a folder for profiles of the manager; empty disables them.
 	Profile string
-	// MemoryLimit is GOMEMLIMIT of the manager; the default is that of config/manager.
+	// MemoryLimit is GOMEMLIMIT of the manager; the default is the one in config/manager.
 	MemoryLimit string
-	// Report is told what begins.
+	// Report is called when a step starts.
 	Report func(what string)
 }
 
-// Cluster is a sandbox with a manager in which the scenarios of a workload run.
+// Cluster is a sandbox with a manager that runs the scenarios of a workload.
 type Cluster struct {
 	*harness.Env
 	Workload
-	// Raw is what the bare API server needs, where it was asked for.
+	// Raw has the times of the bare API server, if requested.
 	Raw RawTimes
 
 	tb      testing.TB
@@ -58,16 +57,16 @@ type Cluster struct {
 	audit   *sandbox.Audit
 	watcher client.WithWatch
 	manager *harness.Manager
-	// images is the manager's cache, kept over a restart as by a volume.
+	// images is the manager's cache. Like a volume, it survives a restart.
 	images string
 	// pprof is the address of the manager's profiles.
 	pprof string
-	// installed is the release that the packages are at; tag is the number of its images.
+	// installed is the current release of the packages; tag is the number of its images.
 	installed release
 	tag       int
-	// source is what the repository is fetched from.
+	// source is the source of the repository.
 	source *source
-	// mark is where the entries of the running scenario begin.
+	// mark is where the entries of the running scenario start.
 	mark sandbox.Position
 }
 
@@ -76,23 +75,23 @@ type Measurement struct {
 	Count Count
 	// Span is the time from the cause to the effect.
 	Span time.Duration
-	// CPU is the processor time of the manager until it was quiet again.
+	// CPU is the manager's processor time until it was quiet again.
 	CPU    time.Duration
 	Memory Memory
 	// Slices is how many slices there were: after an install, or before a delete.
 	Slices int
-	// Background is what the manager did after the effect.
+	// Background is the manager's work after the effect.
 	Background Background
-	// Figures are further values that limits are set on, by measure.
+	// Figures are further values with limits, by measure.
 	Figures map[string]float64
 	// Notes are further results in words.
 	Notes []string
-	// Entries are the requests of everyone.
+	// Entries are the requests of all clients.
 	Entries []sandbox.Entry
 }
 
-// Memory of a process in MiB: RssAnon is its own, Most the most that it had with the
-// pages of its binary since it started.
+// Memory is the memory of a process in MiB. RssAnon is its own memory. Most is its peak since the
+// start, including the pages of its binary.
 type Memory struct{ RssAnon, Most float64 }
 
 // Background is work that no rollout waits for.
@@ -101,15 +100,16 @@ type Background struct {
 	Seconds  float64
 }
 
-// Start starts a sandbox and a manager, both for as long as the test lasts.
+// Start starts a sandbox and a manager for the duration of the test.
 func Start(tb testing.TB, w Workload, o Options) *Cluster {
 	tb.Helper()
 	o.Quiet = cmp.Or(o.Quiet, 3*time.Second)
 	if o.Report == nil {
 		o.Report = func(string) {}
 	}
+
 	o.Report("starting a sandbox")
-	// The memory of the API server is never what bounds a workload.
+	// The memory of the API server must never limit a workload.
 	c := &Cluster{Env: harness.New(tb, sandbox.WithMemoryLimit("8GiB"), sandbox.WithoutNodes()), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
 	var err error
 	c.audit, err = c.Audit()
@@ -120,17 +120,19 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 		o.Report("measuring the bare API server")
 		c.Raw = c.measureRaw(w.Total())
 	}
+
 	c.Namespace(tb, namespace)
 	if w.Kind == Gates {
 		c.defineGates()
 	}
+
 	c.Env.MemoryLimit = o.MemoryLimit
 	c.startManager()
 	c.waitQuiescent()
 	return c
 }
 
-// Kubernetes is the version of the API server.
+// Kubernetes returns the version of the API server.
 func (c *Cluster) Kubernetes() string {
 	c.tb.Helper()
 	versions, err := discovery.NewDiscoveryClientForConfig(c.Config())
@@ -140,8 +142,8 @@ func (c *Cluster) Kubernetes() string {
 	return version.GitVersion
 }
 
-// ownConnection is a configuration whose clients share no connection with others:
-// a dialer of its own gives a client connections of its own.
+// ownConnection returns a configuration whose clients share no connection with others, because each
+// has its own dialer.
 func (c *Cluster) ownConnection() *rest.Config {
 	config := c.Config()
 	config.Dial = (&net.Dialer{}).DialContext
@@ -150,7 +152,7 @@ func (c *Cluster) ownConnection() *rest.Config {
 
 func (c *Cluster) startManager() {
 	args := []string{"--log-level", "info", "--cache-dir", c.images, "--metrics-bind-address", harness.Address(c.tb)}
-	if c.Kind == Offers { // an interval is a tenth of what it says
+	if c.Kind == Offers { // makes intervals ten times as short
 		args = append(args, "--allow-local-sources", "--pace", "0.1")
 	}
 	if c.o.Profile != "" {
@@ -160,8 +162,8 @@ func (c *Cluster) startManager() {
 	c.manager = c.StartManager(c.tb, args...)
 }
 
-// observe measures what act does, which returns when its effect is there, with
-// the audit entries of cause and effect.
+// observe measures act. act returns when its effect is visible, with the audit entries of cause and
+// effect.
 func (c *Cluster) observe(act func() (cause, effect sandbox.Filter)) Measurement {
 	c.tb.Helper()
 	return c.measure(func() ([]sandbox.Entry, Span) {
@@ -186,10 +188,12 @@ func (c *Cluster) measure(act func() ([]sandbox.Entry, Span)) Measurement {
 		before, err = processorTime(pid)
 		must(c.tb, err)
 	}
+
 	entries, s := act()
 	if c.manager.PID() != pid {
 		before = 0
 	}
+
 	after, err := processorTime(c.manager.PID())
 	must(c.tb, err)
 	memory, err := memoryOf(c.manager.PID())
@@ -199,7 +203,8 @@ func (c *Cluster) measure(act func() ([]sandbox.Entry, Span)) Measurement {
 	}
 }
 
-// processorTime is what a process took of the processors, for itself and for its requests of the system.
+// processorTime is the time that a process has spent on processors, both for itself and in the
+// system.
 func processorTime(pid int) (time.Duration, error) {
 	process, err := procfs.NewProc(pid)
 	if err != nil {
@@ -218,7 +223,7 @@ func memoryOf(pid int) (Memory, error) {
 	return Memory{RssAnon: float64(status.RssAnon) / mebibyte, Most: float64(status.VmHWM) / mebibyte}, err
 }
 
-// backgroundOf is what the manager asked for after the effect.
+// backgroundOf counts the manager's requests after the effect.
 func backgroundOf(entries []sandbox.Entry, s Span) Background {
 	var b Background
 	for _, e := range entries {
@@ -230,9 +235,9 @@ func backgroundOf(entries []sandbox.Entry, s Span) Background {
 	return b
 }
 
-// profile begins a profile of the manager's processor time, if Options name a folder, and
-// returns a function that waits for its end. Its length has to be said beforehand: it lasts
-// longer than the scenario.
+// profile starts a profile of the manager's processor time, if Options name a folder, and returns a
+// function that waits for its end. The length has to be chosen in advance, so it exceeds the
+// scenario's.
 func (c *Cluster) profile(scenario string) (wait func()) {
 	c.tb.Helper()
 	if c.o.Profile == "" {
@@ -240,11 +245,12 @@ func (c *Cluster) profile(scenario string) (wait func()) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- c.fetchProfile(fmt.Sprintf("profile?seconds=%d", 5+c.Total()/200), scenario+".cpu") }()
-	time.Sleep(200 * time.Millisecond) // until it has begun
+	time.Sleep(200 * time.Millisecond) // until it has started
 	return func() { must(c.tb, <-done) }
 }
 
-// heap writes what the manager holds after a scenario. Memory was read before, without a collection.
+// heap writes the manager's heap after a scenario. Memory was read before that, without a
+// collection.
 func (c *Cluster) heap(scenario string) {
 	c.tb.Helper()
 	if c.o.Profile != "" && !c.manager.Exited() {
@@ -258,6 +264,7 @@ func (c *Cluster) fetchProfile(what, name string) error {
 	if err != nil {
 		return err
 	}
+
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("profile %s: the manager answers %s", what, resp.Status)
@@ -265,15 +272,17 @@ func (c *Cluster) fetchProfile(what, name string) error {
 	if err := os.MkdirAll(c.o.Profile, 0o755); err != nil {
 		return err
 	}
+
 	file, err := os.Create(filepath.Join(c.o.Profile, fmt.Sprintf("%dx%d-%s.pprof", c.Packages, c.Workload.Objects, name)))
 	if err != nil {
 		return err
 	}
+
 	_, err = io.Copy(file, resp.Body)
 	return cmp.Or(err, file.Close())
 }
 
-// waitQuiescent waits until the manager is quiescent, as far as the running scenario goes.
+// waitQuiescent waits until the manager is quiescent, considering the running scenario.
 func (c *Cluster) waitQuiescent() {
 	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(c.tb.Context(), c.timeout())
@@ -282,7 +291,7 @@ func (c *Cluster) waitQuiescent() {
 	must(c.tb, err)
 }
 
-// since returns the requests since the running scenario began.
+// since returns the requests since the running scenario started.
 func (c *Cluster) since() []sandbox.Entry {
 	c.tb.Helper()
 	entries, err := c.audit.Since(c.tb.Context(), c.mark)
@@ -290,7 +299,7 @@ func (c *Cluster) since() []sandbox.Entry {
 	return entries
 }
 
-// timeout is generous: a run that is slow is a result, one that hangs is none.
+// timeout is generous, because a slow run is a result and a hanging one is not.
 func (c *Cluster) timeout() time.Duration {
 	return 2*time.Minute + time.Duration(c.Total())*20*time.Millisecond
 }

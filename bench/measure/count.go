@@ -8,18 +8,17 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Count is what one user asked of the API server, without watches and its Lease.
-// Every request is in exactly one of Reads, Lists, DryRuns, Writes, Statuses and
-// Events; Requests is their sum.
+// Count counts one user's requests to the API server, without watches and the user's Lease. Every
+// request is in exactly one of Reads, Lists, DryRuns, Writes, Statuses and Events; Requests is
+// their sum.
 type Count struct {
 	Requests                                        int
 	Reads, Lists, DryRuns, Writes, Statuses, Events int
-	// Refused of the requests were answered with 400 or more.
+	// Refused counts the requests that were answered with 400 or more.
 	Refused int
 }
 
-// Changes is the number of requests that change something: writes, statuses and
-// events.
+// Changes is the number of requests that change something: writes, statuses and events.
 func (c Count) Changes() int { return c.Writes + c.Statuses + c.Events }
 
 // Tally counts the requests of one user.
@@ -34,7 +33,7 @@ func Tally(entries []sandbox.Entry, user string) Count {
 			c.Lists++
 		case e.DryRun:
 			c.DryRuns++
-		case slices.Contains([]string{"get", "head", "options"}, e.Verb), e.Object.Group == authorizationv1.GroupName: // a review stores nothing
+		case slices.Contains([]string{"get", "head", "options"}, e.Verb), e.Object.Group == authorizationv1.GroupName: // a review stores no object
 			c.Reads++
 		case e.Object.Resource == "events":
 			c.Events++
@@ -48,5 +47,6 @@ func Tally(entries []sandbox.Entry, user string) Count {
 			c.Refused++
 		}
 	}
+
 	return c
 }

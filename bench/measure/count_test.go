@@ -37,6 +37,7 @@ func TestTally(t *testing.T) {
 		"refused":     {"a refused request counts as any other", []sandbox.Entry{{User: "m", Verb: "patch", Code: 409}}, Count{Requests: 1, Writes: 1, Refused: 1}},
 		"impersonate": {"what the manager does as someone else is its own", []sandbox.Entry{{User: "m", ImpersonatedUser: "jane", Verb: "get"}}, Count{Requests: 1, Reads: 1}},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,6 +72,7 @@ func TestSpan(t *testing.T) {
 			{Verb: "patch", Received: at(0), Done: at(1)}, {Verb: "delete", Received: at(2), Done: at(3)},
 		}, 0, errNoEffect},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,20 +7,21 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// drift: from another's change of a field to the write that undoes it.
+// drift measures the time from another client's change of a field to the write that undoes it.
 func (c *Cluster) drift() Measurement {
 	c.tb.Helper()
 	return c.disturb("patch", func(name string) { c.change(name, "changed by another") })
 }
 
-// recreate: from another's delete of an object to the write that creates it again.
+// recreate measures the time from another client's delete of an object to the write that creates it
+// again.
 func (c *Cluster) recreate() Measurement {
 	c.tb.Helper()
 	return c.disturb("delete", func(name string) { must(c.tb, c.Client.Delete(c.tb.Context(), c.object(name))) })
 }
 
-// disturb: from a request of another about one object to the write that makes it
-// as it was.
+// disturb measures the time from another client's request about one object to the write that
+// restores it.
 func (c *Cluster) disturb(verb string, act func(name string)) Measurement {
 	c.tb.Helper()
 	name, resource := c.middle(0), objectResource

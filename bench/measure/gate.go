@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Gates are custom resources that are ready when their status says so.
+// Gates are custom resources that are ready when their status reports it.
 var (
 	gateKind     = schema.GroupVersionKind{Group: "bench.lockstep.run", Version: "v1", Kind: "Gate"}
 	gateListKind = schema.GroupVersionKind{Group: "bench.lockstep.run", Version: "v1", Kind: "GateList"}
@@ -50,7 +50,7 @@ func gate(name, phase string) string {
 	return fmt.Sprintf("apiVersion: bench.lockstep.run/v1\nkind: Gate\nmetadata:\n  name: %s\n  annotations: {package-operator.run/phase: %s}\nspec: {size: 1}\n", name, phase)
 }
 
-// isGate reports whether the phase's first object has the name: the gate.
+// isGate reports whether an object is the gate, which is its phase's first object.
 func isGate(name string) bool { return strings.HasSuffix(name, "-000") }
 
 // defineGates waits until gates are served.

@@ -11,12 +11,11 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// revisions is how many are made by the scenario History: as many as are kept.
+// revisions is the number of revisions in the scenario History: as many as are kept.
 const revisions = int(corev1alpha1.DefaultRevisionHistoryLimit)
 
-// history makes ten more revisions, one after the other, and waits for the time
-// of a rest before memory is read. The span is from the first cause to the last
-// effect.
+// history makes ten more revisions, one after the other, and waits for the length of a rest before
+// it reads the memory. The span is from the first cause to the last effect.
 func (c *Cluster) history() Measurement {
 	c.tb.Helper()
 	return c.measure(func() ([]sandbox.Entry, Span) {
@@ -37,8 +36,8 @@ func (c *Cluster) history() Measurement {
 	})
 }
 
-// expectHistory fails unless every package has the archived revisions that it is
-// allowed, beside the active one.
+// expectHistory fails unless every package has as many archived revisions as it can, in addition to
+// the active one.
 func (c *Cluster) expectHistory() {
 	c.tb.Helper()
 	want := c.Packages * (revisions + 1)

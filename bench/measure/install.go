@@ -7,8 +7,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// install: from the first package created to the status in which the last one is
-// rolled out.
+// install measures the time from the first package's creation to the status of the last rollout.
 func (c *Cluster) install() Measurement {
 	c.tb.Helper()
 	images := c.push(c.installed)
@@ -21,11 +20,12 @@ func (c *Cluster) install() Measurement {
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("create")),
 			writeOf(packages, statusOf, knownBy(times))
 	})
+
 	profiled()
 	return c.withStored(m)
 }
 
-// rest: nothing happens for a while.
+// rest measures a while without changes.
 func (c *Cluster) rest() Measurement {
 	c.tb.Helper()
 	return c.measure(func() ([]sandbox.Entry, Span) {
@@ -35,7 +35,7 @@ func (c *Cluster) rest() Measurement {
 	})
 }
 
-// idle lets the time of a rest pass.
+// idle waits for the length of a rest.
 func (c *Cluster) idle() {
 	select {
 	case <-time.After(c.o.Rest):

@@ -8,17 +8,16 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// TransitionTimes are the delays between phases. All begin with the arrival of
-// the request that makes the last object of a phase ready.
+// TransitionTimes are the delays between phases. All start with the arrival of the request that
+// makes the last object of a phase ready.
 type TransitionTimes struct {
 	Count int
-	// Manager is the delay to the arrival of the first write of the next phase,
-	// Watcher to the receipt of the event by an independent watcher, Write to the
-	// answer to the request itself.
+	// Manager is the delay until the first write of the next phase arrives, Watcher until an
+	// independent watcher receives the event, and Write until the request itself is answered.
 	Manager, Watcher, Write Quantiles
 }
 
-// Ratio is the 99th percentile of the manager's delay by that of the watcher's.
+// Ratio is the 99th percentile of the manager's delay relative to the watcher's.
 func (t TransitionTimes) Ratio() float64 {
 	if t.Watcher.P99 == 0 {
 		return 0
@@ -26,7 +25,7 @@ func (t TransitionTimes) Ratio() float64 {
 	return t.Manager.P99 / t.Watcher.P99
 }
 
-// notes are the delays in words.
+// notes describes the delays in words.
 func (t TransitionTimes) notes() []string {
 	notes := []string{fmt.Sprintf("%d transitions, from the arrival of the request that makes the last object of a phase ready; p99 is %.2f times the watcher's", t.Count, t.Ratio())}
 	for _, until := range []struct {
@@ -38,8 +37,8 @@ func (t TransitionTimes) notes() []string {
 	return notes
 }
 
-// transitionTimes returns the delays from the audit log, and from the times at
-// which the watcher saw each gate ready. A phase that nothing follows has none.
+// transitionTimes returns the delays from the audit log, and from the times at which the watcher
+// saw each gate ready. The last phase has none.
 func transitionTimes(entries []sandbox.Entry, seen map[string]time.Time) TransitionTimes {
 	opened, first := map[string]sandbox.Entry{}, map[string]time.Time{}
 	for _, e := range entries {
@@ -58,6 +57,7 @@ func transitionTimes(entries []sandbox.Entry, seen map[string]time.Time) Transit
 			}
 		}
 	}
+
 	var manager, watcher, write []time.Duration
 	for name, e := range opened {
 		pkg, phase, _ := phaseOf(name)
@@ -70,16 +70,17 @@ func transitionTimes(entries []sandbox.Entry, seen map[string]time.Time) Transit
 		watcher = append(watcher, at.Sub(e.Received))
 		write = append(write, e.Done.Sub(e.Received))
 	}
+
 	if len(manager) == 0 {
 		return TransitionTimes{}
 	}
+
 	return TransitionTimes{Count: len(manager), Manager: quantilesOf(manager), Watcher: quantilesOf(watcher), Write: quantilesOf(write)}
 }
 
 func phaseKey(pkg string, phase int) string { return fmt.Sprintf("%s/%d", pkg, phase) }
 
-// phaseOf reads package and phase from the name of an object, as objectName
-// makes it.
+// phaseOf parses package and phase from the name of an object, as objectName makes it.
 func phaseOf(name string) (pkg string, phase int, ok bool) {
 	parts := strings.Split(name, "-")
 	if len(parts) != 4 || parts[0] != "shop" {

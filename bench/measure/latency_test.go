@@ -27,6 +27,7 @@ func TestTransitionTimes(t *testing.T) {
 		write(manager, "shop-000", "status", 11, 12),                  // not an object of the package
 		write(sandbox.AdminUser, "shop-000-01-000", "status", 40, 41), // opens the last phase
 	}
+
 	seen := map[string]time.Time{"shop-000-00-000": at(13), "shop-000-01-000": at(50)}
 	want := TransitionTimes{
 		Count: 1, Manager: Quantiles{8, 8, 8, 8}, Watcher: Quantiles{3, 3, 3, 3}, Write: Quantiles{4, 4, 4, 4},

@@ -22,21 +22,21 @@ const (
 	smallNamespace = "small"
 	// namespaceConfigMaps are in every namespace: the certificate authority.
 	namespaceConfigMaps = 1
-	// begun is the share of the large package, one in so many objects, from which
-	// it counts as being applied.
-	begun = 20
+	// started is the share of the large package's objects, one in this many, that means it is being
+	// applied.
+	started = 20
 )
 
-// round has the times, from creation to Available, of the small packages of one
-// round, and the objects of the large package that were there before and after.
+// round has the times of the small packages in one round, from creation to Available, and the
+// number of existing objects of the large package before and after.
 type round struct {
 	name          string
 	before, after int
 	times         map[string]time.Duration
 }
 
-// neighbour installs the small packages alone, while the large one is applied,
-// and when all objects of the large one are there but not ready.
+// neighbour installs the small packages alone, then while the large package is applied, and then
+// when all of its objects exist but are not ready.
 func (c *Cluster) neighbour() Measurement {
 	c.tb.Helper()
 	large := c.push(c.installed)
@@ -48,7 +48,7 @@ func (c *Cluster) neighbour() Measurement {
 		c.round("for the first time", small) // opens watches, loads schemas
 		rounds = append(rounds, c.round("alone", small))
 		c.create(namespace, c.names(), large)
-		c.waitLarge(c.Total() / begun)
+		c.waitLarge(c.Total() / started)
 		rounds = append(rounds, c.round("while the large one is applied", small))
 		c.waitLarge(c.Total())
 		c.waitQuiescent()
@@ -56,6 +56,7 @@ func (c *Cluster) neighbour() Measurement {
 		s.End = time.Now()
 		return c.since(), s
 	})
+
 	most := 0.0
 	for _, r := range rounds {
 		latest := 0.0
@@ -67,6 +68,7 @@ func (c *Cluster) neighbour() Measurement {
 			r.name, q.P50/1000, q.Max/1000, latest, r.before, r.after))
 		most = max(most, latest)
 	}
+
 	m.Figures = map[string]float64{MeasureLater: most}
 	return m
 }
@@ -89,13 +91,14 @@ func (c *Cluster) round(name string, images []string) round {
 		must(c.tb, err)
 		r.times[small] = s.Took()
 	}
+
 	gone := c.watch(smallNamespace, smallNames())
 	c.remove(smallNamespace, smallNames())
 	gone.waitGone()
 	return r
 }
 
-// waitLarge waits until a number of the large package's objects is there.
+// waitLarge waits until this many objects of the large package exist.
 func (c *Cluster) waitLarge(want int) {
 	c.tb.Helper()
 	harness.Eventually(c.tb, c.timeout(), "the large package to be applied", func(ctx context.Context) error {
@@ -106,8 +109,8 @@ func (c *Cluster) waitLarge(want int) {
 	})
 }
 
-// largeObjects is how many objects of the large package are there. It asks for one of
-// them and how many more there are: a list of all would dominate the measurement.
+// largeObjects is the number of existing objects of the large package. It requests one of them and
+// the number of the others, because a list of all would dominate the measurement.
 func (c *Cluster) largeObjects(ctx context.Context) int {
 	list := objectList()
 	if err := c.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(1)); err != nil {

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// names of the packages.
+// names are the names of the packages.
 func (c *Cluster) names() []string {
 	names := make([]string, c.Packages)
 	for i := range names {
@@ -40,16 +40,17 @@ func (c *Cluster) push(r release) []string {
 		}
 		return remote.Write(ref, harness.Image(c.tb, c.files(i, r)), remote.WithContext(c.tb.Context()))
 	}))
+
 	c.installed = r
 	return images
 }
 
-// image is the reference of the image of package number i that was pushed last.
+// image is the reference of the last pushed image of package i.
 func (c *Cluster) image(i int) string {
 	return fmt.Sprintf("%s/%s:v%d", c.Registry(), packageName(i), c.tag)
 }
 
-// create creates packages, several at once.
+// create creates packages concurrently.
 func (c *Cluster) create(namespace string, names, images []string) {
 	c.tb.Helper()
 	must(c.tb, parallel(clients, len(names), func(i int) error {
@@ -57,7 +58,7 @@ func (c *Cluster) create(namespace string, names, images []string) {
 	}))
 }
 
-// remove deletes packages, several at once.
+// remove deletes packages concurrently.
 func (c *Cluster) remove(namespace string, names []string) {
 	c.tb.Helper()
 	must(c.tb, parallel(clients, len(names), func(i int) error {
@@ -65,7 +66,7 @@ func (c *Cluster) remove(namespace string, names []string) {
 	}))
 }
 
-// setImages gives new images to the packages, several at once.
+// setImages sets new images in the packages concurrently.
 func (c *Cluster) setImages(images []string) {
 	c.tb.Helper()
 	must(c.tb, parallel(clients, c.Packages, func(i int) error {
@@ -74,7 +75,7 @@ func (c *Cluster) setImages(images []string) {
 	}))
 }
 
-// hasImage accepts packages that were given one of the images.
+// hasImage accepts packages with one of the images.
 func hasImage(images []string) func(*corev1alpha1.Package) bool {
 	known := map[string]bool{}
 	for _, image := range images {
@@ -83,7 +84,7 @@ func hasImage(images []string) func(*corev1alpha1.Package) bool {
 	return func(pkg *corev1alpha1.Package) bool { return known[pkg.Spec.Image] }
 }
 
-// object of a name, without its content.
+// object is the object with this name, without its content.
 func (c *Cluster) object(name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion("v1")
@@ -93,7 +94,8 @@ func (c *Cluster) object(name string) *unstructured.Unstructured {
 	return obj
 }
 
-// parallel calls f for 0 to n-1, a number of calls at once, and returns the first error.
+// parallel calls f for 0 to n-1, with a limited number of concurrent calls, and returns the first
+// error.
 func parallel(atOnce, n int, f func(i int) error) error {
 	group, ctx := errgroup.WithContext(context.Background())
 	group.SetLimit(atOnce)
@@ -122,7 +124,7 @@ func (c *Cluster) hasValue(ctx context.Context, name, want string) error {
 	return nil
 }
 
-// objectList is an empty list of the workload's objects without their content.
+// objectList is an empty list for the metadata of the workload's objects.
 func objectList() *metav1.PartialObjectMetadataList {
 	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: objectKind + "List"}}
 }
@@ -133,20 +135,23 @@ func (c *Cluster) countObjects(ctx context.Context, want int, more ...client.Lis
 	if err := c.Client.List(ctx, list, append(more, client.InNamespace(namespace))...); err != nil {
 		return err
 	}
+
 	got := 0
 	for _, item := range list.Items {
 		if strings.HasPrefix(item.Name, "shop-") {
 			got++
 		}
 	}
+
 	if got != want {
 		return fmt.Errorf("%d objects are there, want %d", got, want)
 	}
+
 	return nil
 }
 
-// Objects returns how often the manager made requests about each of the packages'
-// objects that the filters accept, refused ones included.
+// Objects counts the manager's requests about each of the packages' objects that the filters
+// accept, including refused ones.
 func (c *Cluster) Objects(m Measurement, filters ...sandbox.Filter) map[string]int {
 	of := map[string]int{}
 	accepted := all(byManager, inNamespace(namespace), sandbox.ByResource(objectResource), all(filters...))

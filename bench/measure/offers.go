@@ -25,7 +25,7 @@ import (
 const (
 	repositoryName = "bench"
 	repositories   = "packagerepositories." + corev1alpha1.GroupName
-	// refreshes are conditional requests to the source in the scenario Refresh.
+	// refreshes is the number of conditional requests to the source in the scenario Refresh.
 	refreshes = 2
 )
 
@@ -37,7 +37,7 @@ type source struct {
 	full, unmodified int
 }
 
-// ServeHTTP answers conditional requests as web servers do.
+// ServeHTTP answers conditional requests like web servers.
 func (s *source) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *source) requests() (full, unmodified int) {
 	return s.full, s.unmodified
 }
 
-// archive is a repository of the workload's packages and versions, each with notes and a schema; more versions are of the
-// first package.
+// archive is a repository of the workload's packages and versions, each with notes and a schema.
+// The first package has more additional versions.
 func (w Workload) archive(more int) ([]byte, error) {
 	var b bytes.Buffer
 	t := tar.NewWriter(&b)
@@ -85,6 +85,7 @@ func (w Workload) archive(more int) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	return b.Bytes(), t.Close()
 }
 
@@ -105,7 +106,8 @@ data:
 `, name, digest, name, name, digest, version, version)
 }
 
-// publish: from the creation of a repository to the status with which all that it offers is published.
+// publish measures the time from the creation of a repository to the status that reports all offers
+// as published.
 func (c *Cluster) publish() Measurement {
 	c.tb.Helper()
 	c.source = &source{}
@@ -120,11 +122,12 @@ func (c *Cluster) publish() Measurement {
 		c.waitOffered(c.Total())
 		return all(byAdmin, sandbox.ByResource(repositories), sandbox.ByVerb("create")), writeOf(repositories, statusOf)
 	})
+
 	m.Notes = []string{c.bytes()}
 	return m
 }
 
-// refresh: the source is asked some times in the interval, and has nothing new.
+// refresh measures some conditional requests to a source without changes.
 func (c *Cluster) refresh() Measurement {
 	c.tb.Helper()
 	return c.measure(func() ([]sandbox.Entry, Span) {
@@ -142,7 +145,8 @@ func (c *Cluster) refresh() Measurement {
 	})
 }
 
-// newVersion: from the request for a fetch, of a source that has one version more, to the status with which it is published.
+// newVersion measures the time from the request to fetch a source with an additional version to the
+// status that reports it as published.
 func (c *Cluster) newVersion() Measurement {
 	c.tb.Helper()
 	return c.observe(func() (cause, effect sandbox.Filter) {
@@ -164,7 +168,7 @@ func (c *Cluster) serve(more int) {
 	c.source.set(archive)
 }
 
-// waitOffered waits until the repository says that it offers so many versions.
+// waitOffered waits until the repository reports this many versions.
 func (c *Cluster) waitOffered(versions int) {
 	c.tb.Helper()
 	harness.Eventually(c.tb, c.timeout(), "the repository to be published", func(ctx context.Context) error {
@@ -179,7 +183,7 @@ func (c *Cluster) waitOffered(versions int) {
 	})
 }
 
-// bytes are those of the archive, and of the specs that are published.
+// bytes describes the size of the archive and of the published specs.
 func (c *Cluster) bytes() string {
 	c.tb.Helper()
 	published := 0

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Quantiles of a number of times, in milliseconds.
+// Quantiles are quantiles of durations, in milliseconds.
 type Quantiles struct {
 	P50, P90, P99, Max float64
 }
 
-// quantilesOf returns the quantiles of at least one time.
+// quantilesOf returns the quantiles. There has to be at least one time.
 func quantilesOf(times []time.Duration) Quantiles {
 	sorted := slices.Sorted(slices.Values(times))
 	at := func(q float64) float64 {
@@ -20,7 +20,7 @@ func quantilesOf(times []time.Duration) Quantiles {
 	return Quantiles{P50: at(0.5), P90: at(0.9), P99: at(0.99), Max: at(1)}
 }
 
-// median of at least one time.
+// median returns the median. There has to be at least one time.
 func median(of []time.Duration) time.Duration {
 	sorted := slices.Sorted(slices.Values(of))
 	return sorted[len(sorted)/2]

@@ -16,14 +16,13 @@ import (
 
 const rawNamespace = "raw"
 
-// RawTimes are the times that the bare API server needs, medians of Rounds.
+// RawTimes are the times of the bare API server, as medians of Rounds.
 type RawTimes struct {
 	Clients, Rounds              int
 	CreateSeconds, DeleteSeconds float64
 }
 
-// rawRounds is how often n objects are created and deleted: few requests vary
-// more than many.
+// rawRounds is how often n objects are created and deleted. Small numbers of requests vary more.
 func rawRounds(n int) int {
 	if n > 2000 {
 		return 1
@@ -31,8 +30,8 @@ func rawRounds(n int) int {
 	return 3
 }
 
-// measureRaw creates and deletes n plain ConfigMaps, as large as those of the
-// workload, with parallel clients that have a connection each.
+// measureRaw creates and deletes n plain ConfigMaps, as large as the workload's, with parallel
+// clients that each have a connection.
 func (c *Cluster) measureRaw(n int) RawTimes {
 	c.tb.Helper()
 	c.Namespace(c.tb, rawNamespace)
@@ -45,6 +44,7 @@ func (c *Cluster) measureRaw(n int) RawTimes {
 			c.tb.Fatalf("got %v, want not found", err)
 		}
 	}
+
 	var creates, deletes []time.Duration
 	for range rawRounds(n) {
 		creates = append(creates, c.timeRaw("create", n, func(i int) error {
@@ -55,6 +55,7 @@ func (c *Cluster) measureRaw(n int) RawTimes {
 			return connections[i%clients].Delete(c.tb.Context(), rawName(i), metav1.DeleteOptions{})
 		}))
 	}
+
 	return RawTimes{Clients: clients, Rounds: len(creates), CreateSeconds: median(creates).Seconds(), DeleteSeconds: median(deletes).Seconds()}
 }
 
@@ -68,8 +69,8 @@ func (w Workload) rawConfigMap(i int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rawName(i)}, Data: data}
 }
 
-// timeRaw returns the time from the arrival of the first to the end of the last
-// of n requests, from the audit log like every other time.
+// timeRaw returns the time from the arrival of the first of n requests to the end of the last one,
+// from the audit log like every other time.
 func (c *Cluster) timeRaw(verb string, n int, request func(i int) error) time.Duration {
 	c.tb.Helper()
 	mark, err := c.audit.Mark(c.tb.Context())

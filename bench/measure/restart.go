@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// restart: from the start of the process, after a graceful stop of the one before,
-// to the end of its last request or of its last work, whichever is later.
+// restart measures the time from the start of the process, after a graceful stop of the previous
+// one, to the end of its last request or of its last work, whichever is later.
 func (c *Cluster) restart() Measurement {
 	c.tb.Helper()
 	before := c.leader(c.tb.Context())
@@ -30,7 +30,7 @@ func (c *Cluster) restart() Measurement {
 			}
 			return c.manager.Ready(ctx)
 		})
-		// While the API server prepares a long list, the manager neither asks nor works.
+		// While the API server prepares a long list, the manager neither sends requests nor works.
 		for c.waitQuiescent(); time.Since(work.last()) < c.o.Quiet; c.waitQuiescent() {
 		}
 		s.End = work.end()
@@ -50,20 +50,20 @@ func (c *Cluster) restart() Measurement {
 }
 
 const (
-	// workWindow is the time over which the work of a process is judged: at rest
-	// it takes some milliseconds a second, for its Lease.
+	// workWindow is the window for judging the work of a process. At rest it takes some
+	// milliseconds per second, for its Lease.
 	workWindow = 100 * time.Millisecond
-	// workShare of a window, spent on a processor, is work.
+	// workShare is the processor time within a window that counts as work.
 	workShare = 30 * time.Millisecond
 )
 
-// work looks at how much a process does.
+// work observes how much a process works.
 type work struct {
 	stop chan struct{}
 	seen atomic.Pointer[time.Time]
 }
 
-// watchWork begins to look at a process.
+// watchWork starts observing a process.
 func watchWork(pid int) *work {
 	w := &work{stop: make(chan struct{})}
 	w.seen.Store(new(time.Time))
@@ -84,13 +84,14 @@ func watchWork(pid int) *work {
 			}
 		}
 	}()
+
 	return w
 }
 
-// last returns when the process was last seen at work.
+// last returns when the process last worked.
 func (w *work) last() time.Time { return *w.seen.Load() }
 
-// end stops looking, and returns the same.
+// end stops observing, and returns the same.
 func (w *work) end() time.Time {
 	close(w.stop)
 	return w.last()

@@ -2,19 +2,19 @@ package measure
 
 import "slices"
 
-// Names of the scenarios.
+// The names of the scenarios.
 const (
-	// Install is from the first package created to the last one rolled out.
+	// Install is from the first package's creation to the last rollout.
 	Install = "install"
-	// Rest is a while in which nothing happens.
+	// Rest is a while without changes.
 	Rest = "rest"
-	// Drift is another's change of a field of one object.
+	// Drift is another client's change of a field of one object.
 	Drift = "drift"
-	// Recreate is another's delete of one object.
+	// Recreate is another client's delete of one object.
 	Recreate = "recreate"
-	// Upgrade is a new revision in which one object of each package differs.
+	// Upgrade is a new revision with a change of one object in each package.
 	Upgrade = "upgrade"
-	// UpgradeAll is a new revision in which all objects differ.
+	// UpgradeAll is a new revision with a change of every object.
 	UpgradeAll = "upgrade-all"
 	// Raise is Upgrade with a raised spec.version.
 	Raise = "raise"
@@ -22,31 +22,31 @@ const (
 	RaiseAll = "raise-all"
 	// History is ten more revisions, one after the other.
 	History = "history"
-	// Restart is a new process in the place of one that stopped gracefully.
+	// Restart replaces a process that stopped gracefully.
 	Restart = "restart"
 	// Delete deletes all packages.
 	Delete = "delete"
-	// Transitions is an install in which another client opens phase after phase.
+	// Transitions is an install during which another client opens phase after phase.
 	Transitions = "transitions"
-	// Neighbour is the install of small packages beside a large one.
+	// Neighbour is the install of small packages next to a large one.
 	Neighbour = "neighbour"
-	// Publish is a repository that is added.
+	// Publish adds a repository.
 	Publish = "publish"
-	// Refresh is a while in which the source of the repository has nothing new.
+	// Refresh is a while without changes in the source of the repository.
 	Refresh = "refresh"
-	// NewVersion is one version more of one package of the repository.
+	// NewVersion adds a version of one package to the repository.
 	NewVersion = "new-version"
 )
 
-// Scenario is something that happens to packages.
+// Scenario is a scenario with packages.
 type Scenario struct {
 	Name string
-	// About says in a few words what happens.
+	// About describes the scenario in a few words.
 	About string
 	run   func(*Cluster) Measurement
 }
 
-// scenarios in the order they run in.
+// scenarios are in the order they run in.
 var scenarios = []Scenario{
 	{Install, "the packages are created", (*Cluster).install},
 	{Publish, "a repository is added", (*Cluster).publish},
@@ -55,10 +55,10 @@ var scenarios = []Scenario{
 	{Rest, "nothing happens for a while", (*Cluster).rest},
 	{Refresh, "the source of the repository is fetched again, and has nothing new", (*Cluster).refresh},
 	{NewVersion, "the repository has a new version of one package", (*Cluster).newVersion},
-	{Drift, "someone changes a field of one object", (*Cluster).drift},
-	{Recreate, "someone deletes one object", (*Cluster).recreate},
-	{Upgrade, "a new image in which one object of each package differs", (*Cluster).upgrade},
-	{UpgradeAll, "a new image in which all objects differ", (*Cluster).upgradeAll},
+	{Drift, "another client changes a field of one object", (*Cluster).drift},
+	{Recreate, "another client deletes one object", (*Cluster).recreate},
+	{Upgrade, "a new image with a change of one object in each package", (*Cluster).upgrade},
+	{UpgradeAll, "a new image with a change of every object", (*Cluster).upgradeAll},
 	{Raise, "as upgrade, with a raised spec.version", (*Cluster).raise},
 	{RaiseAll, "as upgrade-all, with a raised spec.version", (*Cluster).raiseAll},
 	{History, "ten more revisions, as upgrade", (*Cluster).history},
@@ -74,8 +74,8 @@ var special = map[string][]string{
 // Scenarios returns all scenarios in the order they run in.
 func Scenarios() []Scenario { return slices.Clone(scenarios) }
 
-// Scenarios returns those that the workload can be measured in, in their order.
-// The first one starts from nothing; every other one works on what that made.
+// Scenarios returns the scenarios for the workload, in their order. The first one starts from
+// nothing; all others need its result.
 func (w Workload) Scenarios() []Scenario {
 	own := special[w.Kind]
 	return slices.DeleteFunc(Scenarios(), func(s Scenario) bool {

@@ -14,7 +14,7 @@ import (
 
 const packages = "packages." + corev1alpha1.GroupName
 
-// sightings are what a watch of packages shows, with the time of each.
+// sightings are the states of packages that a watch shows, with their times.
 type sightings struct {
 	c         *Cluster
 	namespace string
@@ -25,11 +25,11 @@ type sightings struct {
 	last string
 }
 
-// done reports whether the present state of a package, nil where it does not exist, is
-// the awaited one.
+// done reports whether the present state of a package, or nil if it does not exist, is the expected
+// one.
 type done func(*corev1alpha1.Package) bool
 
-// watch begins to look at packages of a namespace.
+// watch starts watching packages of a namespace.
 func (c *Cluster) watch(namespace string, names []string) *sightings {
 	c.tb.Helper()
 	s := &sightings{c: c, namespace: namespace, missing: map[string]bool{}, seen: map[string]time.Time{}}
@@ -54,7 +54,7 @@ func (s *sightings) wait(accept func(*corev1alpha1.Package) bool) map[string]tim
 	return s.until("rolled out", func(pkg *corev1alpha1.Package) bool { return pkg != nil && accept(pkg) && rolledOut(pkg) })
 }
 
-// waitGone returns when each package was seen as gone.
+// waitGone returns when each package was seen to be deleted.
 func (s *sightings) waitGone() map[string]time.Time {
 	s.c.tb.Helper()
 	return s.until("gone", func(pkg *corev1alpha1.Package) bool { return pkg == nil })
@@ -81,12 +81,13 @@ func (s *sightings) until(what string, done done) map[string]time.Time {
 			s.c.tb.Fatal(context.Cause(s.c.tb.Context()))
 		}
 	}
+
 	return s.seen
 }
 
-// see takes note of the state of a package.
+// see records the state of a package.
 func (s *sightings) see(name string, pkg *corev1alpha1.Package, done done) {
-	s.last = name + " is gone"
+	s.last = name + " no longer exists"
 	if pkg != nil {
 		s.last = fmt.Sprintf("%s: %+v", name, pkg.Status)
 	}
@@ -96,7 +97,7 @@ func (s *sightings) see(name string, pkg *corev1alpha1.Package, done done) {
 	}
 }
 
-// again looks at all packages and watches on from there.
+// again lists all packages and watches from there.
 func (s *sightings) again(done done) {
 	s.c.tb.Helper()
 	s.watch.Stop()
@@ -112,7 +113,7 @@ func (s *sightings) again(done done) {
 	s.begin(list.ResourceVersion)
 }
 
-// rolledOut reports whether the present spec is.
+// rolledOut reports whether the present spec is rolled out.
 func rolledOut(pkg *corev1alpha1.Package) bool {
 	has := func(typ string, status metav1.ConditionStatus) bool {
 		for _, c := range *pkg.StatusConditions() {

@@ -22,8 +22,7 @@ type Span struct {
 // Took is the length of the span.
 func (s Span) Took() time.Duration { return s.End.Sub(s.Start) }
 
-// span returns the time from the arrival of the first request that is a cause to
-// the end of the last one that is an effect.
+// span returns the time from the arrival of the first cause to the end of the last effect.
 func span(entries []sandbox.Entry, cause, effect sandbox.Filter) (Span, error) {
 	var s Span
 	for _, e := range entries {
@@ -34,12 +33,14 @@ func span(entries []sandbox.Entry, cause, effect sandbox.Filter) (Span, error) {
 			s.End = e.Done
 		}
 	}
+
 	if s.Start.IsZero() {
 		return Span{}, errNoCause
 	}
 	if s.End.Before(s.Start) {
 		return Span{}, errNoEffect
 	}
+
 	return s, nil
 }
 
@@ -55,7 +56,7 @@ var (
 	byManager = sandbox.ByUser(harness.ManagerUser())
 )
 
-// ordinary accepts requests that are counted: neither watches nor about the Lease.
+// ordinary accepts the requests that count: neither watches nor requests about the Lease.
 func ordinary(e sandbox.Entry) bool { return e.Verb != "watch" && e.Object.Resource != "leases" }
 
 // writeOf accepts the manager's successful writes of one resource.
@@ -63,15 +64,14 @@ func writeOf(resource string, more ...sandbox.Filter) sandbox.Filter {
 	return all(byManager, sandbox.ByResource(resource), sandbox.Writes(), succeeded, all(more...))
 }
 
-// all accepts what every filter accepts.
+// all accepts entries that every filter accepts.
 func all(filters ...sandbox.Filter) sandbox.Filter {
 	return func(e sandbox.Entry) bool {
 		return !slices.ContainsFunc(filters, func(f sandbox.Filter) bool { return !f(e) })
 	}
 }
 
-// named accepts requests about the object of a name, a subresource included only
-// where it is the given one.
+// named accepts requests about the object with a name and the given subresource.
 func named(name, subresource string) sandbox.Filter {
 	return func(e sandbox.Entry) bool { return e.Object.Name == name && e.Object.Subresource == subresource }
 }
@@ -87,8 +87,8 @@ func statusOf(e sandbox.Entry) bool { return e.Object.Subresource == "status" }
 // succeeded accepts requests that the API server did not refuse.
 func succeeded(e sandbox.Entry) bool { return e.Code < 400 }
 
-// knownBy accepts requests about the objects of which the effect was seen at the given
-// times, as far as they had arrived by then: a later one cannot have caused the effect.
+// knownBy accepts requests that arrived before the effect on their object was seen. Later ones
+// cannot have caused it.
 func knownBy(seen map[string]time.Time) sandbox.Filter {
 	return func(e sandbox.Entry) bool {
 		at, ok := seen[e.Object.Name]

@@ -20,12 +20,14 @@ func own(resource string) schema.GroupVersionResource {
 	return corev1alpha1.GroupVersion.WithResource(resource)
 }
 
-// withStored adds to a measurement the largest object of our own kinds, as JSON, and the slices written, of one package.
+// withStored adds to the measurement of one package the largest object of our own kinds, as JSON,
+// and the number of slices written.
 func (c *Cluster) withStored(m Measurement) Measurement {
 	c.tb.Helper()
 	if c.Packages > 1 {
 		return m
 	}
+
 	m.Slices = c.Slices()
 	client, err := dynamic.NewForConfig(c.Config())
 	must(c.tb, err)
@@ -41,15 +43,18 @@ func (c *Cluster) withStored(m Measurement) Measurement {
 			}
 		}
 	}
+
 	slice := all(byManager, sandbox.ByVerb("create"), sandbox.ByResource(own("objectslices").GroupResource().String()))
 	for _, e := range m.Entries {
 		if slice(e) {
 			written++
 		}
 	}
+
 	m.Figures = map[string]float64{MeasureLargest: float64(largest) / kibibyte, MeasureSlices: float64(written)}
 	if m.Slices > 0 {
 		m.Notes = append(m.Notes, fmt.Sprintf("%d slices, %d of them written; the largest object is %s with %.1f KiB", m.Slices, written, name, float64(largest)/kibibyte))
 	}
+
 	return m
 }

@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// delete: from the first package deleted to the request that releases the last one, or to
-// the last delete of an object where that is later.
+// delete measures the time from the first deleted package to the request that releases the last
+// one, or to the last delete of an object if that is later.
 func (c *Cluster) delete() Measurement {
 	c.tb.Helper()
 	held := c.Slices()
@@ -17,17 +17,18 @@ func (c *Cluster) delete() Measurement {
 		seen := c.watch(namespace, c.names())
 		c.remove(namespace, c.names())
 		times := seen.waitGone()
-		harness.Eventually(c.tb, c.timeout(), "the objects to be gone", func(ctx context.Context) error { return c.countObjects(ctx, 0) })
+		harness.Eventually(c.tb, c.timeout(), "the objects to be deleted", func(ctx context.Context) error { return c.countObjects(ctx, 0) })
 		finalizer := writeOf(packages, func(e sandbox.Entry) bool { return e.Object.Subresource == "" }, knownBy(times))
 		object := writeOf(objectResource, sandbox.ByVerb("delete"))
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("delete")),
 			func(e sandbox.Entry) bool { return finalizer(e) || object(e) }
 	})
+
 	m.Slices = held
 	return m
 }
 
-// Slices is how many slices there are.
+// Slices is the number of slices.
 func (c *Cluster) Slices() int {
 	c.tb.Helper()
 	list := &corev1alpha1.ObjectSliceList{}

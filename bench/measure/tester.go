@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// tester lets a command use what takes a testing.TB. It overrides the methods
-// that the harness and the sandbox call; every other one panics on the nil TB.
+// tester lets a command call functions that take a testing.TB. It overrides the methods that the
+// harness and the sandbox call. Every other one panics on the nil TB.
 type tester struct {
 	testing.TB
 	name     string
@@ -25,11 +25,11 @@ type tester struct {
 	failures []string
 }
 
-// fatal is what Fatal panics with.
+// fatal is the value that Fatal panics with.
 type fatal struct{}
 
-// WithTester calls f, then the clean-ups that f registered, and returns f's
-// failures. They run also when f panics.
+// WithTester calls f, then the clean-ups that f registered, even if f panics, and returns f's
+// failures.
 func WithTester(ctx context.Context, name string, log io.Writer, f func(testing.TB)) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &tester{name: name, log: log, ctx: ctx}
@@ -44,7 +44,7 @@ func WithTester(ctx context.Context, name string, log io.Writer, f func(testing.
 	return nil
 }
 
-// BuildManager builds the manager before anything is measured; remove removes it.
+// BuildManager builds the manager before the measurement; remove removes it.
 func BuildManager(ctx context.Context, progress io.Writer) (remove func(), err error) {
 	binary := ""
 	err = WithTester(ctx, "build", progress, func(tb testing.TB) {
@@ -53,12 +53,12 @@ func BuildManager(ctx context.Context, progress io.Writer) (remove func(), err e
 	})
 	return func() {
 		if binary != "" {
-			_ = os.RemoveAll(filepath.Dir(binary)) // the harness keeps it in a folder of its own for the whole process
+			_ = os.RemoveAll(filepath.Dir(binary)) // the harness keeps it in its own folder for the whole process
 		}
 	}, err
 }
 
-// guard calls f and returns when it is done or has called Fatal.
+// guard calls f, and returns when f returns or has called Fatal.
 func (t *tester) guard(f func()) {
 	defer func() {
 		switch r := recover().(type) {

@@ -14,9 +14,9 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// transitions installs one package after the other. Another client makes the gate
-// of each phase ready, some time after it appeared, so that it is the last of its
-// phase to be ready; a watcher with a connection of its own sees the same write.
+// transitions installs one package after the other. Another client makes the gate of each phase
+// ready some time after it appeared, so that it is the last ready object of its phase. A watcher
+// with its own connection sees the same write.
 func (c *Cluster) transitions() Measurement {
 	c.tb.Helper()
 	images := c.push(c.installed)
@@ -38,7 +38,7 @@ func (c *Cluster) transitions() Measurement {
 	}))
 }
 
-// transitionsOf adds what the audit log and the watcher say of the transitions.
+// transitionsOf adds the audit log's and the watcher's observations of the transitions.
 func (c *Cluster) transitionsOf(g *gateWatch, m Measurement) Measurement {
 	c.tb.Helper()
 	t := transitionTimes(m.Entries, g.ready())
@@ -60,8 +60,9 @@ func (c *Cluster) open(g *gateWatch, name string) {
 	case <-c.tb.Context().Done():
 		c.tb.Fatal(c.tb.Context().Err())
 	}
-	// Long enough for the phase to be complete but for its gate, and not in step
-	// with anything that the manager does at intervals.
+
+	// This is long enough for the phase to be complete except for its gate, and not in step with
+	// periodic work of the manager.
 	time.Sleep(50*time.Millisecond + rand.N(100*time.Millisecond)) //nolint:gosec // drawn, not secret
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gateKind)
@@ -94,6 +95,7 @@ func (c *Cluster) watchGates() *gateWatch {
 			g.receive(event, time.Now())
 		}
 	}()
+
 	return g
 }
 
@@ -102,6 +104,7 @@ func (g *gateWatch) receive(event watch.Event, at time.Time) {
 	if !ok || event.Type == watch.Deleted {
 		return
 	}
+
 	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,6 +114,7 @@ func (g *gateWatch) receive(event watch.Event, at time.Time) {
 		}
 		return
 	}
+
 	if _, known := g.seen[obj.GetName()]; !known {
 		g.seen[obj.GetName()] = at
 	}
@@ -124,7 +128,7 @@ func (g *gateWatch) channel(name string) chan struct{} {
 	return g.added[name]
 }
 
-// appeared is closed when the gate is there.
+// appeared is closed when the gate exists.
 func (g *gateWatch) appeared(name string) <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

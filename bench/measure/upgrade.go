@@ -47,8 +47,8 @@ func (c *Cluster) raised(r release) release {
 	return r
 }
 
-// roll: from the first package's new image to the status in which the last one is rolled out.
-// Later writes, of the labels of a raised version, belong to the scenario but not to this time.
+// roll measures the time from the first package's new image to the status of the last rollout.
+// Later writes for the labels of a raised version belong to the scenario, but not to this time.
 func (c *Cluster) roll(scenario string, r release) Measurement {
 	c.tb.Helper()
 	raised := r.version != c.installed.version
@@ -67,12 +67,13 @@ func (c *Cluster) roll(scenario string, r release) Measurement {
 		return all(byAdmin, sandbox.ByResource(packages), sandbox.ByVerb("patch")),
 			writeOf(packages, statusOf, knownBy(times))
 	})
+
 	profiled()
 	return c.withStored(m)
 }
 
-// waitLabels waits until every object carries the version. It looks when the manager is
-// quiet: lists of many objects would delay the measured requests.
+// waitLabels waits until every object carries the version. It checks when the manager is quiet,
+// because lists of many objects would delay the measured requests.
 func (c *Cluster) waitLabels(version string) {
 	c.tb.Helper()
 	c.waitQuiescent()

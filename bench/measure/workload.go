@@ -10,31 +10,32 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Special kinds of workloads; others are ConfigMaps of about 300 bytes, without probes.
+// These are special kinds of workloads. Others consist of ConfigMaps of about 300 bytes, without
+// probes.
 const (
 	// Unready is ConfigMaps with a probe that stays false.
 	Unready = "unready ConfigMap"
-	// Gates are custom resources, one in each phase beside ConfigMaps, that
-	// another client makes ready.
+	// Gates are custom resources that another client makes ready. Each phase has one in addition to
+	// its ConfigMaps.
 	Gates = "gated object"
-	// Offers are versions of packages that one repository offers; nothing is installed.
+	// Offers are versions of packages that one repository offers. Nothing is installed.
 	Offers = "offered version"
 )
 
-// Workload is the packages to install, of a number of objects each.
+// Workload describes the packages to install.
 type Workload struct {
-	// Objects of one package, in Phases of equal size.
+	// Objects of one package are spread evenly over Phases.
 	Objects, Phases, Packages int
-	// Bytes of further data that each ConfigMap has.
+	// Bytes is the size of additional data in each ConfigMap.
 	Bytes int
-	// Kind is empty or a special one.
+	// Kind is empty or a special kind.
 	Kind string
 }
 
 // Total is the number of objects of all packages.
 func (w Workload) Total() int { return w.Objects * w.Packages }
 
-// slices is how many slices the objects take, at most: each phase has its own.
+// slices is the maximum number of slices for the objects. Each phase has its own.
 func (w Workload) slices() int {
 	objectBytes := 700 + w.Bytes // of an object with its labels, as JSON, at most
 	if w.Objects*objectBytes < limits.SliceThreshold {
@@ -66,13 +67,13 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// The workload's objects, as the API and the audit log name them.
+// The names of the workload's objects in the API and the audit log.
 const (
 	objectKind     = "ConfigMap"
 	objectResource = "configmaps"
 )
 
-// probes is the YAML of the manifest that the kind needs.
+// probes is the YAML of the manifest's probes for the kind.
 func (w Workload) probes() string {
 	switch w.Kind {
 	case Unready:
@@ -88,17 +89,17 @@ func (w Workload) probes() string {
 	}
 }
 
-// release is what of a package differs from one revision to the next.
+// release is the part of a package that differs between revisions.
 type release struct {
 	// version is the manifest's spec.version.
 	version string
-	// value of every object, and of the one in the middle.
+	// value is the value of every object, middle the value of the one in the middle.
 	value, middle string
 }
 
 var firstRelease = release{version: "1.0.0", value: "v1", middle: "v1"}
 
-// files returns the package of number i.
+// files returns the package with number i.
 func (w Workload) files(i int, r release) harness.Files {
 	files := harness.Files{}
 	var names []string
@@ -119,11 +120,12 @@ func (w Workload) files(i int, r release) harness.Files {
 		}
 		files[phase+".yaml"] = strings.Join(docs, "---\n")
 	}
+
 	files["manifest.yaml"] = harness.Manifest(packageName(i), names, w.probes()+"  version: "+r.version+"\n")
 	return files
 }
 
-// more is the last line of the YAML of a ConfigMap that has further data, which hardly compresses.
+// more is the last line of a ConfigMap's YAML, with the additional data, which hardly compresses.
 func (w Workload) more(name string) string {
 	if w.Bytes == 0 {
 		return ""
@@ -131,7 +133,7 @@ func (w Workload) more(name string) string {
 	return fmt.Sprintf("  more: %q\n", text(name, w.Bytes))
 }
 
-// text is so many characters that depend on a seed.
+// text returns this many characters, which depend on a seed.
 func text(seed string, length int) string {
 	var b strings.Builder
 	for sum := sha256.Sum256([]byte(seed)); b.Len() < length; sum = sha256.Sum256(sum[:]) {

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every workload is a package that the loader takes, with as many objects as it
-// says, and a revision differs from the next one as it should.
+// The loader accepts every workload, with the stated number of objects, and a revision differs from
+// the next one as it should.
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	tests := map[string]Workload{
@@ -20,6 +20,7 @@ func TestFiles(t *testing.T) {
 		"unready":    {Objects: 12, Phases: 1, Packages: 2, Kind: Unready},
 		"gates":      {Objects: 12, Phases: 3, Packages: 2, Kind: Gates},
 	}
+
 	for name, w := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,6 +53,7 @@ func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 	if len(pkg.Phases) != w.Phases {
 		t.Errorf("%d phases, want %d", len(pkg.Phases), w.Phases)
 	}
+
 	objects := map[string]string{}
 	for _, phase := range pkg.Phases {
 		for _, object := range phase.Objects {
@@ -64,6 +66,7 @@ func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 			objects[named.Object.Metadata.Name] = string(raw)
 		}
 	}
+
 	return objects
 }
 
