@@ -1,7 +1,6 @@
-// Command sandbox is a whole Kubernetes control plane in one binary. Called
-// sandbox, it starts and stops sandboxes; called by the name of a component
-// (etcd, kube-apiserver, kubectl, …), as by the symlinks beside it, it is that
-// component.
+// Command sandbox is a whole Kubernetes control plane in one binary. Called sandbox, it starts and
+// stops sandboxes. Called by the name of a component (etcd, kube-apiserver, kubectl, …), for
+// example by a symlink next to it, it is that component.
 package main
 
 import (

@@ -17,12 +17,12 @@ import (
 const (
 	// upLimit bounds the wait of Up, over all attempts of the supervisor.
 	upLimit = 3 * time.Minute
-	// downLimit bounds an orderly stop; it is above the sum of all stop limits.
+	// downLimit bounds an orderly stop. It exceeds the sum of all stop limits.
 	downLimit = 15 * time.Second
 )
 
-// Up makes the sandbox run and returns when it is ready. A running one is left as
-// it is; what a killed one left over is replaced.
+// Up makes the sandbox run and returns when it is ready. It leaves a running one as it is, and
+// replaces the remains of a killed one.
 func Up(ctx context.Context, o Options) (Info, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, upLimit, fmt.Errorf("not within %s", upLimit))
 	defer cancel()
@@ -35,7 +35,7 @@ func Up(ctx context.Context, o Options) (Info, error) {
 		case err == nil && s.Phase == PhaseReady:
 			return s.Info, nil
 		case err == nil && s.Phase != PhaseStopped:
-			// Someone else starts or stops it at this moment.
+			// Another process is starting or stopping it at this moment.
 		default:
 			info, err := startSupervisor(ctx, o)
 			var running *runningElsewhere
@@ -51,29 +51,30 @@ func Up(ctx context.Context, o Options) (Info, error) {
 	}
 }
 
-// runningElsewhere says that another process has just started the sandbox.
+// runningElsewhere means that another process has just started the sandbox.
 type runningElsewhere struct{}
 
 func (*runningElsewhere) Error() string { return "another process starts the sandbox" }
 
-// Announcement is the single line of JSON that a supervisor writes to standard
-// output when the start has ended.
+// Announcement is the single line of JSON that a supervisor writes to standard output at the end of
+// the start.
 type Announcement struct {
-	// Error is empty when the sandbox is ready.
+	// Error is empty if the sandbox is ready.
 	Error string `json:"error,omitempty"`
-	// Running is set with an Error when the sandbox has a supervisor already.
+	// Running is set along with Error if the sandbox already has a supervisor.
 	Running bool `json:"running,omitempty"`
-	// Sandbox is set without an Error.
+	// Sandbox is set if Error is not.
 	Sandbox *Info `json:"sandbox,omitempty"`
 }
 
-// startSupervisor starts a supervisor that outlives this process, in a session of
-// its own, and waits for its announcement.
+// startSupervisor starts a supervisor that outlives this process, in its own session, and waits for
+// its announcement.
 func startSupervisor(ctx context.Context, o Options) (Info, error) {
 	binary, err := os.Executable()
 	if err != nil {
 		return Info{}, fmt.Errorf("finding this program's file: %w", err)
 	}
+
 	cmd := exec.Command(binary, "run", "--announce", "--keep",
 		"--name", o.Name, "--data", o.Dir, fmt.Sprintf("--nodes=%d", o.Nodes), fmt.Sprintf("--pod-ready-after=%s", o.PodReadyAfter),
 		"--components", strings.Join(o.Components, ","), "--audit-policy", o.AuditPolicy)
@@ -86,6 +87,7 @@ func startSupervisor(ctx context.Context, o Options) (Info, error) {
 	if err := cmd.Start(); err != nil {
 		return Info{}, fmt.Errorf("starting the supervisor: %w", err)
 	}
+
 	// An interrupt of Up ends the start as well.
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
 	defer stop()
@@ -94,16 +96,18 @@ func startSupervisor(ctx context.Context, o Options) (Info, error) {
 	if err := json.Unmarshal(line, &answer); err != nil {
 		return Info{}, errors.Join(errors.New("the supervisor ended without a word"), cmd.Wait())
 	}
+
 	switch {
 	case answer.Running:
 		return Info{}, &runningElsewhere{}
 	case answer.Error != "":
 		return Info{}, errors.New(answer.Error)
 	}
+
 	return *answer.Sandbox, cmd.Process.Release()
 }
 
-// lineReader ends after the first line, though the writer keeps the pipe open.
+// lineReader ends after the first line, even if the writer keeps the pipe open.
 type lineReader struct {
 	r     io.Reader
 	ended bool
@@ -118,8 +122,8 @@ func (l *lineReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Down stops the sandbox in dir, whatever state it is in, and removes its data
-// unless keep is set. found is false when there was none.
+// Down stops the sandbox in dir in any state, and removes its data unless keep is set. found is
+// false if there is no sandbox.
 func Down(dir string, keep bool) (found bool, err error) {
 	s, err := readState(dir)
 	if errors.Is(err, errNoSandbox) {
@@ -131,21 +135,24 @@ func Down(dir string, keep bool) (found bool, err error) {
 	if err := s.Supervisor.signal(syscall.SIGTERM); err != nil {
 		return true, err
 	}
+
 	if !s.Supervisor.waitGone(downLimit) {
 		_ = s.Supervisor.signal(syscall.SIGKILL)
 		if !s.Supervisor.waitGone(killLimit) {
 			return true, fmt.Errorf("the supervisor of sandbox %s (process %d) does not end", s.Name, s.Supervisor.PID)
 		}
 	}
+
 	return true, clearAfterStop(dir, s.Ephemeral, keep)
 }
 
-// clearAfterStop ends leftovers of a supervisor that had to be killed and removes
-// the data.
+// clearAfterStop stops remaining processes of a supervisor that had to be killed and removes the
+// data.
 func clearAfterStop(dir string, ephemeral, keep bool) error {
 	if ephemeral {
 		keep = false
 	}
+
 	s, err := readState(dir)
 	if errors.Is(err, errNoSandbox) {
 		return nil
@@ -153,6 +160,7 @@ func clearAfterStop(dir string, ephemeral, keep bool) error {
 	if err != nil {
 		return err
 	}
+
 	for _, c := range s.Components {
 		if err := c.Process.signal(syscall.SIGKILL); err != nil {
 			return err
@@ -161,9 +169,11 @@ func clearAfterStop(dir string, ephemeral, keep bool) error {
 			return fmt.Errorf("the %s of sandbox %s (process %d) does not end", c.Name, s.Name, c.PID)
 		}
 	}
+
 	if keep {
 		return nil
 	}
+
 	lock, held, err := lockDir(layout{dir})
 	if err != nil {
 		return err
@@ -171,12 +181,13 @@ func clearAfterStop(dir string, ephemeral, keep bool) error {
 	if !held {
 		return fmt.Errorf("sandbox %s was started again while it was being stopped", s.Name)
 	}
+
 	defer lock.Close()
 	_ = os.Remove(lock.Name())
 	return clearStale(dir)
 }
 
-// Status describes the sandbox in dir; found is false when there is none.
+// Status describes the sandbox in dir; found is false if there is no sandbox.
 func Status(ctx context.Context, dir string) (info Info, found bool, err error) {
 	s, err := readState(dir)
 	if errors.Is(err, errNoSandbox) {
@@ -185,6 +196,7 @@ func Status(ctx context.Context, dir string) (info Info, found bool, err error) 
 	if err != nil {
 		return Info{}, false, err
 	}
+
 	if s.Phase == PhaseStopped {
 		s.Supervisor = Process{}
 		for i := range s.Components {
@@ -192,25 +204,27 @@ func Status(ctx context.Context, dir string) (info Info, found bool, err error) 
 		}
 		return s.Info, true, nil
 	}
+
 	body, err := s.call(ctx, http.MethodGet, "/status")
 	if err != nil {
-		return s.Info, true, nil // just starting or stopping: the file is all there is
+		return s.Info, true, nil // it is just starting or stopping, so only the file is available
 	}
 	if err := json.Unmarshal(body, &info); err != nil {
 		return info, true, fmt.Errorf("reading the supervisor's answer: %w", err)
 	}
+
 	return info, true, nil
 }
 
-// Component actions of [Act].
+// These are component actions of [Act].
 const (
 	ActionStart = "start" // and wait until it works
 	ActionStop  = "stop"  // orderly, and keep it stopped
 	ActionKill  = "kill"  // SIGKILL, and keep it stopped
 )
 
-// Act starts or stops one component of the running sandbox in dir. The component
-// keeps its data and its ports.
+// Act starts or stops one component of the running sandbox in dir. The component keeps its data and
+// its ports.
 func Act(ctx context.Context, dir, component, action string) error {
 	s, err := readState(dir)
 	if err != nil {
@@ -228,11 +242,13 @@ func (s state) call(ctx context.Context, method, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("asking the supervisor: %w", err)
 	}
+
 	request.Header.Set("Authorization", "Bearer "+s.ControlToken)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("asking the supervisor: %w", err)
 	}
+
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
@@ -241,5 +257,6 @@ func (s state) call(ctx context.Context, method, path string) ([]byte, error) {
 	if response.StatusCode != http.StatusOK {
 		return nil, errors.New(strings.TrimSpace(string(body)))
 	}
+
 	return body, nil
 }

@@ -7,10 +7,10 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
-// serviceCIDR is the range of cluster IPs; nothing routes it.
+// serviceCIDR is the range of cluster IPs. They are not routed.
 const serviceCIDR = "10.96.0.0/16"
 
-// launch knows everything that the components' command lines are made of.
+// launch has the input of all components' command lines.
 type launch struct {
 	layout
 	ports ports
@@ -37,6 +37,7 @@ func (l launch) args(component string) []string {
 	case program.Registry:
 		return []string{"--listen=" + l.registryHost(), "--data=" + l.registryData()}
 	}
+
 	panic("no command line for component " + component)
 }
 
@@ -51,7 +52,7 @@ func (l launch) etcd() []string {
 		"--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + l.token + "=" + peer,
 		"--initial-cluster-token=" + l.token,
-		"--unsafe-no-fsync", // the data is thrown away
+		"--unsafe-no-fsync", // the data is temporary
 		"--quota-backend-bytes=8589934592",
 		"--max-request-bytes=10485760",
 		"--log-level=warn",
@@ -74,7 +75,7 @@ func (l launch) apiServer() []string {
 		"--service-cluster-ip-range=" + serviceCIDR,
 		"--authorization-mode=Node,RBAC",
 		"--allow-privileged=true",
-		// The defaults (400 and 200) are seats for a whole cluster of nodes; here 16
+		// The defaults (400 and 200) would be the seats of a whole cluster of nodes. Here, 16
 		// clients that work in parallel must not queue.
 		"--max-requests-inflight=4000",
 		"--max-mutating-requests-inflight=2000",
@@ -83,7 +84,7 @@ func (l launch) apiServer() []string {
 		"--audit-log-format=json",
 		// Blocking: an entry is in the file before its request ends.
 		"--audit-log-mode=blocking",
-		// In megabytes: never rotate, or readers lose entries.
+		// In megabytes. The log must never rotate, because readers would lose entries.
 		"--audit-log-maxsize=1048576",
 	}
 }
@@ -103,8 +104,8 @@ func (l launch) controllerManager() []string {
 	}
 }
 
-// defaultAuditPolicy logs each request once, when it ends; a watch also when its
-// response starts.
+// defaultAuditPolicy logs each request once, at its end, and a watch also at the start of its
+// response.
 const defaultAuditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -141,5 +142,6 @@ options:
   enablePodsOnNodeSyncListPager: false
   enablePodsOnNodeSyncStreamWatch: true
 `
+
 	return strings.Join(append([]string{options}, stages...), "\n---\n")
 }

@@ -13,24 +13,23 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
-// component is one supervised process that can be started and stopped again and
-// again.
+// component is one supervised process that can be started and stopped repeatedly.
 type component struct {
 	name string
 	args []string
 	log  string
 	pipe *os.File // reading end of the supervisor's pipe
-	// exited is called, without locks held, when a process ended that should run.
+	// exited is called, without locks held, if a process ends that should be running.
 	exited func(c *component, err error)
 
 	mu       sync.Mutex
 	process  Process
-	done     chan struct{} // closed when the current process has ended; nil before the first
+	done     chan struct{} // closed when the current process has ended; nil before the first one
 	wanted   bool
 	restarts int
 }
 
-// start starts the process unless it runs.
+// start starts the process unless it is running.
 func (c *component) start() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,8 +40,8 @@ func (c *component) start() error {
 	return c.spawn()
 }
 
-// restart starts the process again after it exited by itself, unless it was
-// stopped or started meanwhile.
+// restart starts the process again after it exited by itself, unless it was stopped or started in
+// the meantime.
 func (c *component) restart() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,11 +57,13 @@ func (c *component) spawn() error {
 	if err != nil {
 		return fmt.Errorf("opening the log of %s: %w", c.name, err)
 	}
+
 	defer output.Close()
 	binary, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("finding this program's file: %w", err)
 	}
+
 	cmd := &exec.Cmd{
 		Path:       binary,
 		Args:       append([]string{c.name}, c.args...),
@@ -70,13 +71,15 @@ func (c *component) spawn() error {
 		ExtraFiles: []*os.File{c.pipe},
 		Stdout:     output,
 		Stderr:     output,
-		// A group of its own: an interrupt from the terminal is for the supervisor,
-		// which stops components in order.
+		// It has its own group, because an interrupt from the terminal should only reach the
+		// supervisor, which stops components in order.
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true},
 	}
+
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("starting %s: %w", c.name, err)
 	}
+
 	c.process = processOf(cmd.Process.Pid)
 	done := make(chan struct{})
 	c.done = done
@@ -90,11 +93,12 @@ func (c *component) spawn() error {
 			c.exited(c, err)
 		}
 	}()
+
 	return nil
 }
 
-// stop ends the process: with SIGTERM, and with SIGKILL when it still runs after
-// limit; limit 0 means SIGKILL at once.
+// stop ends the process with SIGTERM, and with SIGKILL if it is still running after limit. A limit
+// of 0 means SIGKILL at once.
 func (c *component) stop(limit time.Duration) {
 	c.mu.Lock()
 	c.wanted = false
@@ -103,6 +107,7 @@ func (c *component) stop(limit time.Duration) {
 	if done == nil {
 		return
 	}
+
 	if limit > 0 {
 		_ = process.signal(syscall.SIGTERM)
 		select {
@@ -111,11 +116,12 @@ func (c *component) stop(limit time.Duration) {
 		case <-time.After(limit):
 		}
 	}
+
 	_ = process.signal(syscall.SIGKILL)
 	<-done
 }
 
-// running needs c.mu.
+// running reports whether the process is running. c.mu is held.
 func (c *component) running() bool {
 	if c.done == nil {
 		return false
@@ -141,8 +147,8 @@ func (c *component) status() ComponentStatus {
 	return s
 }
 
-// componentEnv is this process's environment without the variables that would
-// turn a component's requests elsewhere.
+// componentEnv is this process's environment without the variables that would redirect a
+// component's requests.
 func componentEnv() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -15,14 +15,15 @@ import (
 // componentStartLimit bounds the wait for a component that was started again.
 const componentStartLimit = 60 * time.Second
 
-// serveControl opens the endpoint by which other processes ask the supervisor for
-// its state and for single components to stop and start. It is on loopback and
-// asks for a token that only the state file holds.
+// serveControl opens the endpoint that other processes use to get the supervisor's state, and to
+// stop and start single components. It is on loopback and requires a token that only the state file
+// contains.
 func (s *supervisor) serveControl() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return fmt.Errorf("opening the control endpoint: %w", err)
 	}
+
 	s.mu.Lock()
 	s.control = listener
 	s.mu.Unlock()
@@ -55,6 +56,7 @@ func (s *supervisor) handleComponent(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("sandbox %s has no component %q", s.options.Name, name), http.StatusNotFound)
 		return
 	}
+
 	var err error
 	switch action {
 	case "start":
@@ -67,6 +69,7 @@ func (s *supervisor) handleComponent(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("unknown action %q", action), http.StatusNotFound)
 		return
 	}
+
 	if stateErr := s.writeState(); err == nil {
 		err = stateErr
 	}
@@ -84,22 +87,25 @@ func (s *supervisor) component(name string) *component {
 	return nil
 }
 
-// startComponent starts c and waits until it works. It does not wait for what
-// cannot come: an API server without etcd, a client without API server.
+// startComponent starts c and waits until it works. It does not wait if that is impossible: for an
+// API server without etcd, or a client without API server.
 func (s *supervisor) startComponent(ctx context.Context, c *component) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, componentStartLimit, fmt.Errorf("not within %s", componentStartLimit))
 	defer cancel()
 	if err := c.start(); err != nil {
 		return err
 	}
+
 	needs := map[string]string{program.APIServer: program.Etcd}
 	if isClient(c.name) {
 		needs[c.name] = program.APIServer
 	}
+
 	for name := c.name; needs[name] != ""; name = needs[name] {
 		if s.component(needs[name]).status().State != StateRunning {
 			return nil
 		}
 	}
+
 	return s.await(ctx, c.name)
 }

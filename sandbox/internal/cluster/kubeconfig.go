@@ -5,12 +5,11 @@ import (
 	"fmt"
 )
 
-// AdminUser is the user name of the kubeconfig that a sandbox hands out, a member
-// of system:masters.
+// AdminUser is the user name in the kubeconfig of a sandbox, a member of system:masters.
 const AdminUser = "sandbox-admin"
 
-// identities are the users that a sandbox creates, with the file name (without
-// extension) of their kubeconfig.
+// identities are the users of a sandbox, with the file name (without extension) of their
+// kubeconfig.
 var identities = []struct {
 	file, user string
 	groups     []string

@@ -27,12 +27,12 @@ func (l layout) kubeconfig(identity string) string {
 	return filepath.Join(l.dir, identity+".kubeconfig")
 }
 
-// log is where a component's output goes; the supervisor's is called supervisor.
+// log is the file for a component's output. The supervisor's is called supervisor.
 func (l layout) log(component string) string {
 	return filepath.Join(l.logs(), component+".log")
 }
 
-// lock lies beside the data folder, because that one is removed and made again.
+// lock is next to the data folder, because that folder is removed and made again.
 func (l layout) lock() string {
 	return filepath.Join(filepath.Dir(l.dir), "."+filepath.Base(l.dir)+".lock")
 }

@@ -12,34 +12,34 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
-// DefaultName is the name of the sandbox that commands mean when none is given.
+// DefaultName is the name of the sandbox if a command names none.
 const DefaultName = "default"
 
 // DefaultNodes is the number of simulated nodes of a sandbox.
 const DefaultNodes = 2
 
-// DefaultPodReadyAfter is [Options.PodReadyAfter] of a sandbox for people, who are to
-// see a rollout wait; tests do not wait.
+// DefaultPodReadyAfter is [Options.PodReadyAfter] of a sandbox for people, who want to see a
+// rollout wait. Tests do not wait.
 const DefaultPodReadyAfter = 2 * time.Second
 
-// Options says what a sandbox consists of.
+// Options describe a sandbox.
 type Options struct {
-	// Name tells sandboxes on one machine apart: lower-case letters, digits and
-	// dashes, at most 63 characters.
+	// Name distinguishes sandboxes on one machine: lower-case letters, digits and dashes, at most
+	// 63 characters.
 	Name string
 	// Dir is the data folder; empty means a folder called Name below [Root].
 	Dir string
-	// Nodes is how many simulated nodes exist; they need the component kwok.
+	// Nodes is the number of simulated nodes. They require the component kwok.
 	Nodes int
 	// PodReadyAfter is how long a scheduled pod takes to become ready.
 	PodReadyAfter time.Duration
-	// Components lists what runs; empty means all of [AllComponents].
+	// Components lists the components to run; empty means all of [AllComponents].
 	Components []string
-	// AuditPolicy is the path of an audit policy file; empty means one that logs
-	// every request once, at its end, at level Metadata.
+	// AuditPolicy is the path of an audit policy file. If empty, every request is logged once, at
+	// its end, at level Metadata.
 	AuditPolicy string
-	// Ephemeral sandboxes lose their data folder when they stop, and are cleared
-	// away by the next start of any sandbox when they were killed.
+	// Ephemeral sandboxes lose their data folder when they stop. If they were killed, the next
+	// start of any sandbox clears them away.
 	Ephemeral bool
 }
 
@@ -54,8 +54,8 @@ func AllComponents() []string {
 
 var validName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
-// Complete returns o with defaults filled in and paths made absolute, or an error
-// that says which option is wrong.
+// Complete returns o with defaults filled in and paths made absolute, or an error with the invalid
+// option.
 func (o Options) Complete() (Options, error) {
 	if o.Name == "" {
 		o.Name = DefaultName
@@ -75,6 +75,7 @@ func (o Options) Complete() (Options, error) {
 	if err := checkComponents(o.Components); err != nil {
 		return o, err
 	}
+
 	if o.Dir == "" {
 		root, err := Root()
 		if err != nil {
@@ -82,10 +83,12 @@ func (o Options) Complete() (Options, error) {
 		}
 		o.Dir = filepath.Join(root, o.Name)
 	}
+
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return o, fmt.Errorf("data folder: %w", err)
 	}
+
 	if o.AuditPolicy != "" {
 		if o.AuditPolicy, err = filepath.Abs(o.AuditPolicy); err != nil {
 			return o, fmt.Errorf("audit policy: %w", err)
@@ -94,6 +97,7 @@ func (o Options) Complete() (Options, error) {
 			return o, fmt.Errorf("audit policy: %w", err)
 		}
 	}
+
 	return o, nil
 }
 
@@ -112,10 +116,11 @@ func checkComponents(names []string) error {
 			return fmt.Errorf("component %s needs %s: add it", name, program.APIServer)
 		}
 	}
+
 	return nil
 }
 
-// isClient tells whether a component talks to the API server.
+// isClient reports whether a component is a client of the API server.
 func isClient(name string) bool {
 	switch name {
 	case program.ControllerManager, program.Scheduler, program.Kwok:

@@ -24,6 +24,7 @@ func TestCompleteRefusesWrongOptions(t *testing.T) {
 		"negative time":          {Options{PodReadyAfter: -1}, "time until pods are ready -1ns is negative"},
 		"audit policy not there": {Options{AuditPolicy: "absent.yaml"}, "audit policy: "},
 	}
+
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -33,20 +33,24 @@ func newPKI(sandbox string) (*pki, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generating the authority's key: %w", err)
 	}
+
 	template, err := certificate(pkix.Name{CommonName: "lockstep-sandbox-" + sandbox})
 	if err != nil {
 		return nil, err
 	}
+
 	template.IsCA, template.BasicConstraintsValid = true, true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("signing the authority's certificate: %w", err)
 	}
+
 	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, fmt.Errorf("reading the authority's certificate: %w", err)
 	}
+
 	return &pki{cert: cert, key: key, pem: encodePEM("CERTIFICATE", der)}, nil
 }
 
@@ -113,31 +117,36 @@ func encodePEM(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// writeIdentities creates the keys and kubeconfigs of every component below the
-// data folder. The service account key is the authority's sibling: API server
-// and controller manager sign and verify tokens with it.
+// writeIdentities creates the keys and kubeconfigs of every component below the data folder. The
+// service account key is separate from the authority's key: API server and controller manager sign
+// and verify tokens with it.
 func writeIdentities(l layout, sandbox, server string) error {
 	authority, err := newPKI(sandbox)
 	if err != nil {
 		return err
 	}
+
 	authorityKey, err := encodeKey(authority.key)
 	if err != nil {
 		return err
 	}
+
 	serving, err := authority.server()
 	if err != nil {
 		return err
 	}
+
 	tokens, err := authority.issueTokenKey()
 	if err != nil {
 		return err
 	}
+
 	files := map[string][]byte{
 		l.caFile(): authority.pem, l.caKeyFile(): authorityKey,
 		l.servingCert(): serving.cert, l.servingKey(): serving.key,
 		l.tokenKey(): tokens.key, l.tokenPublicKey(): tokens.cert,
 	}
+
 	for _, id := range identities {
 		pair, err := authority.client(id.user, id.groups...)
 		if err != nil {
@@ -145,11 +154,13 @@ func writeIdentities(l layout, sandbox, server string) error {
 		}
 		files[l.kubeconfig(id.file)] = kubeconfig(sandbox, server, authority.pem, id.user, pair)
 	}
+
 	for path, content := range files {
 		if err := os.WriteFile(path, content, 0o600); err != nil {
 			return fmt.Errorf("writing keys: %w", err)
 		}
 	}
+
 	return nil
 }
 

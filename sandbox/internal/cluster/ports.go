@@ -14,18 +14,17 @@ type ports struct {
 	Registry   int `json:"registry"`
 }
 
-// Ports are picked from lowestPort on, portRange of them: below the ephemeral ports
-// of Linux (32768) and macOS (49152), from which the kernel takes the near end of
-// any connection, also of those that etcd makes to itself before the registry
-// listens; and below the node ports of Kubernetes (30000).
+// Ports are picked from a range that starts with lowestPort. It is below the ephemeral ports of
+// Linux (32768) and macOS (49152), which the kernel uses for the near end of connections, including
+// those that etcd makes to itself before the registry listens. It is also below the node ports of
+// Kubernetes (30000).
 const (
 	lowestPort = 20000
 	portRange  = 10000
 )
 
-// freePorts picks ports that nobody listens on. They are all held at once while
-// picking, so that they differ; another process can still take one before its
-// component does, which the start then notices.
+// freePorts picks free ports. It holds all of them while it picks, so that they differ. Another
+// process can still take one before the component does, which the start notices.
 func freePorts() (ports, error) {
 	var p ports
 	for _, port := range []*int{&p.EtcdClient, &p.EtcdPeer, &p.APIServer, &p.Registry} {

@@ -17,11 +17,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// pollInterval is the pause between two looks at a component that is starting.
+// pollInterval is the pause between two checks of a starting component.
 const pollInterval = 25 * time.Millisecond
 
-// waitFor calls check until it succeeds or ctx ends; the error then names what
-// was waited for and the last reason against it.
+// waitFor calls check until it succeeds or ctx ends. The error then has the subject of the wait and
+// the last error of check.
 func waitFor(ctx context.Context, what string, check func(context.Context) error) error {
 	var last error
 	for {
@@ -42,46 +42,53 @@ func waitFor(ctx context.Context, what string, check func(context.Context) error
 	}
 }
 
-// checkEtcd succeeds when the etcd at the launch's port is the launch's own.
+// checkEtcd succeeds if the etcd at the launch's port is the launch's own.
 func (l launch) checkEtcd(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.etcdURL()+"/v3/cluster/member/list", bytes.NewBufferString("{}"))
 	if err != nil {
 		return err
 	}
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
+
 	defer response.Body.Close()
 	var answer struct {
 		Members []struct {
 			Name string `json:"name"`
 		} `json:"members"`
 	}
+
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return fmt.Errorf("HTTP status %d: %w", response.StatusCode, err)
 	}
 	if len(answer.Members) != 1 || answer.Members[0].Name != l.token {
 		return fmt.Errorf("port %d belongs to the etcd of someone else", l.ports.EtcdClient)
 	}
+
 	return nil
 }
 
-// checkRegistry succeeds when the registry answers.
+// checkRegistry succeeds if the registry answers.
 func (l launch) checkRegistry(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+l.registryHost()+"/v2/", nil)
 	if err != nil {
 		return err
 	}
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
+
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, response.Body)
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("HTTP status %d", response.StatusCode)
 	}
+
 	return nil
 }
 
@@ -106,7 +113,7 @@ func checkAPIServer(client kubernetes.Interface) func(context.Context) error {
 	}
 }
 
-// checkServiceAccounts succeeds when the controller manager has begun to work.
+// checkServiceAccounts succeeds if the controller manager has started to work.
 func checkServiceAccounts(client kubernetes.Interface) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
@@ -131,11 +138,12 @@ func createNodes(ctx context.Context, client kubernetes.Interface, count int) er
 			return fmt.Errorf("creating node %s: %w", name, err)
 		}
 	}
+
 	return nil
 }
 
-// checkNodes succeeds when count nodes are ready and free of taints, so that pods
-// are scheduled at once.
+// checkNodes succeeds if count nodes are ready and free of taints, so that pods are scheduled at
+// once.
 func checkNodes(client kubernetes.Interface, count int) func(context.Context) error {
 	return func(ctx context.Context) error {
 		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
@@ -157,8 +165,8 @@ func checkNodes(client kubernetes.Interface, count int) func(context.Context) er
 	}
 }
 
-// portTaken tells whether something listens on one of the ports, which after a
-// failed start means that a port was lost to another process.
+// portTaken reports whether a process listens on one of the ports. After a failed start this means
+// that a port was lost to another process.
 func (p ports) portTaken() bool {
 	for _, port := range []int{p.EtcdClient, p.EtcdPeer, p.APIServer, p.Registry} {
 		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))

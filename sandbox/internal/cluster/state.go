@@ -14,7 +14,7 @@ const (
 	PhaseStarting = "starting"
 	PhaseReady    = "ready"
 	PhaseStopping = "stopping"
-	// PhaseStopped is stated of a sandbox without a living supervisor.
+	// PhaseStopped is the phase of a sandbox without a living supervisor.
 	PhaseStopped = "stopped"
 )
 
@@ -23,11 +23,11 @@ const (
 	StateRunning = "running"
 	// StateStopped: by request, see [Client.StopComponent].
 	StateStopped = "stopped"
-	// StateExited: by itself; the supervisor is about to start it again.
+	// StateExited: by itself. The supervisor is about to start it again.
 	StateExited = "exited"
 )
 
-// Info describes a sandbox to its users. It is what the commands print as JSON.
+// Info describes a sandbox to its users. Commands print it as JSON.
 type Info struct {
 	Name    string `json:"name"`
 	Phase   string `json:"phase"`
@@ -36,8 +36,8 @@ type Info struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	// Server is the API server's URL.
 	Server string `json:"server,omitempty"`
-	// CAFile and CAKeyFile hold the authority that signs the certificates of
-	// clients: a certificate issued by it with CN=user and O=groups is a user.
+	// CAFile and CAKeyFile have the authority that signs the certificates of clients: a certificate
+	// issued by it with CN=user and O=groups is a user.
 	CAFile    string `json:"caFile,omitempty"`
 	CAKeyFile string `json:"caKeyFile,omitempty"`
 	AuditLog  string `json:"auditLog,omitempty"`
@@ -55,7 +55,7 @@ type ComponentStatus struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
 	Process
-	// Restarts counts the times it exited by itself and was started again.
+	// Restarts counts how often it exited by itself and was started again.
 	Restarts int `json:"restarts"`
 	// Log is the path of the file with its output.
 	Log string `json:"log"`
@@ -71,11 +71,11 @@ type state struct {
 	ControlToken string `json:"controlToken"`
 }
 
-// errNoSandbox says that a data folder holds no sandbox.
+// errNoSandbox means that a data folder does not contain a sandbox.
 var errNoSandbox = errors.New("there is no such sandbox")
 
-// readState reads the state of the sandbox in dir, with the phase corrected to
-// what is true now; errNoSandbox when there is none.
+// readState reads the state of the sandbox in dir, and corrects the phase to the present one. It
+// returns errNoSandbox if there is no sandbox.
 func readState(dir string) (state, error) {
 	var s state
 	content, err := os.ReadFile(layout{dir}.state())
@@ -91,15 +91,17 @@ func readState(dir string) (state, error) {
 	if !s.Supervisor.Alive() {
 		s.Phase = PhaseStopped
 	}
+
 	return s, nil
 }
 
-// write replaces the state file at once.
+// write replaces the state file atomically.
 func (s state) write() error {
 	content, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encoding the sandbox's state: %w", err)
 	}
+
 	path := layout{s.DataDir}.state()
 	temp := filepath.Join(s.DataDir, ".state.json")
 	if err := os.WriteFile(temp, content, 0o600); err != nil {
@@ -108,5 +110,6 @@ func (s state) write() error {
 	if err := os.Rename(temp, path); err != nil {
 		return fmt.Errorf("writing the sandbox's state: %w", err)
 	}
+
 	return nil
 }

@@ -26,7 +26,7 @@ const (
 	restartDelay = 500 * time.Millisecond
 )
 
-// stopLimits say how long a component may take to stop before it is killed.
+// stopLimits are how long components can take to stop before they are killed.
 var stopLimits = map[string]time.Duration{
 	program.Etcd:              3 * time.Second,
 	program.APIServer:         5 * time.Second,
@@ -54,9 +54,9 @@ type supervisor struct {
 	failed chan error
 }
 
-// Run is the supervisor: it starts a sandbox, calls ready once it can be used,
-// and stops it when ctx ends. It holds the lock of the data folder meanwhile.
-// Only a sandbox that ends by ctx after it was ready gives no error.
+// Run is the supervisor. It starts a sandbox, calls ready once it can be used, and stops it when
+// ctx ends, holding the lock of the data folder meanwhile. It returns no error only if ctx ended
+// after the sandbox was ready.
 func Run(ctx context.Context, o Options, logger *log.Logger, ready func(Info)) error {
 	s := &supervisor{options: o, log: logger, choosePorts: freePorts, token: randomToken()}
 	return s.run(ctx, ready)
@@ -71,6 +71,7 @@ func (s *supervisor) run(ctx context.Context, ready func(Info)) error {
 	if !held {
 		return &RunningError{Name: o.Name, Dir: o.Dir}
 	}
+
 	defer lock.Close()
 	clearEphemeral(filepath.Dir(o.Dir))
 	if o.Ephemeral {
@@ -79,9 +80,11 @@ func (s *supervisor) run(ctx context.Context, ready func(Info)) error {
 			_ = os.Remove(lock.Name())
 		}()
 	}
+
 	if err := s.startWithRetry(ctx); err != nil {
 		return err
 	}
+
 	ready(s.info())
 	<-ctx.Done()
 	s.log.Printf("stopping: %v", context.Cause(ctx))
@@ -89,7 +92,7 @@ func (s *supervisor) run(ctx context.Context, ready func(Info)) error {
 	return nil
 }
 
-// RunningError says that a sandbox has a supervisor already.
+// RunningError means that a sandbox already has a supervisor.
 type RunningError struct{ Name, Dir string }
 
 // Error implements error.
@@ -97,8 +100,8 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("sandbox %s runs already in %s: stop it with 'sandbox down --name %s' or choose another --name", e.Name, e.Dir, e.Name)
 }
 
-// startWithRetry starts the sandbox, on other ports when one of the chosen ones
-// was lost to another process.
+// startWithRetry starts the sandbox. It tries other ports if one of the chosen ports was lost to
+// another process.
 func (s *supervisor) startWithRetry(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		if err := clearStale(s.options.Dir); err != nil {
@@ -118,19 +121,20 @@ func (s *supervisor) startWithRetry(ctx context.Context) error {
 	}
 }
 
-// lostPort tells whether a component ended because its port was taken, by whoever may
-// have left it since.
+// lostPort reports whether a component ended because its port was taken, even if the port is free
+// again by now.
 func lostPort(err error) bool {
 	var exit *exitError
 	return errors.As(err, &exit) && strings.Contains(exit.end, syscall.EADDRINUSE.Error())
 }
 
-// start makes one attempt. The caller calls stop when it fails.
+// start makes one attempt. The caller has to call stop if it fails.
 func (s *supervisor) start(parent context.Context) error {
 	var err error
 	if s.launch, err = prepare(s.options, s.choosePorts); err != nil {
 		return err
 	}
+
 	s.failed = make(chan error, 1)
 	s.setPhase(PhaseStarting)
 	if err := s.makeComponents(); err != nil {
@@ -139,6 +143,7 @@ func (s *supervisor) start(parent context.Context) error {
 	if err := s.serveControl(); err != nil {
 		return err
 	}
+
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	ctx, cancelLimit := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("not within %s", startLimit))
@@ -150,9 +155,11 @@ func (s *supervisor) start(parent context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
+
 	if err := s.bringUp(ctx); err != nil {
 		return s.explain(err)
 	}
+
 	s.setPhase(PhaseReady)
 	return s.writeState()
 }
@@ -162,6 +169,7 @@ func (s *supervisor) makeComponents() error {
 	if err != nil {
 		return fmt.Errorf("making the supervisor's pipe: %w", err)
 	}
+
 	s.pipe = writing
 	s.components = nil
 	for _, name := range AllComponents() {
@@ -171,11 +179,11 @@ func (s *supervisor) makeComponents() error {
 			})
 		}
 	}
+
 	return nil
 }
 
-// bringUp starts the components in order and waits for what each of them
-// provides.
+// bringUp starts the components in order and waits until each of them works.
 func (s *supervisor) bringUp(ctx context.Context) error {
 	if err := s.startAll(program.Etcd, program.Registry); err != nil {
 		return err
@@ -192,11 +200,13 @@ func (s *supervisor) bringUp(ctx context.Context) error {
 	if err := s.startAll(program.ControllerManager, program.Scheduler, program.Kwok); err != nil {
 		return err
 	}
+
 	for _, name := range []string{program.Registry, program.ControllerManager, program.Kwok} {
 		if err := s.await(ctx, name); err != nil {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -211,12 +221,13 @@ func (s *supervisor) startAll(names ...string) error {
 	return s.writeState()
 }
 
-// await waits until a component does its work; it returns at once for one that
-// is not part of the sandbox.
+// await waits until a component works. It returns at once if the component is not part of the
+// sandbox.
 func (s *supervisor) await(ctx context.Context, name string) error {
 	if !s.options.has(name) {
 		return nil
 	}
+
 	switch name {
 	case program.Etcd:
 		return waitFor(ctx, "etcd", s.launch.checkEtcd)
@@ -225,10 +236,12 @@ func (s *supervisor) await(ctx context.Context, name string) error {
 	case program.Scheduler:
 		return nil
 	}
+
 	client, err := s.launch.client()
 	if err != nil {
 		return err
 	}
+
 	switch name {
 	case program.APIServer:
 		return waitFor(ctx, "the API server", checkAPIServer(client))
@@ -240,14 +253,14 @@ func (s *supervisor) await(ctx context.Context, name string) error {
 		}
 		count := s.options.Nodes
 		if !s.options.has(program.ControllerManager) {
-			count = 0 // nobody removes the taints of new nodes
+			count = 0 // no controller removes the taints of new nodes
 		}
 		return waitFor(ctx, "kwok", checkNodes(client, count))
 	}
 }
 
-// stop stops clients, then the API server, then etcd: an API server whose etcd is
-// gone does not stop by itself.
+// stop stops clients, then the API server, then etcd. An API server without etcd would not stop by
+// itself.
 func (s *supervisor) stop() {
 	s.setPhase(PhaseStopping)
 	_ = s.writeState()
@@ -261,6 +274,7 @@ func (s *supervisor) stop() {
 	if s.pipe != nil {
 		s.pipe.Close()
 	}
+
 	for _, c := range s.components {
 		c.pipe.Close() // shared: the second close is harmless
 	}
@@ -276,7 +290,7 @@ func (s *supervisor) stopAll(names ...string) {
 	group.Wait()
 }
 
-// onExit handles a component that ended although it should run.
+// onExit handles a component that ended although it should be running.
 func (s *supervisor) onExit(c *component, cause error) {
 	s.log.Printf("%s exited: %v", c.name, cause)
 	switch s.currentPhase() {
@@ -296,8 +310,8 @@ func (s *supervisor) onExit(c *component, cause error) {
 	}
 }
 
-// exitError says that a component ended during the start; end is that of its log,
-// which goes with the sandbox's folder.
+// exitError means that a component ended during the start. end is the end of its log, which is
+// removed along with the sandbox's folder.
 type exitError struct {
 	component, log, end string
 	cause               error
@@ -334,9 +348,11 @@ func (s *supervisor) info() Info {
 		Name: s.options.Name, Phase: s.currentPhase(), DataDir: s.options.Dir,
 		Supervisor: processOf(os.Getpid()),
 	}
+
 	for _, c := range s.components {
 		info.Components = append(info.Components, c.status())
 	}
+
 	if s.options.has(program.Etcd) {
 		info.Etcd = s.launch.etcdURL()
 	}
@@ -350,6 +366,7 @@ func (s *supervisor) info() Info {
 	if s.options.has(program.Kwok) {
 		info.Nodes = s.options.Nodes
 	}
+
 	return info
 }
 

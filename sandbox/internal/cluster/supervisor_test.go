@@ -25,11 +25,11 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
-// supervisorEnv makes the test binary a supervisor of the data folder it names.
+// supervisorEnv makes the test binary a supervisor of the data folder that it names.
 const supervisorEnv = "LOCKSTEP_TEST_SUPERVISOR"
 
-// TestMain makes the test binary stand in for etcd and the registry, as a
-// supervisor starts its own binary under their names.
+// TestMain makes the test binary replace etcd and the registry, because a supervisor starts its own
+// binary under their names.
 func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case program.Etcd:
@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 	case program.Registry:
 		fakeRegistry()
 	}
+
 	if dir := os.Getenv(supervisorEnv); dir != "" {
 		logger := log.New(os.Stderr, "", 0)
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -47,6 +48,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+
 	os.Exit(m.Run())
 }
 
@@ -61,6 +63,7 @@ func fakeEtcd() {
 		}
 		values[flagName] = flags.String(flagName, "", "")
 	}
+
 	_ = flags.Parse(os.Args[1:])
 	address, _ := url.Parse(*values["listen-client-urls"])
 	serveFake(address.Host, fmt.Sprintf(`{"members":[{"name":%q}]}`, *values["name"]))
@@ -70,7 +73,7 @@ func fakeRegistry() {
 	serveFake(strings.TrimPrefix(os.Args[1], "--listen="), "{}")
 }
 
-// serveFake ends with the supervisor as real components do.
+// serveFake ends with the supervisor, like real components.
 func serveFake(address, answer string) {
 	go func() {
 		_, _ = io.Copy(io.Discard, os.NewFile(3, "supervisor"))
@@ -98,6 +101,7 @@ func runTest(t *testing.T, s *supervisor) (info Info, stop func() error) {
 	case err := <-done:
 		t.Fatalf("the supervisor ended: %v", err)
 	}
+
 	return info, func() error {
 		cancel()
 		return <-done
@@ -144,13 +148,14 @@ func TestSupervisorStopsEverything(t *testing.T) {
 	}
 }
 
-// takenPort has s choose, in its first attempts, a port that is taken until the test
+// takenPort makes s choose a taken port in its first attempts. The port stays taken until the test
 // ends; made counts all attempts.
 func takenPort(t *testing.T, s *supervisor, of func(*ports) *int, attempts int) (taken net.Listener, made *int) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { taken.Close() })
 	made = new(int)
 	s.choosePorts = func() (ports, error) {
@@ -160,6 +165,7 @@ func takenPort(t *testing.T, s *supervisor, of func(*ports) *int, attempts int) 
 		}
 		return p, err
 	}
+
 	return taken, made
 }
 
@@ -175,7 +181,7 @@ func TestSupervisorTriesOtherPorts(t *testing.T) {
 	}
 }
 
-// The port is free again when the supervisor looks: only the component knows.
+// The port is free again when the supervisor checks, so only the component knows.
 func TestSupervisorTriesOtherPortsAfterAMoment(t *testing.T) {
 	t.Parallel()
 	s := newTestSupervisor(t, filepath.Join(t.TempDir(), "data"))
@@ -195,7 +201,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// What a component said last is in the error, also when its log is gone.
+// The error has the last output of a component, even if its log no longer exists.
 func TestExitErrorHasTheEndOfTheLog(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -242,6 +248,7 @@ func TestStoppedComponentStaysStopped(t *testing.T) {
 			t.Errorf("after %s: %+v, want it %s", action, c, want)
 		}
 	}
+
 	if componentOf(t, info, program.Registry).Alive() {
 		t.Error("the first process still runs")
 	}
@@ -292,8 +299,7 @@ func TestKilledSupervisorIsReplaced(t *testing.T) {
 	}
 }
 
-// startSupervisorProcess starts a supervisor in a process of its own and waits
-// until it is ready.
+// startSupervisorProcess starts a supervisor in its own process and waits until it is ready.
 func startSupervisorProcess(t *testing.T, dir string) (*exec.Cmd, Info) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -305,11 +311,13 @@ func startSupervisorProcess(t *testing.T, dir string) (*exec.Cmd, Info) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	var info Info
 	if err := json.NewDecoder(output).Decode(&info); err != nil {
 		t.Fatal(err)
 	}
+
 	return cmd, info
 }
 
@@ -328,7 +336,8 @@ func TestForeignFolderIsLeftAlone(t *testing.T) {
 	}
 }
 
-// eventually fails the test when condition does not hold within 3 minutes, also on a busy machine.
+// eventually fails the test if condition does not hold within 3 minutes, which is enough for a busy
+// machine.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {

@@ -8,7 +8,7 @@ import (
 // tailBytes bounds how much of a log is read for its last lines.
 const tailBytes = 16 << 10
 
-// tail returns the last lines of a file, empty when it cannot be read.
+// tail returns the last lines of a file, or an empty string if it cannot be read.
 func tail(path string, lines int) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -40,6 +40,7 @@ loopback ones, all data is thrown away.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+
 	root.AddCommand(newUp(), newRun(), newDown(), newStatus(), newKubectl(), newLink(),
 		newAct("stop-component", "Stop one component and keep it stopped", cluster.ActionStop),
 		newAct("start-component", "Start a stopped component with its data and ports, and wait until it works", cluster.ActionStart),
@@ -53,8 +54,7 @@ func target(cmd *cobra.Command, o *cluster.Options) {
 	cmd.Flags().StringVar(&o.Dir, "data", "", "data folder (default: a folder called as the sandbox, in the cache folder)")
 }
 
-// contents adds the flags that say what a sandbox consists of. podReadyAfter is the default
-// of that flag.
+// contents adds the flags that describe a sandbox. podReadyAfter is the default of that flag.
 func contents(cmd *cobra.Command, o *cluster.Options, podReadyAfter time.Duration) {
 	cmd.Flags().IntVar(&o.Nodes, "nodes", cluster.DefaultNodes, "number of simulated nodes")
 	cmd.Flags().DurationVar(&o.PodReadyAfter, "pod-ready-after", podReadyAfter, "how long a pod takes to become ready")
@@ -84,6 +84,7 @@ func printInfo(w io.Writer, format string, info cluster.Info) error {
 	if format == "json" {
 		return printJSON(w, info)
 	}
+
 	fmt.Fprintf(w, "Sandbox %s is %s\n", info.Name, info.Phase)
 	for _, line := range [][2]string{
 		{"API server", info.Server}, {"kubeconfig", info.Kubeconfig}, {"audit log", info.AuditLog},
@@ -93,6 +94,7 @@ func printInfo(w io.Writer, format string, info cluster.Info) error {
 			fmt.Fprintf(w, "  %-11s %s\n", line[0], line[1])
 		}
 	}
+
 	for _, c := range info.Components {
 		fmt.Fprintf(w, "  %-24s %-8s", c.Name, c.State)
 		if c.PID != 0 {
@@ -103,5 +105,6 @@ func printInfo(w io.Writer, format string, info cluster.Info) error {
 		}
 		fmt.Fprintln(w)
 	}
+
 	return nil
 }

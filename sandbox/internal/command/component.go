@@ -34,10 +34,12 @@ func newAct(use, short, action string) *cobra.Command {
 			return nil
 		},
 	}
+
 	cmd.Flags().StringVar(&options.Dir, "data", "", "data folder, where 'up' was given one")
 	if action == cluster.ActionStop {
 		cmd.Flags().BoolVar(&kill, "kill", false, "stop it with SIGKILL, as a crash does")
 	}
+
 	return cmd
 }
 
@@ -45,7 +47,7 @@ func newKubectl() *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [--name NAME] [--data DIR] -- ARGUMENTS",
 		Short: "Run kubectl as the sandbox's administrator",
-		// kubectl's own flags are not for this command to judge.
+		// This command must not interpret kubectl's own flags.
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var options cluster.Options
@@ -74,8 +76,8 @@ func newKubectl() *cobra.Command {
 	}
 }
 
-// takeTarget reads leading --name and --data from args and returns what follows
-// them, without a separating "--".
+// takeTarget reads leading --name and --data from args and returns the rest, without a separating
+// "--".
 func takeTarget(args []string, o *cluster.Options) ([]string, error) {
 	for len(args) > 0 {
 		if args[0] == "--" {
@@ -95,5 +97,6 @@ func takeTarget(args []string, o *cluster.Options) ([]string, error) {
 		}
 		*field = value
 	}
+
 	return args, nil
 }

@@ -13,7 +13,7 @@ import (
 func newLink() *cobra.Command {
 	return &cobra.Command{
 		Use:    "link",
-		Short:  "Make symlinks beside this binary, by whose names it is its components",
+		Short:  "Make symlinks next to this binary, one for each component that it can be",
 		Args:   cobra.NoArgs,
 		Hidden: true, // a step of the build
 		RunE: func(*cobra.Command, []string) error {

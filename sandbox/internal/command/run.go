@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/cluster"
 )
 
-// errAnnounced says that the error was told on standard output already.
+// errAnnounced means that the error was already printed on standard output.
 var errAnnounced = errors.New("announced")
 
 var errParentGone = errors.New("standard input was closed")
@@ -50,6 +50,7 @@ is closed: a test that holds the other end of that pipe takes the sandbox with i
 			return tell(cmd.OutOrStdout(), announce, err)
 		},
 	}
+
 	target(cmd, &options)
 	contents(cmd, &options, 0)
 	outputFlag(cmd, &format)
@@ -59,7 +60,7 @@ is closed: a test that holds the other end of that pipe takes the sandbox with i
 	return cmd
 }
 
-// tell prints an error as an announcement where that is asked for.
+// tell prints an error as an announcement if requested.
 func tell(w io.Writer, announce bool, err error) error {
 	if err == nil || !announce {
 		return err
@@ -79,8 +80,8 @@ func endWithInput(parent context.Context, input io.Reader) context.Context {
 	return ctx
 }
 
-// supervisorLog writes to standard error; a supervisor that announces itself has
-// none to speak of, so it writes to a file beside the data folder's other logs.
+// supervisorLog writes to standard error. A supervisor that announces itself has no useful standard
+// error, so it writes to a file along with the data folder's other logs.
 func supervisorLog(o cluster.Options, announce bool) *log.Logger {
 	const flags = log.LstdFlags | log.Lmicroseconds
 	if !announce {
@@ -89,11 +90,11 @@ func supervisorLog(o cluster.Options, announce bool) *log.Logger {
 	return log.New(&lateFile{path: filepath.Join(o.Dir, "logs", "supervisor.log")}, "", flags)
 }
 
-// lateFile opens its file anew for every line, because the data folder is made
-// only after the first.
+// lateFile opens its file anew for every line, because the data folder is made only after the first
+// one.
 type lateFile struct{ path string }
 
-// Write appends p to the file; a line that cannot be written is lost.
+// Write appends p to the file. A line that cannot be written is lost.
 func (l *lateFile) Write(p []byte) (int, error) {
 	file, err := os.OpenFile(l.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {

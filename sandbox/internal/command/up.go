@@ -27,6 +27,7 @@ func newUp() *cobra.Command {
 			return printInfo(cmd.OutOrStdout(), format, info)
 		},
 	}
+
 	target(cmd, &options)
 	contents(cmd, &options, cluster.DefaultPodReadyAfter)
 	outputFlag(cmd, &format)
@@ -61,6 +62,7 @@ func newDown() *cobra.Command {
 			return nil
 		},
 	}
+
 	target(cmd, &options)
 	cmd.Flags().BoolVar(&keep, "keep", false, "keep data and logs")
 	return cmd
@@ -94,6 +96,7 @@ func newStatus() *cobra.Command {
 			return nil
 		},
 	}
+
 	target(cmd, &options)
 	outputFlag(cmd, &format)
 	return cmd

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	"k8s.io/component-base/cli"
-	_ "k8s.io/component-base/logs/json/register"          // JSON log format, as upstream's main functions do
+	_ "k8s.io/component-base/logs/json/register"          // JSON log format, as in upstream's main functions
 	_ "k8s.io/component-base/metrics/prometheus/clientgo" // client metrics, likewise
 	_ "k8s.io/component-base/metrics/prometheus/version"  // version metric, likewise
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
@@ -19,12 +19,12 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/registry"
 )
 
-// Run takes the process over as the program called name, one of [program.Names], with
-// the arguments in os.Args. It does not return.
+// Run turns the process into the program called name, one of [program.Names], with the arguments in
+// os.Args. It does not return.
 //
-// Kubernetes registers flags such as --version on the global flag set when it is
-// linked in. The programs that read that set get an empty one, or they would
-// meet flags of another type than their own.
+// Kubernetes registers flags such as --version on the global flag set when it is linked in. The
+// programs that read that set get an empty one, because they would otherwise find flags of another
+// type than their own.
 func Run(name string) {
 	WatchParent()
 	switch name {
@@ -45,6 +45,7 @@ func Run(name string) {
 	case program.Registry:
 		os.Exit(registry.Run(os.Args[1:]))
 	}
+
 	fmt.Fprintf(os.Stderr, "unknown component %q: choose one of %s\n", name, strings.Join(program.Names(), ", "))
 	os.Exit(2)
 }

@@ -1,11 +1,9 @@
-// Package components holds the programs that a sandbox is made of, so that one
-// binary can be all of them.
+// Package components holds the programs of a sandbox, so that one binary can be all of them.
 //
-// Each program is the upstream one, started as its own main function starts it.
-// The caller sets os.Args to the program's own name and arguments and calls
-// [Run], which takes the process over: programs install signal handlers and
-// flags of their own, so a process runs exactly one of them, once.
+// Each program is the upstream one, and starts like its own main function. The caller sets os.Args
+// to the program's own name and arguments and calls [Run], which takes over the process: programs
+// install their own signal handlers and flags, so a process runs exactly one of them, once.
 //
-// A component that finds [program.ParentFDEnv] set ends itself when the supervisor at
-// the other end of that pipe is gone, however it died; see [WatchParent].
+// A component that finds [program.ParentFDEnv] set ends when the supervisor at the other end of
+// that pipe has ended, in whatever way; see [WatchParent].
 package components

@@ -14,7 +14,7 @@ import (
 func runKubectl() int {
 	_, _ = logs.GlogSetter(cmd.GetLogVerbosity(os.Args))
 	if err := cli.RunNoErrOutput(cmd.NewDefaultKubectlCommand()); err != nil {
-		util.CheckErr(err) // prints and exits with the code that belongs to the error
+		util.CheckErr(err) // prints the error and exits with its code
 		return 1
 	}
 	return 0

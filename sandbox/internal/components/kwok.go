@@ -8,9 +8,8 @@ import (
 	"sigs.k8s.io/kwok/pkg/utils/signals"
 )
 
-// runKwok starts kwok's controller in the order of its own main: the flags of
-// logging and configuration are read from os.Args first, because the command's
-// defaults come from the configuration that they name.
+// runKwok starts kwok's controller in the order of its own main. It parses the flags of logging and
+// configuration first, because the command's defaults come from the configuration that they name.
 func runKwok() int {
 	flags := pflag.NewFlagSet("global", pflag.ContinueOnError)
 	flags.ParseErrorsAllowlist.UnknownFlags = true

@@ -9,9 +9,9 @@ import (
 	"lockstep.run/lockstep/sandbox/internal/program"
 )
 
-// WatchParent kills this process as soon as the pipe named by [program.ParentFDEnv]
-// closes, which the kernel does for a supervisor that was killed too. It does
-// nothing where the variable is unset, and returns at once.
+// WatchParent kills this process as soon as the pipe named by [program.ParentFDEnv] closes. The
+// kernel closes it even if the supervisor was killed. It does nothing if the variable is unset, and
+// returns at once.
 func WatchParent() {
 	fd, err := strconv.Atoi(os.Getenv(program.ParentFDEnv))
 	if err != nil {
@@ -22,7 +22,7 @@ func WatchParent() {
 	pipe := os.NewFile(uintptr(fd), "supervisor")
 	go func() {
 		_, _ = io.Copy(io.Discard, pipe)
-		// The data is thrown away with the supervisor: nothing is worth a slow stop.
+		// The data is removed along with the supervisor, so a slow stop is pointless.
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}()
 }

@@ -1,11 +1,10 @@
-// Package program names the programs that the sandbox's binary can be, apart from
-// their code, which is large.
+// Package program names the programs that the sandbox's binary can be. It is separate from their
+// code, which is large.
 package program
 
 import "slices"
 
-// Names of the programs, which are also the names of the symlinks beside the
-// binary.
+// The names of the programs are also the names of the symlinks next to the binary.
 const (
 	Etcd              = "etcd"
 	APIServer         = "kube-apiserver"
@@ -16,9 +15,9 @@ const (
 	Registry          = "registry"
 )
 
-// ParentFDEnv names the environment variable that carries the number of an
-// inherited file descriptor: the reading end of a pipe whose writing end only
-// the supervisor holds. A component ends when that pipe closes.
+// ParentFDEnv names the environment variable with the number of an inherited file descriptor: the
+// reading end of a pipe whose writing end only the supervisor holds. A component ends when that
+// pipe closes.
 const ParentFDEnv = "LOCKSTEP_SANDBOX_PARENT_FD"
 
 // Names lists every program, sorted.

@@ -1,4 +1,4 @@
-// Package registry is an OCI registry for images of tests: without TLS and
-// authentication, with blobs and manifests in a folder, so that they survive a
-// restart. Manifests are limited to 4 MiB, blobs by the disk.
+// Package registry is an OCI registry for images of tests. It has no TLS and authentication, and
+// keeps blobs and manifests in a folder, so that they survive a restart. Manifests are limited to 4
+// MiB, blobs by the disk.
 package registry

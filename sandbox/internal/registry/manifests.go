@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// maxManifestSize is the largest manifest in bytes that the registry accepts, the
-// limit that the OCI distribution specification suggests.
+// maxManifestSize is the largest manifest that the registry accepts, in bytes. The OCI distribution
+// specification suggests this limit.
 const maxManifestSize = 4 << 20
 
-// manifestKeeper writes every accepted manifest to a file, because the registry
-// behind it keeps manifests in memory only.
+// manifestKeeper writes every accepted manifest to a file, because the underlying registry keeps
+// manifests only in memory.
 type manifestKeeper struct {
 	next http.Handler
 	dir  string // one file per URL path
@@ -35,11 +35,13 @@ func (k *manifestKeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.next.ServeHTTP(w, r)
 		return
 	}
+
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxManifestSize))
 	if err != nil {
 		http.Error(w, fmt.Sprintf("reading the manifest: %v", err), http.StatusRequestEntityTooLarge)
 		return
 	}
+
 	status := &statusWriter{ResponseWriter: w}
 	manifest := keptManifest{Path: r.URL.Path, ContentType: r.Header.Get("Content-Type"), Body: body}
 	r.Body = io.NopCloser(bytes.NewReader(body))
@@ -47,7 +49,7 @@ func (k *manifestKeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	k.next.ServeHTTP(status, r)
 }
 
-// record brings the files in line with a request that was answered with code.
+// record updates the files after a request that was answered with code.
 func (k *manifestKeeper) record(method string, code int, manifest keptManifest) error {
 	file := filepath.Join(k.dir, fmt.Sprintf("%x.json", sha256.Sum256([]byte(manifest.Path))))
 	switch {
@@ -62,19 +64,22 @@ func (k *manifestKeeper) record(method string, code int, manifest keptManifest) 
 			return err
 		}
 	}
+
 	return nil
 }
 
-// restore puts every kept manifest again. An index is accepted only after the
-// manifests it names, so it goes on as long as a round brings progress.
+// restore pushes every kept manifest again. An index is accepted only after the manifests that it
+// names, so it repeats rounds as long as they make progress.
 func (k *manifestKeeper) restore() error {
 	if err := os.MkdirAll(k.dir, 0o755); err != nil {
 		return fmt.Errorf("creating the folder for manifests: %w", err)
 	}
+
 	files, err := filepath.Glob(filepath.Join(k.dir, "*.json"))
 	if err != nil {
 		return err
 	}
+
 	for len(files) > 0 {
 		var refused []string
 		for _, file := range files {
@@ -91,6 +96,7 @@ func (k *manifestKeeper) restore() error {
 		}
 		files = refused
 	}
+
 	return nil
 }
 
@@ -99,21 +105,24 @@ func (k *manifestKeeper) put(file string) (accepted bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("reading a kept manifest: %w", err)
 	}
+
 	var manifest keptManifest
 	if err := json.Unmarshal(content, &manifest); err != nil {
 		return false, fmt.Errorf("kept manifest %s is damaged: %w; remove it and push again", file, err)
 	}
+
 	request, err := http.NewRequest(http.MethodPut, manifest.Path, bytes.NewReader(manifest.Body))
 	if err != nil {
 		return false, fmt.Errorf("kept manifest %s is damaged: %w; remove it and push again", file, err)
 	}
+
 	request.Header.Set("Content-Type", manifest.ContentType)
 	answer := &discard{header: http.Header{}}
 	k.next.ServeHTTP(answer, request)
 	return answer.code == http.StatusCreated, nil
 }
 
-// discard is a response of which only the status code matters.
+// discard is a response whose status code is all that matters.
 type discard struct {
 	header http.Header
 	code   int
@@ -123,8 +132,8 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(code int)        { d.code = code }
 
-// statusWriter calls before with the status code ahead of sending it, so that a
-// client that saw success finds the manifest after a restart.
+// statusWriter calls before with the status code before sending it, so that a client that saw a
+// success finds the manifest after a restart.
 type statusWriter struct {
 	http.ResponseWriter
 	before func(code int) error

@@ -61,6 +61,7 @@ func TestRegistryForgetsADeletedTag(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	first := serveTest(t, dir)
 	if err := remote.Write(reference(t, first, "/app:old"), image); err != nil {
 		t.Fatal(err)
@@ -68,10 +69,12 @@ func TestRegistryForgetsADeletedTag(t *testing.T) {
 	if err := remote.Delete(reference(t, first, "/app:old")); err != nil {
 		t.Fatal(err)
 	}
+
 	response, err := http.Get(serveTest(t, dir).URL + "/v2/app/manifests/old")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusNotFound {
 		t.Errorf("HTTP status %d for a deleted tag, want 404", response.StatusCode)
@@ -86,10 +89,12 @@ func TestRegistryRefusesAHugeManifest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("HTTP status %d, want 413", response.StatusCode)
