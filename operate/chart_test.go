@@ -40,7 +40,7 @@ func load(t *testing.T) *chart.Chart {
 	return c
 }
 
-// render renders the chart with values, which are YAML.
+// render renders the chart with values in YAML.
 func render(t *testing.T, values string) (objects, error) {
 	t.Helper()
 	return renderChart(t, load(t), values)
@@ -52,20 +52,24 @@ func renderChart(t *testing.T, c *chart.Chart, values string) (objects, error) {
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
+
 	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: "lockstep", Namespace: namespace, Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, err
 	}
+
 	files, err := engine.Render(c, all)
 	if err != nil {
 		return nil, err
 	}
+
 	rendered := objects{}
 	for name, content := range files {
 		if strings.HasSuffix(name, ".yaml") {
 			rendered.add(t, content)
 		}
 	}
+
 	return rendered, nil
 }
 
@@ -99,7 +103,7 @@ func at(object any, path ...string) any {
 	return object
 }
 
-// kustomized renders config, with components, but for its Namespace, which Helm creates.
+// kustomized renders config, with components, except for its Namespace, which Helm creates.
 func kustomized(t *testing.T, components ...string) objects {
 	t.Helper()
 	fs := filesys.MakeFsOnDisk()
@@ -108,14 +112,17 @@ func kustomized(t *testing.T, components ...string) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	relative, err := filepath.Rel(folder, config)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	overlay := map[string][]string{"resources": {relative}}
 	for _, component := range components {
 		overlay["components"] = append(overlay["components"], filepath.Join(relative, component))
 	}
+
 	text, err := yaml.Marshal(overlay)
 	if err != nil {
 		t.Fatal(err)
@@ -123,21 +130,24 @@ func kustomized(t *testing.T, components ...string) objects {
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), text, 0o600); err != nil {
 		t.Fatal(err)
 	}
+
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	document, err := resources.AsYaml()
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	built := objects{}
 	built.add(t, string(document))
 	delete(built, "Namespace "+namespace)
 	return built
 }
 
-// The chart installs the objects of config, one by one, but that it keeps CRDs.
+// The chart installs exactly the objects of config, and keeps CRDs.
 func TestChartIsConfig(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -170,13 +180,14 @@ func TestChartIsConfig(t *testing.T) {
 	}
 }
 
-// Each value changes what it is for, and nothing else.
+// Each value changes its own part, and nothing else.
 func TestValues(t *testing.T) {
 	t.Parallel()
 	plain, err := render(t, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	pod := []string{"spec", "template", "spec"}
 	for values, tc := range map[string]struct {
 		object string
@@ -233,6 +244,7 @@ func TestValues(t *testing.T) {
 			}
 		})
 	}
+
 	for values, want := range map[string]any{"{crds: {enabled: false}}": 0, "{crds: {keep: false}}": 18} {
 		rendered, err := render(t, values)
 		if err != nil {
@@ -260,10 +272,12 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	content, err := os.ReadFile("../config/monitoring/rules.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var rules any
 	if err := yaml.Unmarshal(content, &rules); err != nil {
 		t.Fatal(err)
@@ -273,17 +287,20 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// The dashboard of the chart is that of config, character by character: it has braces that are none of a template.
+// The chart's dashboard equals config's, character by character, although its braces look like a
+// template's.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	rendered, err := render(t, "metrics: {dashboard: {enabled: true}}")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	content, err := os.ReadFile("../config/monitoring/dashboard.json")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	board := rendered["ConfigMap lockstep-dashboard"]
 	if diff := cmp.Diff(string(content), at(board, "data", "lockstep.json")); diff != "" {
 		t.Errorf("the chart has another dashboard (-config +chart):\n%s", diff)
@@ -293,8 +310,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// An upgrade with --reuse-values has the values of the chart before: the image is that of the new one. A tag that is given is what
-// runs, whatever the digest of the release.
+// An upgrade with --reuse-values keeps the values of the previous chart, but uses the new chart's
+// image. An explicit tag overrides the digest of the release.
 func TestImageOfTheRelease(t *testing.T) {
 	t.Parallel()
 	digest := "sha256:" + strings.Repeat("1", 64)
@@ -318,7 +335,7 @@ func TestImageOfTheRelease(t *testing.T) {
 	}
 }
 
-// A misspelt value is refused; one that a parent chart puts at the root is not.
+// A misspelt value is refused. A value that a parent chart puts at the root is not.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
@@ -351,10 +368,11 @@ func TestEveryValueHasASchema(t *testing.T) {
 	if err := json.Unmarshal(c.Schema, &schema); err != nil {
 		t.Fatal(err)
 	}
+
 	var compare func(path string, values, schema map[string]any)
 	compare = func(path string, values, schema map[string]any) {
 		if _, named := schema["additionalProperties"].(map[string]any); named {
-			return // users choose the names, as of labels
+			return // users choose the names, as with labels
 		}
 		properties, _ := schema["properties"].(map[string]any)
 		names, known := slices.Sorted(maps.Keys(values)), slices.Sorted(maps.Keys(properties))
@@ -370,10 +388,11 @@ func TestEveryValueHasASchema(t *testing.T) {
 			}
 		}
 	}
+
 	compare("", c.Values, schema)
 }
 
-// The conventions of Helm and of Artifact Hub.
+// The chart follows the conventions of Helm and of Artifact Hub.
 func TestConventions(t *testing.T) {
 	t.Parallel()
 	c := load(t)
@@ -396,6 +415,7 @@ func TestConventions(t *testing.T) {
 			t.Errorf("the chart lacks: %s", what)
 		}
 	}
+
 	for _, message := range lint.RunAll(chartFolder, nil, namespace).Messages {
 		if message.Severity > 1 {
 			t.Errorf("%s: %v", message.Path, message.Err)
@@ -403,7 +423,7 @@ func TestConventions(t *testing.T) {
 	}
 }
 
-// Another namespace has another Lease, with which a second engine could lead.
+// Another namespace has another Lease, so a second engine could lead with it.
 func TestOtherNamespace(t *testing.T) {
 	t.Parallel()
 	c := load(t)

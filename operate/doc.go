@@ -1,4 +1,4 @@
-// Package operate tests how the engine is released and installed, with tools that ./task
-// test does not need: Helm, and those of releases. It is a module of its own so that the
-// project's has no part of that; run it by ./task test:operate.
+// Package operate tests the release and the installation of the engine, with tools that ./task test
+// does not need: Helm, and the tools for releases. It is a separate module so that these are not
+// part of the project's module. Run it with ./task test:operate.
 package operate

@@ -21,13 +21,14 @@ type control struct {
 	data    string
 }
 
-// newControl starts a sandbox, which LOCKSTEP_SANDBOX names the program of.
+// newControl starts a sandbox. LOCKSTEP_SANDBOX names its program.
 func newControl(t *testing.T) *control {
 	t.Helper()
 	c := &control{t: t, sandbox: os.Getenv("LOCKSTEP_SANDBOX"), data: t.TempDir()}
 	if c.sandbox == "" {
 		t.Fatal("LOCKSTEP_SANDBOX names no sandbox: run ./task test:operate")
 	}
+
 	var up struct{ Kubeconfig string }
 	output := c.run("", c.sandbox, "up", "--name", "operate", "--data", c.data, "--pod-ready-after", "0s", "-o", "json")
 	t.Cleanup(func() {
@@ -35,13 +36,16 @@ func newControl(t *testing.T) *control {
 			t.Errorf("the sandbox does not end: %v\n%s", err, out)
 		}
 	})
+
 	if err := json.Unmarshal([]byte(output), &up); err != nil {
 		t.Fatalf("%v in %s", err, output)
 	}
+
 	t.Setenv("KUBECONFIG", up.Kubeconfig)
 	for _, variable := range []string{"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
 		t.Setenv(variable, t.TempDir())
 	}
+
 	return c
 }
 
@@ -57,7 +61,7 @@ func (c *control) run(stdin, name string, args ...string) string {
 	return string(out)
 }
 
-// kubectl runs kubectl, which the sandbox is by another name.
+// kubectl runs kubectl, which is the sandbox's program under another name.
 func (c *control) kubectl(stdin string, args ...string) string {
 	c.t.Helper()
 	return c.run(stdin, filepath.Join(filepath.Dir(c.sandbox), "kubectl"), args...)
@@ -93,7 +97,8 @@ func (c *control) expect(when, want, object, path string) {
 	}
 }
 
-// later copies the chart as that of a later version, whose CRDs have a new label, and specs of Packages a new field.
+// later copies the chart as a later version: its CRDs have a new label, and specs of Packages a new
+// field.
 func later(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "lockstep")
@@ -102,6 +107,7 @@ func later(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
+
 	err := fs.WalkDir(os.DirFS(chartFolder), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.Type().IsRegular() {
 			return err
@@ -130,11 +136,12 @@ func later(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	return folder
 }
 
-// Helm installs, upgrades, rolls back and uninstalls the engine: CRDs are upgraded and rolled
-// back with the chart, and stay with the installed packages when it is uninstalled.
+// Helm installs, upgrades, rolls back and uninstalls the engine. CRDs are upgraded and rolled back
+// with the chart, and survive its removal along with the installed packages.
 func TestHelm(t *testing.T) {
 	const (
 		deployment = "deployment/lockstep-manager"
@@ -184,7 +191,7 @@ func TestHelm(t *testing.T) {
 	c.kubectl("", "apply", "--server-side", "--force-conflicts", "-k", "../config")
 	c.expect("the YAML over Helm", "2", deployment, ".spec.replicas")
 
-	// The former pods come back by one command, and the same YAML rolls the newer ones out again.
+	// One command restores the former pods, and the same YAML rolls the newer ones out again.
 	const image = ".spec.template.spec.containers[0].image"
 	before := c.kubectl("", "get", deployment, "-n", namespace, "-o", "jsonpath={"+image+"}")
 	next := strings.ReplaceAll(c.kubectl("", "kustomize", "../config"), before, "example.test/lockstep-manager:next")

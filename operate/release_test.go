@@ -27,10 +27,11 @@ import (
 	"helm.sh/helm/v4/pkg/engine"
 )
 
-// released is a version that is built of any commit.
+// released is a version that can be built from any commit.
 const released = "v0.0.1-test.1"
 
-// build makes a release of the last commit in a clone of the repository, for this platform alone, in the folder out, and returns its files.
+// build makes a release of the last commit in a clone of the repository, only for this platform, in
+// the folder out, and returns its files.
 func build(t *testing.T, folder string, args ...string) map[string][]byte {
 	t.Helper()
 	repository, out := filepath.Join(folder, "repository"), filepath.Join(folder, "out")
@@ -41,16 +42,18 @@ func build(t *testing.T, folder string, args ...string) map[string][]byte {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	files := map[string][]byte{}
 	for _, entry := range entries {
 		if files[entry.Name()], err = os.ReadFile(filepath.Join(out, entry.Name())); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	return files
 }
 
-// execute runs a command in a folder, and returns what it prints.
+// execute runs a command in a folder, and returns its output.
 func execute(t *testing.T, folder string, env []string, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
@@ -71,8 +74,8 @@ func abs(t *testing.T, path string) string {
 	return path
 }
 
-// Two releases of one commit, built in two folders, are the same bytes; what they list is there, and what they are
-// made for takes them: krew, and the engine on its ways between YAML, chart and package.
+// Two releases of one commit, built in two folders, are the same bytes. The listed files exist, and
+// their users accept them: krew, and the engine during moves between YAML, chart and package.
 func TestRelease(t *testing.T) {
 	folder := t.TempDir()
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(folder, "out"))))
@@ -83,12 +86,14 @@ func TestRelease(t *testing.T) {
 		digest := sha256.Sum256(content)
 		sums[name] = hex.EncodeToString(digest[:])
 	}
+
 	t.Logf("\n%s", files["SHA256SUMS"])
 	for line := range strings.Lines(string(files["SHA256SUMS"])) {
 		if digest, name, _ := strings.Cut(strings.TrimSpace(line), "  "); sums[name] != digest {
 			t.Errorf("the checksum of %s is another one", name)
 		}
 	}
+
 	t.Run("plugin", func(t *testing.T) { plugin(t, files) })
 	t.Run("chart", func(t *testing.T) { packedChart(t, files) })
 	t.Run("krew", func(t *testing.T) { krew(t, files) })
@@ -107,13 +112,14 @@ func TestRelease(t *testing.T) {
 	})
 }
 
-// untar returns the files of an archive, which may be compressed.
+// untar returns the files of an archive, which can be compressed.
 func untar(t *testing.T, content []byte) map[string][]byte {
 	t.Helper()
 	var reader io.Reader = bytes.NewReader(content)
 	if compressed, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
 		reader = compressed
 	}
+
 	files := map[string][]byte{}
 	for archive := tar.NewReader(reader); ; {
 		header, err := archive.Next()
@@ -132,7 +138,7 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 	}
 }
 
-// ofImage returns the files of all layers of an image in an OCI layout, of the first platform.
+// ofImage returns the files in all layers of the first platform of an image in an OCI layout.
 func ofImage(t *testing.T, archive []byte) map[string][]byte {
 	t.Helper()
 	layout := untar(t, archive)
@@ -147,10 +153,12 @@ func ofImage(t *testing.T, archive []byte) map[string][]byte {
 			break
 		}
 	}
+
 	files := map[string][]byte{}
 	for _, layer := range manifest.Layers {
 		maps.Copy(files, untar(t, layout["blobs/sha256/"+strings.TrimPrefix(layer.Digest, "sha256:")]))
 	}
+
 	return files
 }
 
@@ -168,7 +176,7 @@ func plugin(t *testing.T, files map[string][]byte) {
 		if out := execute(t, ".", nil, path, "--version"); !strings.Contains(out, released) {
 			t.Errorf("%s prints %q", name, out)
 		}
-		info, err := buildinfo.ReadFile(path) // as go version -m
+		info, err := buildinfo.ReadFile(path) // like go version -m
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,32 +200,37 @@ func plugin(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// packedChart compares the objects of the packed chart with those of the YAML.
+// packedChart compares the objects of the packed chart with the YAML's.
 func packedChart(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	c, err := loader.LoadArchive(bytes.NewReader(files["lockstep-"+strings.TrimPrefix(released, "v")+".tgz"]))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	values, err := util.ToRenderValues(c, nil, common.ReleaseOptions{Name: "lockstep", Namespace: namespace}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	rendered, err := engine.Render(c, values)
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	chart, manifests := objects{}, objects{}
 	for name, content := range rendered {
 		if strings.HasSuffix(name, ".yaml") {
 			chart.add(t, content)
 		}
 	}
+
 	for name, object := range chart {
 		if strings.HasPrefix(name, "CustomResourceDefinition ") {
 			delete(at(object, "metadata", "annotations").(map[string]any), keep)
 		}
 	}
+
 	manifests.add(t, string(files["lockstep-"+released+".yaml"]))
 	delete(manifests, "Namespace "+namespace)
 	if diff := cmp.Diff(manifests, chart); diff != "" {
@@ -228,7 +241,8 @@ func packedChart(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// krew checks the manifests with its own validator, and installs the plugin from an index of its own, and from the default one.
+// krew checks the manifests with its own validator, and installs the plugin from its own index and
+// from the default one.
 func krew(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	for name, index := range map[string]string{"package": "own", "lockstep": "default"} {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// folded leaves out the middle of what is long.
+// folded leaves out the middle of long output.
 func folded(output string) string {
 	const ends = 8
 	lines := strings.Split(strings.TrimSpace(output), "\n")
@@ -21,8 +21,8 @@ func folded(output string) string {
 	return strings.Join(lines, "\n")
 }
 
-// ways installs, upgrades, rolls back and uninstalls the engine by YAML and by Helm, and hands it over from each to the other: no object
-// of it is recreated.
+// ways installs, upgrades, rolls back and uninstalls the engine with YAML and with Helm, and moves
+// it from each to the other. No object of the engine is recreated.
 func ways(t *testing.T, folder string, files map[string][]byte) {
 	t.Helper()
 	w := &way{
@@ -63,14 +63,14 @@ func ways(t *testing.T, folder string, files map[string][]byte) {
 }
 
 const (
-	// next is a version after the one that is released.
+	// next is a version after the released one.
 	next = "v0.0.1-test.2"
 
 	managerDeployment = "deployment/lockstep-manager"
 	imagePath         = ".spec.template.spec.containers[0].image"
 )
 
-// way is a cluster with what the engine is installed from.
+// way is a cluster, with the files that the engine is installed from.
 type way struct {
 	*control
 	file, laterFile, chart string
@@ -95,14 +95,14 @@ func (w *way) apply(file string) {
 	w.kubectlTyped("rollout", "status", managerDeployment, "--namespace", namespace, "--timeout=10m")
 }
 
-// take installs by Helm over what is there.
+// take installs with Helm over the existing objects.
 func (w *way) take() {
 	w.t.Helper()
 	w.mustHelm("upgrade", "--install", "lockstep", w.chart, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "10m")
 	w.same("by Helm")
 }
 
-// same compares the objects of the engine with those before.
+// same compares the objects of the engine with the previous ones.
 func (w *way) same(step string) {
 	w.t.Helper()
 	if after := w.identities(); after != w.before {
@@ -111,7 +111,7 @@ func (w *way) same(step string) {
 	w.expect(step, w.image, managerDeployment, imagePath)
 }
 
-// identities are the objects of the engine with their UIDs, and when their deletion began.
+// identities are the objects of the engine with their UIDs, and when their deletion started.
 func (w *way) identities() string {
 	w.t.Helper()
 	return w.kubectl("", "get", "-f", w.file, "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.deletionTimestamp}{"\n"}{end}`)

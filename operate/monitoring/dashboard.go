@@ -10,7 +10,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
 )
 
-// query is one of a panel; legend names its series.
+// query is a query of a panel; legend names its series.
 type query struct{ expr, legend string }
 
 // panel is a graph over time.
@@ -19,20 +19,21 @@ type panel struct {
 	queries                  []query
 }
 
-// rows are those of the dashboard. Names of packages are chosen by the variable namespace, which all of a cluster match, too.
+// rows are the rows of the dashboard. The variable namespace selects names of packages; all
+// namespaces of a cluster match by default.
 var rows = []struct {
 	title  string
 	panels []panel
 }{
 	{"Packages", []panel{
 		{"Packages by state", "In the words of kubectl package status.", "", []query{{`sum by (summary) (lockstep_packages)`, "{{summary}}"}}},
-		{"Not available", "Packages that are not as their specs demand; kubectl package explain NAME says why.", "", []query{
+		{"Not available", "Packages that do not match their specs; kubectl package explain NAME explains why.", "", []query{
 			{`max by (pko_namespace, pko_name, summary) (lockstep_package_summary{pko_namespace=~"$namespace", summary!="Available"})`, "{{pko_namespace}}/{{pko_name}}: {{summary}}"},
 		}},
-		{"Blocked for", "How long something has blocked a package, in which phase, and why.", "s", []query{
+		{"Blocked for", "How long a package has been blocked, with the phase and the reason.", "s", []query{
 			{`max by (pko_namespace, pko_name, phase, reason) (time() - lockstep_package_blocked_since_seconds{pko_namespace=~"$namespace"})`, "{{pko_namespace}}/{{pko_name}} {{phase}}: {{reason}}"},
 		}},
-		{"Being deleted for", "How long packages have been being deleted, and what that waits for.", "s", []query{
+		{"Being deleted for", "How long packages have been in deletion, and the reason for the wait.", "s", []query{
 			{`max by (pko_namespace, pko_name, phase, reason) (time() - lockstep_package_deleting_since_seconds{pko_namespace=~"$namespace"})`, "{{pko_namespace}}/{{pko_name}} {{phase}}: {{reason}}"},
 		}},
 	}},
@@ -40,9 +41,9 @@ var rows = []struct {
 		{"Rollouts", "From the claim of a revision to its success.", "s", quantiles("lockstep_rollout_duration_seconds", "")},
 		{"Phases", "From the opening of a phase until all of its objects were ready.", "s", quantiles("lockstep_phase_duration_seconds", "")},
 		{"Loads", "Pulled, rendered and checked.", "s", quantiles("lockstep_load_duration_seconds", "outcome")},
-		{"Pulls", "Of images, also of those in the cache.", "s", quantiles("lockstep_pull_duration_seconds", "outcome")},
-		{"Writes", "To managed objects, by what they were for.", "ops", []query{{`sum by (action) (rate(lockstep_writes_total{outcome="performed"}[$__rate_interval]))`, "{{action}}"}}},
-		{"Failed writes and fights", "Fights are corrections of what another writer changes back again and again.", "ops", []query{
+		{"Pulls", "Pulls of images, including images in the cache.", "s", quantiles("lockstep_pull_duration_seconds", "outcome")},
+		{"Writes", "Writes to managed objects, by purpose.", "ops", []query{{`sum by (action) (rate(lockstep_writes_total{outcome="performed"}[$__rate_interval]))`, "{{action}}"}}},
+		{"Failed writes and fights", "Fights are corrections that another writer keeps changing back.", "ops", []query{
 			{`sum by (action) (rate(lockstep_writes_total{outcome="failed"}[$__rate_interval]))`, "{{action}} failed"},
 			{`sum(rate(lockstep_fights_total[$__rate_interval]))`, "fights"},
 		}},
@@ -56,15 +57,15 @@ var rows = []struct {
 		}},
 	}},
 	{"Managers", []panel{
-		{"Leaders", "One, but for the seconds in which another one takes over.", "", []query{{`sum(lockstep_leader)`, "leaders"}, {`count by (version) (lockstep_build_info)`, "{{version}}"}}},
+		{"Leaders", "One, except for a few seconds while another one takes over.", "", []query{{`sum(lockstep_leader)`, "leaders"}, {`count by (version) (lockstep_build_info)`, "{{version}}"}}},
 		{"Requests to the API server", "None at rest.", "reqps", []query{{`sum by (method, code) (rate(rest_client_requests_total[$__rate_interval]))`, "{{method}} {{code}}"}}},
 		{"Waiting requests of controllers", "", "", []query{{`sum by (controller) (workqueue_depth)`, "{{controller}}"}}},
 		{"Memory", "", "bytes", []query{{`process_resident_memory_bytes * on (instance) lockstep_build_info`, "{{pod}}"}}},
-		{"Managed objects", "That the leader watches.", "", []query{{`sum by (gvk) (package_operator_managed_cache_objects_total)`, "{{gvk}}"}}},
+		{"Managed objects", "Watched by the leader.", "", []query{{`sum by (gvk) (package_operator_managed_cache_objects_total)`, "{{gvk}}"}}},
 	}},
 }
 
-// quantiles are the median and the 95th percentile of a histogram, apart by a label where that is given.
+// quantiles are the median and the 95th percentile of a histogram, by label if it is given.
 func quantiles(name, label string) []query {
 	by, legend := "le", ""
 	if label != "" {
@@ -76,7 +77,7 @@ func quantiles(name, label string) []query {
 	return []query{{of("0.5"), "median" + legend}, {of("0.95"), "95 %" + legend}}
 }
 
-// queries are those of all panels.
+// queries are the queries of all panels.
 func queries() []string {
 	var all []string
 	for _, row := range rows {
@@ -89,7 +90,7 @@ func queries() []string {
 	return all
 }
 
-// dashboardJSON is the dashboard as Grafana imports it.
+// dashboardJSON is the dashboard in Grafana's import format.
 func dashboardJSON() ([]byte, error) {
 	source := common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
 	//nolint:staticcheck // its successor is of a schema that Grafana 11 does not import
@@ -100,6 +101,7 @@ func dashboardJSON() ([]byte, error) {
 		WithVariable(dashboard.NewQueryVariableBuilder("namespace").Label("Namespace of packages").Datasource(source).
 			Query(dashboard.StringOrMap{String: cog.ToPtr("label_values(lockstep_package_summary, pko_namespace)")}).
 			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).Multi(true).IncludeAll(true).AllValue(".*"))
+
 	for _, row := range rows {
 		board = board.WithRow(dashboard.NewRowBuilder(row.title))
 		for _, p := range row.panels {
@@ -114,6 +116,7 @@ func dashboardJSON() ([]byte, error) {
 			board = board.WithPanel(graph)
 		}
 	}
+
 	built, err := board.Build()
 	if err != nil {
 		return nil, err
@@ -121,6 +124,7 @@ func dashboardJSON() ([]byte, error) {
 	if err := built.Validate(); err != nil {
 		return nil, err
 	}
+
 	content, err := json.MarshalIndent(built, "", "  ")
 	return append(content, '\n'), err
 }

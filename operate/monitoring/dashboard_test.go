@@ -8,7 +8,7 @@ import (
 	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
 )
 
-// The dashboard in config is the one of the code, and Grafana's schema knows all of it.
+// The dashboard in config matches the code, and Grafana's schema knows all of it.
 func TestDashboard(t *testing.T) {
 	t.Parallel()
 	const path = "../../config/monitoring/dashboard.json"
@@ -16,11 +16,13 @@ func TestDashboard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+
 	got, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -36,9 +38,9 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// refusal is what is unknown or missing in a dashboard by the schema of Grafana.
+// refusal returns the unknown or missing fields of a dashboard by Grafana's schema.
 func refusal(content []byte) string {
-	// The type of its error is not nil where there is none.
+	// The returned type is not nil even if there is no error.
 	if err := new(dashboard.Dashboard).UnmarshalJSONStrict(content); err != nil { //nolint:staticcheck // as the dashboard itself
 		return err.Error()
 	}

@@ -1,3 +1,4 @@
-// Package monitoring tests metrics, alerts and the dashboard with Prometheus itself, which is built from a module of its own,
-// tools/prometheus: its rules by promtool, its queries by a server that scrapes a manager of a sandbox.
+// Package monitoring tests metrics, alerts and the dashboard with Prometheus itself, which is built
+// from a separate module, tools/prometheus: its rules with promtool, its queries with a server that
+// scrapes a sandbox's manager.
 package monitoring

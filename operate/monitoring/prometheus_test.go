@@ -24,10 +24,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// namespace is that of the engine.
+// namespace is the namespace of the engine.
 const namespace = "package-operator-system"
 
-// programs builds programs of the repository, and Prometheus of its own module, into a folder that stays.
+// programs builds programs of the repository, and Prometheus from its own module, into a persistent
+// folder.
 func programs(t *testing.T, args ...string) string {
 	t.Helper()
 	folder, err := filepath.Abs("../../.task/operate")
@@ -41,14 +42,15 @@ func programs(t *testing.T, args ...string) string {
 	return folder
 }
 
-// ofPrometheus builds programs of Prometheus, prometheus or promtool, without what discovers targets in clouds.
+// ofPrometheus builds programs of Prometheus, prometheus or promtool, without the discovery of
+// targets in clouds.
 func ofPrometheus(t *testing.T, program string) string {
 	t.Helper()
 	folder := programs(t, "-modfile=tools/prometheus/go.mod", "-tags=remove_all_sd", "github.com/prometheus/prometheus/cmd/"+program)
 	return filepath.Join(folder, program)
 }
 
-// process is a program that runs beside the test.
+// process is a program that runs along with the test.
 type process struct {
 	cmd *exec.Cmd
 	log bytes.Buffer
@@ -63,10 +65,12 @@ func start(t *testing.T, name string, args ...string) *process {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	go func() {
 		_ = p.cmd.Wait()
 		close(p.end)
 	}()
+
 	t.Cleanup(func() {
 		p.stop()
 		if t.Failed() {
@@ -74,6 +78,7 @@ func start(t *testing.T, name string, args ...string) *process {
 			t.Logf("the log of %s ends with:\n%s", filepath.Base(name), text[max(0, len(text)-1000):])
 		}
 	})
+
 	return p
 }
 
@@ -87,8 +92,8 @@ func (p *process) stop() {
 	}
 }
 
-// free returns an address that nothing listens on. Its port is below the ephemeral ones, of which the kernel takes the near end of
-// any connection, and above those of sandboxes.
+// free returns a free address. Its port is below the ephemeral ports, which the kernel uses for the
+// near end of connections, and above sandboxes' ports.
 func free(t *testing.T) string {
 	t.Helper()
 	var failed error
@@ -104,7 +109,8 @@ func free(t *testing.T) string {
 	return ""
 }
 
-// eventually asks until nothing is wrong: other programs do not report what happens in them. Only the time of the whole test limits it.
+// eventually repeats a check until it succeeds, because other programs do not report their events.
+// Only the time limit of the whole test limits it.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
 	deadline, limited := t.Deadline()
@@ -132,30 +138,35 @@ func (p *server) get(path string, query url.Values, data any) error {
 	if err != nil {
 		return err
 	}
+
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
+
 	defer response.Body.Close()
 	answer := struct {
 		Status, Error string
 		Data          any
 	}{Data: data}
+
 	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
 		return fmt.Errorf("%s: %w", response.Status, err)
 	}
 	if answer.Status != "success" {
 		return errors.New(answer.Error)
 	}
+
 	return nil
 }
 
-// selectors returns the series that a query selects, as selectors, by the parser of Prometheus.
+// selectors returns the series that a query selects, as selectors, using Prometheus' parser.
 func (p *server) selectors(query string) ([]string, error) {
 	var tree any
 	if err := p.get("parse_query", url.Values{"query": {query}}, &tree); err != nil {
 		return nil, err
 	}
+
 	var found []string
 	var walk func(any)
 	walk = func(node any) {
@@ -178,13 +189,14 @@ func (p *server) selectors(query string) ([]string, error) {
 			}
 		}
 	}
+
 	walk(tree)
 	slices.Sort(found)
 	return slices.Compact(found), nil
 }
 
-// check returns what is wrong with a query: it does not parse, or selects what no manager has had. Else it returns the number of
-// series.
+// check returns the problem of a query: it does not parse, or selects series that no manager has
+// had. Otherwise it returns the number of series.
 func (p *server) check(query string) (series int, err error) {
 	selectors, err := p.selectors(query)
 	if err != nil {
@@ -193,6 +205,7 @@ func (p *server) check(query string) (series int, err error) {
 	if len(selectors) == 0 {
 		return 0, errors.New("it selects nothing")
 	}
+
 	for _, selector := range selectors {
 		var found []map[string]string
 		if err := p.get("series", url.Values{"match[]": {selector}}, &found); err != nil {
@@ -203,10 +216,11 @@ func (p *server) check(query string) (series int, err error) {
 		}
 		series += len(found)
 	}
+
 	return series, nil
 }
 
-// over returns how many series a query had at any time since so long ago.
+// over returns how many series a query had at any time since this long ago.
 func (p *server) over(query string, since time.Duration) (series int, err error) {
 	var data struct{ Result []any }
 	now := time.Now()
@@ -224,6 +238,7 @@ func (p *server) firing() (map[string]bool, error) {
 			State  string
 		}
 	}
+
 	err := p.get("alerts", nil, &data)
 	names := map[string]bool{}
 	for _, alert := range data.Alerts {
@@ -231,10 +246,11 @@ func (p *server) firing() (map[string]bool, error) {
 			names[alert.Labels["alertname"]] = true
 		}
 	}
+
 	return names, err
 }
 
-// await waits until alerts fire, or do not any more.
+// await waits until alerts fire, or no longer do.
 func (p *server) await(fire bool, alerts ...string) {
 	p.t.Helper()
 	began := time.Now()
@@ -257,27 +273,32 @@ func (p *server) await(fire bool, alerts ...string) {
 // rule is an alert.
 type rule struct{ Alert, Expr, For string }
 
-// impatient returns the rules of config with times of seconds.
+// impatient returns the rules of config with times in seconds.
 func impatient(t *testing.T) (content string, rules []rule) {
 	t.Helper()
 	text, err := os.ReadFile("../../config/monitoring/rules.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var file struct {
 		Groups []struct{ Rules []rule }
 	}
+
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
+
 	for _, group := range file.Groups {
 		rules = append(rules, group.Rules...)
 	}
+
 	content = regexp.MustCompile(`(?m)for: \w+$`).ReplaceAllString(string(text), "for: 2s")
 	return strings.NewReplacer("[15m]", "[8s]", "[5m]", "[8s]").Replace(content), rules
 }
 
-// scrape starts a Prometheus that scrapes a manager as the ServiceMonitor of the chart has it do.
+// scrape starts a Prometheus that scrapes a manager in the same way as the ServiceMonitor of the
+// chart.
 func scrape(t *testing.T, manager, token, rules string) *server {
 	t.Helper()
 	folder := t.TempDir()
@@ -288,6 +309,7 @@ func scrape(t *testing.T, manager, token, rules string) *server {
 		}
 		return path
 	}
+
 	config := write("prometheus.yaml", fmt.Sprintf(`
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 500ms}
 rule_files: [%s]
@@ -298,6 +320,7 @@ scrape_configs:
   authorization: {credentials_file: %s}
   static_configs: [{targets: [%q], labels: {namespace: %s, pod: lockstep-manager-0}}]
 `, write("rules.yaml", rules), write("token", token), manager, namespace))
+
 	address := free(t)
 	start(t, ofPrometheus(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address, "--log.level=warn")
 	p := &server{t: t, url: "http://" + address}
@@ -311,13 +334,14 @@ type control struct {
 	sandbox, data, registry string
 }
 
-// newControl starts a sandbox, which LOCKSTEP_SANDBOX names the program of.
+// newControl starts a sandbox. LOCKSTEP_SANDBOX names its program.
 func newControl(t *testing.T) *control {
 	t.Helper()
 	c := &control{t: t, sandbox: os.Getenv("LOCKSTEP_SANDBOX"), data: t.TempDir()}
 	if c.sandbox == "" {
 		t.Fatal("LOCKSTEP_SANDBOX names no sandbox: run ./task test:operate")
 	}
+
 	var up struct{ Kubeconfig, Registry string }
 	output := c.run("", c.sandbox, "up", "--name", "monitoring", "--data", c.data, "--pod-ready-after", "0s", "-o", "json")
 	t.Cleanup(func() {
@@ -325,9 +349,11 @@ func newControl(t *testing.T) *control {
 			t.Errorf("the sandbox does not end: %v\n%s", err, out)
 		}
 	})
+
 	if err := json.Unmarshal([]byte(output), &up); err != nil {
 		t.Fatalf("%v in %s", err, output)
 	}
+
 	c.registry = up.Registry
 	t.Setenv("KUBECONFIG", up.Kubeconfig)
 	return c
@@ -345,22 +371,24 @@ func (c *control) run(stdin, name string, args ...string) string {
 	return string(out)
 }
 
-// kubectl runs kubectl, which the sandbox is by another name.
+// kubectl runs kubectl, which is the sandbox's program under another name.
 func (c *control) kubectl(stdin string, args ...string) string {
 	c.t.Helper()
 	return c.run(stdin, filepath.Join(filepath.Dir(c.sandbox), "kubectl"), args...)
 }
 
-// kubeconfig writes one with a token of a service account of the engine's namespace.
+// kubeconfig writes a kubeconfig with a token of a service account in the engine's namespace.
 func (c *control) kubeconfig(account string) string {
 	c.t.Helper()
 	token := strings.TrimSpace(c.kubectl("", "create", "token", account, "--namespace", namespace, "--duration=24h"))
 	var view struct {
 		Clusters []struct{ Cluster map[string]any }
 	}
+
 	if err := json.Unmarshal([]byte(c.kubectl("", "config", "view", "--raw", "--minify", "--flatten", "-o", "json")), &view); err != nil {
 		c.t.Fatal(err)
 	}
+
 	content, err := json.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "a",
 		"clusters": []any{map[string]any{"name": "a", "cluster": view.Clusters[0].Cluster}},
@@ -370,14 +398,16 @@ func (c *control) kubeconfig(account string) string {
 	if err != nil {
 		c.t.Fatal(err)
 	}
+
 	path := filepath.Join(c.t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		c.t.Fatal(err)
 	}
+
 	return path
 }
 
-// engine is a manager that runs beside the sandbox.
+// engine is a manager that runs along with the sandbox.
 type engine struct {
 	*control
 	folder, config, metrics string
@@ -389,6 +419,7 @@ func (e *engine) start() {
 	probes := free(e.t)
 	e.manager = start(e.t, filepath.Join(e.folder, "lockstep-manager"), "--kubeconfig", e.config, "--namespace", namespace,
 		"--metrics-bind-address", e.metrics, "--health-probe-bind-address", probes, "--insecure-registry", e.registry, "--cache-dir", e.t.TempDir())
+
 	eventually(e.t, "the manager to be ready", func() error {
 		response, err := http.Get("http://" + probes + "/readyz")
 		if err != nil {
@@ -402,7 +433,8 @@ func (e *engine) start() {
 	})
 }
 
-// push builds a package of a ConfigMap, which is available once its value is good, and returns its image.
+// push builds a package of a ConfigMap, which is available if its value is good, and returns its
+// image.
 func (e *engine) push(name, value string) string {
 	e.t.Helper()
 	folder := e.t.TempDir()
@@ -415,6 +447,7 @@ func (e *engine) push(name, value string) string {
 			e.t.Fatal(err)
 		}
 	}
+
 	image := e.registry + "/" + name + ":" + value
 	e.run("", filepath.Join(e.folder, "kubectl-package"), "build", folder, "--tag", image, "--push", "--insecure-registry", e.registry)
 	return image
@@ -426,7 +459,7 @@ func (e *engine) install(name, spec string) {
 	e.apply(`{apiVersion: package-operator.run/v1alpha1, kind: Package, metadata: {namespace: default, name: ` + name + `}, spec: {` + spec + `}}`)
 }
 
-// fight changes a ConfigMap back again and again until the context ends.
+// fight keeps changing a ConfigMap back until the context ends.
 func (e *engine) fight(ctx context.Context, name string) {
 	for ctx.Err() == nil {
 		_ = exec.CommandContext(ctx, filepath.Join(filepath.Dir(e.sandbox), "kubectl"), "patch", "configmap", name, "--namespace", "default",
@@ -436,8 +469,8 @@ func (e *engine) fight(ctx context.Context, name string) {
 
 var described = regexp.MustCompile(`(?s)\n +description: .*?(\n +runbook: )`)
 
-// Just before and just after its time, each alert is as it has to be. Their descriptions, from which docs/alerts.md is generated, are
-// texts without a variable, and are not compared.
+// Each alert has the right state just before and just after its time. The descriptions, which
+// docs/alerts.md is generated from, are texts without a variable, and are not compared.
 func TestBoundaries(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -448,20 +481,22 @@ func TestBoundaries(t *testing.T) {
 			t.Errorf("a variable: %s", description)
 		}
 	}
+
 	tests = bytes.Replace(tests, []byte("../../../config/monitoring/rules.yaml"), []byte("rules.yaml"), 1)
 	err = errors.Join(err, err2, os.WriteFile(filepath.Join(folder, "rules.yaml"), described.ReplaceAll(rules, []byte("$1")), 0o600),
 		os.WriteFile(filepath.Join(folder, "alerts.yaml"), tests, 0o600))
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	promtool := exec.CommandContext(t.Context(), ofPrometheus(t, "promtool"), "test", "rules", filepath.Join(folder, "alerts.yaml"))
 	if out, err := promtool.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
 
-// A Prometheus that scrapes a manager by the role and the token that are documented has data for every query of the rules, and
-// each alert fires when what it is for breaks, and is resolved when that is mended.
+// A Prometheus that scrapes a manager with the documented role and token has data for every query
+// of the rules. Each alert fires on its failure, and is resolved after the repair.
 func TestPrometheus(t *testing.T) {
 	c := newControl(t)
 	c.kubectl("", "apply", "--server-side", "-k", "../../config")
@@ -475,7 +510,7 @@ func TestPrometheus(t *testing.T) {
 	began := time.Now()
 	p := scrape(t, e.metrics, strings.TrimSpace(c.kubectl("", "create", "token", "prometheus", "--namespace", namespace, "--duration=24h")), content)
 
-	// What breaks.
+	// The failures.
 	e.install("going", "image: "+going)
 	e.install("contended", "image: "+contended)
 	for _, name := range []string{"going", "contended"} {
@@ -505,7 +540,7 @@ func TestPrometheus(t *testing.T) {
 	}
 	p.await(true, packages...)
 
-	// What is mended.
+	// The repairs.
 	end()
 	<-ended
 	e.install("never", "image: "+good)
@@ -564,13 +599,14 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// documented are the metrics of their page.
+// documented are the metrics on their page.
 func documented(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	var names []string
 	for _, row := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) ").FindAllStringSubmatch(string(page), -1) {
 		name := row[1]
@@ -579,8 +615,10 @@ func documented(t *testing.T) []string {
 		}
 		names = append(names, name)
 	}
+
 	if len(names) < 20 {
 		t.Fatalf("the page of metrics has %d", len(names))
 	}
+
 	return names
 }

@@ -14,12 +14,13 @@ import (
 	"testing"
 )
 
-// object is one as JSON has it.
+// object is an object in JSON's types.
 type object = map[string]any
 
 const engine = "package-operator.run/v1alpha1"
 
-// served are the kinds of the API server by the names of their resources; those of clusters have an asterisk.
+// served are the kinds of the API server by the names of their resources. Cluster-scoped ones have
+// an asterisk.
 var served = map[string]map[string]string{
 	engine: {
 		"packages": "Package", "clusterpackages": "ClusterPackage*", "objectdeployments": "ObjectDeployment", "clusterobjectdeployments": "ClusterObjectDeployment*",
@@ -34,7 +35,7 @@ var served = map[string]map[string]string{
 	"authorization.k8s.io/v1": {"selfsubjectaccessreviews": "SelfSubjectAccessReview*", "selfsubjectrulesreviews": "SelfSubjectRulesReview*"},
 }
 
-// resourceOf is the resource of a kind, and whether that is of clusters.
+// resourceOf returns the resource of a kind, and whether it is cluster-scoped.
 func resourceOf(version, kind string) (resource string, cluster bool) {
 	for resource, served := range served[version] {
 		if name, star := strings.CutSuffix(served, "*"); name == kind {
@@ -58,26 +59,27 @@ type apiServer struct {
 	*httptest.Server
 	mu      sync.Mutex
 	changed *sync.Cond
-	// objects by resource, namespace and name; events are all changes.
+	// objects are by resource, namespace and name; events are all changes.
 	objects map[string]map[string]object
 	events  []event
-	// written are requests that are no reads.
+	// written are requests other than reads.
 	written []string
 	closed  bool
 	// failure is how requests fail at present.
 	failure failure
 }
 
-// failure is a way in which an API server fails.
+// failure is a way that an API server fails.
 type failure int
 
 const (
-	// away ends each connection without an answer, forbidding refuses all requests for packages.
+	// away ends each connection without an answer. forbidding refuses all requests for packages.
 	away failure = iota + 1
 	forbidding
 )
 
-// fail makes requests fail from now on, those that are open too, or succeed again with none.
+// fail makes requests fail from now on, including open ones. Without a failure, requests succeed
+// again.
 func (s *apiServer) fail(how failure) {
 	s.mu.Lock()
 	s.failure = how
@@ -98,10 +100,11 @@ func newAPIServer(t *testing.T) *apiServer {
 		s.CloseClientConnections()
 		s.Close()
 	})
+
 	return s
 }
 
-// kubeconfig writes one that leads here.
+// kubeconfig writes a kubeconfig for this server.
 func (s *apiServer) kubeconfig(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -120,7 +123,7 @@ func keyOf(o object) string {
 	return namespace + "/" + metaOf(o)["name"].(string)
 }
 
-// writes are the requests so far that are no reads.
+// writes returns the requests so far, other than reads.
 func (s *apiServer) writes() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,7 +168,7 @@ func (s *apiServer) append(resource, verb string, o object) {
 	s.events = append(s.events, event{resource, verb, raw, labels, namespace, metaOf(o)["name"].(string), version})
 }
 
-// change changes an object that is there.
+// change changes an existing object.
 func (s *apiServer) change(o object, how func(object)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +178,7 @@ func (s *apiServer) change(o object, how func(object)) {
 	s.changed.Broadcast()
 }
 
-// request is what a path and its query ask for.
+// request is a parsed path with its query.
 type request struct {
 	version, resource, namespace, name, sub string
 	labels, fields                          map[string]string
@@ -214,12 +217,15 @@ func requestOf(r *http.Request) request {
 	default:
 		return q
 	}
+
 	if len(parts) > 2 && parts[0] == "namespaces" {
 		q.namespace, parts = parts[1], parts[2:]
 	}
+
 	for i, part := range parts[:min(len(parts), 3)] {
 		*[]*string{&q.resource, &q.name, &q.sub}[i] = part
 	}
+
 	return q
 }
 
@@ -309,16 +315,18 @@ func (s *apiServer) list(w http.ResponseWriter, q request, kind string) {
 			items = append(items, raw)
 		}
 	}
+
 	version := fmt.Sprint(len(s.events))
 	s.mu.Unlock()
 	answer(w, http.StatusOK, object{"apiVersion": q.version, "kind": kind + "List", "metadata": object{"resourceVersion": version}, "items": items})
 }
 
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, q request) {
-	if r.URL.Query().Get("sendInitialEvents") != "" { // the client lists then
+	if r.URL.Query().Get("sendInitialEvents") != "" { // then the client lists
 		refuse(w, http.StatusUnprocessableEntity, "Invalid", "sendInitialEvents is not served")
 		return
 	}
+
 	var from int
 	_, _ = fmt.Sscan(r.URL.Query().Get("resourceVersion"), &from)
 	w.Header().Set("Content-Type", "application/json")
@@ -338,6 +346,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, q request) {
 		s.changed.Broadcast()
 		s.mu.Unlock()
 	}()
+
 	for {
 		s.mu.Lock()
 		for from == len(s.events) && !gone && !s.closed {
@@ -360,7 +369,7 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, q request) {
 	}
 }
 
-// write refuses a request that is no read, and records it.
+// write refuses and records a request that is not a read.
 func (s *apiServer) write(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,12 +14,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// answers are those of one server to a browser.
+// answers are one server's answers to a browser.
 type answers struct {
 	port    string
 	mu      sync.Mutex
 	changed *sync.Cond
-	// asked has requests as "METHOD what of path", status what was answered, also where the browser keeps that from the site.
+	// asked has requests as "METHOD kind of path". status has the answers' statuses, even if the
+	// browser keeps them from the site.
 	asked  map[network.RequestID]string
 	status map[network.RequestID]int64
 }
@@ -45,7 +46,8 @@ func (a *answers) listen(event any) {
 	a.changed.Broadcast()
 }
 
-// all waits until each request since the last call is answered, and returns the statuses by requests.
+// all waits until each request since the last call is answered, and returns the statuses by
+// request.
 func (a *answers) all(w *window) map[string]int64 {
 	w.t.Helper()
 	ctx, cancel := w.untilLate()
@@ -57,6 +59,7 @@ func (a *answers) all(w *window) map[string]int64 {
 		defer a.mu.Unlock()
 		a.changed.Broadcast()
 	})()
+
 	found := map[string]int64{}
 	for id, what := range a.asked {
 		for a.status[id] == 0 {
@@ -67,11 +70,13 @@ func (a *answers) all(w *window) map[string]int64 {
 		}
 		found[fmt.Sprintf("%s (%s)", what, id)] = a.status[id]
 	}
+
 	clear(a.asked)
 	return found
 }
 
-// attack is what a page of another site does that knows the address and the path of this one: it returns what it has got.
+// attack is the script of another site's page that knows the address and the path of this one. It
+// returns everything that it got.
 const attack = `(async (base) => {
 	const got = [];
 	const asked = async (init, path) => {
@@ -114,9 +119,10 @@ const attack = `(async (base) => {
 	return got.join("\n");
 })(%q)`
 
-// Another site in the browser that is signed in, which knows the address of the page and its path, gets nothing and changes nothing:
-// by another port of this machine, to which cookies are sent; by its own name; and by a name that leads to this machine. What the user
-// opens is answered as before.
+// Another site in the signed-in browser that knows the address and the path of the page gets no
+// data and changes nothing. It tries another port of this machine, which cookies are sent to, its
+// own name, and a name that leads to this machine. Pages that the user opens are answered as
+// before.
 func TestOtherSites(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)

@@ -21,16 +21,16 @@ import (
 
 const (
 	browserPackage = "chromium-headless-shell"
-	// fonts make pictures look the same everywhere.
+	// These fonts make pictures look the same everywhere.
 	textFont, codeFont = "fonts-inter", "fonts-jetbrains-mono"
 
 	axeVersion = "4.14.1"
 	axeDigest  = "sha512-5j5ln5gG165b1AiZBDsIcaUGLFRCsBs/Gj7fXq9Qv1w6cQSnJGMpO0rRt3xmGg1OQOhQ3sid6dbs5wqME6mvFw==" // of axe.min.js
 )
 
-// tools are what the tests need beside Go.
+// tools are the requirements of the tests besides Go.
 type tools struct {
-	// browser is a program, and environment what it is started with.
+	// browser is a program, and environment its environment.
 	browser     string
 	environment []string
 	// axe is the text of axe-core.
@@ -51,7 +51,7 @@ var fetched = sync.OnceValues(func() (*tools, error) {
 	return at, errors.Join(at.fetchBrowser(filepath.Join(cache, "browser")), at.fetchAxe(filepath.Join(cache, "axe-core-"+axeVersion)))
 })
 
-// need returns the tools, or skips the test where they cannot be had; in CI it fails.
+// need returns the tools. If they are not available, it skips the test, or fails in CI.
 func need(t *testing.T) *tools {
 	t.Helper()
 	at, err := fetched()
@@ -74,11 +74,11 @@ func run(dir, name string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// debianName is the name of a file in a Debian repository.
+// debianName matches the name of a file in a Debian repository.
 var debianName = regexp.MustCompile(`^'[^']+' ([a-z0-9.+-]+)_([^_]+)_[a-z0-9]+\.deb `)
 
-// fetchBrowser unpacks the browser and the fonts into a folder of their own, with the libraries that this machine lacks: nothing is
-// installed. The program of the machine is used where there is one.
+// fetchBrowser unpacks the browser and the fonts into a folder, with the libraries that this
+// machine lacks. It does not install them. If the machine has the program, it uses that.
 func (at *tools) fetchBrowser(cache string) error {
 	root, done := filepath.Join(cache, "root"), filepath.Join(cache, "complete")
 	installed, lookErr := exec.LookPath(browserPackage)
@@ -94,10 +94,12 @@ func (at *tools) fetchBrowser(cache string) error {
 			return err
 		}
 	}
+
 	fonts := filepath.Join(cache, "fonts.conf")
 	if err := os.WriteFile(fonts, fmt.Appendf(nil, fontSettings, root, filepath.Join(cache, "fonts")), 0o600); err != nil {
 		return err
 	}
+
 	at.browser, at.environment = installed, []string{"FONTCONFIG_FILE=" + fonts}
 	if own := filepath.Join(root, "usr/lib/chromium", browserPackage); exists(own) {
 		at.browser = own
@@ -111,9 +113,11 @@ func (at *tools) fetchBrowser(cache string) error {
 		}
 		at.environment = append(at.environment, "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 	}
+
 	if at.browser == "" {
 		return fmt.Errorf("%s is not installed any more: remove %s, and it is fetched", browserPackage, cache)
 	}
+
 	_, err := run("", "env", append(slices.Clone(at.environment), at.browser, "--version")...)
 	return err
 }
@@ -132,7 +136,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// unpack fetches packages with what this machine lacks of their dependencies.
+// unpack fetches packages with the dependencies that this machine lacks.
 func unpack(cache, root string, packages []string) error {
 	debs := filepath.Join(cache, "debs")
 	for _, dir := range []string{debs, root, filepath.Join(cache, "lists/partial"), filepath.Join(cache, "archives/partial")} {
@@ -140,39 +144,46 @@ func unpack(cache, root string, packages []string) error {
 			return err
 		}
 	}
-	// Lists of our own: those of the machine may be missing, and belong to root.
+
+	// It uses separate lists, because the machine's might be missing, and belong to root.
 	own := []string{"-o", "Dir::State::lists=" + filepath.Join(cache, "lists"), "-o", "Dir::Cache=" + cache, "-o", "APT::Sandbox::User=root"}
 	if _, err := run(debs, "apt-get", slices.Concat(own, []string{"update"})...); err != nil {
 		return err
 	}
+
 	listed, err := run(debs, "apt-get", slices.Concat(own, []string{"--print-uris", "-qq", "-y", "--no-install-recommends", "install"}, packages)...)
 	if err != nil {
 		return err
 	}
+
 	var names []string
 	for line := range strings.Lines(listed) {
 		if found := debianName.FindStringSubmatch(line); found != nil {
 			names = append(names, found[1]) // of the version that is installed next
 		}
 	}
+
 	if len(names) > 0 {
 		if _, err := run(debs, "apt-get", slices.Concat(own, []string{"download"}, names)...); err != nil {
 			return err
 		}
 	}
+
 	files, err := filepath.Glob(filepath.Join(debs, "*.deb"))
 	if err != nil {
 		return err
 	}
+
 	for _, file := range files {
 		if _, err := run("", "dpkg", "-x", file, root); err != nil {
 			return err
 		}
 	}
+
 	return os.RemoveAll(debs)
 }
 
-// fetchAxe reads axe-core of the npm registry.
+// fetchAxe fetches axe-core from the npm registry.
 func (at *tools) fetchAxe(cache string) error {
 	file := filepath.Join(cache, "package", "axe.min.js")
 	if !exists(file) {
@@ -187,20 +198,23 @@ func (at *tools) fetchAxe(cache string) error {
 			return err
 		}
 	}
+
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
+
 	sum := sha512.Sum512(text)
 	if got := "sha512-" + base64.StdEncoding.EncodeToString(sum[:]); got != axeDigest {
 		return fmt.Errorf("%s has digest %s, want %s: remove it, and it is fetched", file, got, axeDigest)
 	}
+
 	at.axe = string(text)
 	return nil
 }
 
-// newBrowser starts a browser, which has one tab. Its profile is a folder of chromedp: some of its processes write into it for a moment
-// after its end, when that of a test cannot be removed.
+// newBrowser starts a browser with one tab. Its profile is a folder of chromedp, because some
+// processes still write to it briefly after the end, when a test's folder could not be removed.
 func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	at := need(t)
@@ -209,6 +223,7 @@ func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Cont
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"),
 	)
+
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
@@ -216,5 +231,6 @@ func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Cont
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
+
 	return ctx
 }

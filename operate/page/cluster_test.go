@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// began is when the cluster of the tests was looked at.
-var began = time.Now().UTC()
+// started is the time of the first look at the tests' cluster.
+var started = time.Now().UTC()
 
-func ago(d time.Duration) string { return began.Add(-d).Format(time.RFC3339) }
+func ago(d time.Duration) string { return started.Add(-d).Format(time.RFC3339) }
 
 type option func(object)
 
@@ -34,7 +34,7 @@ func digestOf(text string) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(text)))
 }
 
-// pkg is a package that is available.
+// pkg is an available package.
 func pkg(namespace, name, version string, options ...option) object {
 	o := named(engine, scoped(namespace, "Package"), namespace, name)
 	metaOf(o)["generation"], metaOf(o)["finalizers"] = 1, []string{"package-operator.run/metrics"}
@@ -47,6 +47,7 @@ func pkg(namespace, name, version string, options ...option) object {
 			"images": []any{object{"name": "server", "image": "registry.example.com/" + name + "-server:" + version, "digest": digestOf(version + name)}},
 		},
 	}
+
 	o["status"] = status
 	phases(o, "namespace 1/1", "crds 2/2", "deploy 3/3", "publish 1/1")
 	condition("Unpacked", "True", "UnpackSuccess", "")(o)
@@ -56,12 +57,14 @@ func pkg(namespace, name, version string, options ...option) object {
 	for _, change := range options {
 		change(o)
 	}
+
 	return o
 }
 
 func statusOf(o object) object { return o["status"].(object) }
 
-// phases are such as "deploy 1/3": Ready, Probing, or Waiting where none is ready.
+// phases are texts such as "deploy 1/3". A phase is Ready, Probing, or Waiting if no object is
+// ready.
 func phases(o object, all ...string) {
 	var list []any
 	waiting := false
@@ -79,6 +82,7 @@ func phases(o object, all ...string) {
 		waiting = waiting || ready < total
 		list = append(list, object{"name": name, "state": state, "ready": ready, "total": total})
 	}
+
 	statusOf(o)["phases"] = list
 }
 
@@ -141,7 +145,7 @@ func broken(o object) {
 	statusOf(o)["revision"] = 8
 }
 
-// revisions are the deployment of a package and its sets, of which the last is that of its status.
+// revisions are the deployment of a package and its sets. The last set is the one in its status.
 func revisions(p object, from int, versions ...string) []object {
 	namespace, _ := metaOf(p)["namespace"].(string)
 	name := metaOf(p)["name"].(string)
@@ -190,11 +194,13 @@ func revisions(p object, from int, versions ...string) []object {
 		}
 		all = append(all, set)
 	}
+
 	for _, kind := range []string{"ServiceAccount", "ConfigMap", "Service"} {
 		o := named("v1", kind, namespace, name)
 		metaOf(o)["labels"] = object{"package-operator.run/cache": "True"}
 		all = append(all, o)
 	}
+
 	statusOf(p)["currentRevision"] = fmt.Sprintf("%s-%d", name, from+len(versions)-1)
 	deployment["status"].(object)["currentRevision"] = statusOf(p)["currentRevision"]
 	return all
@@ -211,7 +217,7 @@ func ready(namespace, name string, replicas int) object {
 	return o
 }
 
-// crashing is a Deployment whose pod ends again and again.
+// crashing is a Deployment whose pod keeps ending.
 func crashing(namespace, name, message string) []object {
 	labels := object{"app": name}
 	deployment := named("apps/v1", "Deployment", namespace, name)
@@ -238,10 +244,11 @@ func crashing(namespace, name, message string) []object {
 			"lastState": object{"terminated": object{"exitCode": 1, "reason": "Error", "message": message, "startedAt": ago(6 * time.Minute), "finishedAt": ago(5 * time.Minute)}},
 		}},
 	}
+
 	return []object{deployment, set, pod}
 }
 
-// refused is a package of a Deployment of which no pod can be created, as an Event says.
+// refused is a package with a Deployment whose pods cannot be created, according to an Event.
 func refused(namespace, name, event string) []object {
 	labels := object{"app": name}
 	deployment := named("apps/v1", "Deployment", namespace, name)
@@ -263,8 +270,9 @@ func shop() (all []object) {
 	for _, namespace := range []string{"default", "shop", "payments", "reports"} {
 		all = append(all, named("v1", "Namespace", "", namespace))
 	}
+
 	lease := named("coordination.k8s.io/v1", "Lease", "package-operator-system", "8a4hp84a6s.package-operator-lock")
-	lease["spec"] = object{"holderIdentity": "lockstep-manager-0", "leaseDurationSeconds": 15, "renewTime": began.Add(time.Hour).Format("2006-01-02T15:04:05.000000Z07:00")}
+	lease["spec"] = object{"holderIdentity": "lockstep-manager-0", "leaseDurationSeconds": 15, "renewTime": started.Add(time.Hour).Format("2006-01-02T15:04:05.000000Z07:00")}
 	all = append(all, lease)
 	add := func(more ...object) { all = append(all, more...) }
 	add(pkg("", "cert-operator", "1.15.2"))
@@ -283,13 +291,14 @@ func shop() (all []object) {
 	add(pkg("payments", "ledger-db", "5.1.0", dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
 	add(pkg("payments", "fraud", "1.0.3", condition("Unpacked", "False", "ImagePullBackOff", "registry.example.com/fraud:v1.0.3: MANIFEST_UNKNOWN: manifest unknown. Push the image, or correct spec.image."),
 		condition("Ready", "False", "ImagePullBackOff", ""), func(o object) { delete(statusOf(o), "phases") }))
+
 	add(pkg("reports", "nightly", "1.1.0", condition("DependenciesReady", "False", "WaitingForDependencies", "database: package reports/warehouse is not available yet."),
 		condition("Ready", "False", "DependenciesNotReady", ""), dependsOn("database", "reports", "warehouse", ">=5", false), func(o object) { delete(statusOf(o), "phases") }))
 	add(pkg("reports", "warehouse", "5.2.0", rolling, dependsOn("operator", "", "postgres-operator", ">=1.3", true)))
 	return all
 }
 
-// many are packages of which each tenth is broken.
+// many are packages. Every tenth is broken.
 func many(n int) (all []object) {
 	for i := range n {
 		var options []option

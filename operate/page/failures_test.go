@@ -19,6 +19,7 @@ func TestAPIServerGoesAndComesBack(t *testing.T) {
 	row := func(o object) string {
 		return fmt.Sprintf(`document.querySelector("[data-key='package %s']").dataset.state`, keyOf(o))
 	}
+
 	for how, says := range map[failure]string{away: "The packages cannot be watched: the cluster at " + s.URL + " cannot be reached", forbidding: "You may not watch packages: they are shown as they were at "} {
 		changed := all[10*(how-1)]
 		s.fail(how)
@@ -31,12 +32,14 @@ func TestAPIServerGoesAndComesBack(t *testing.T) {
 		s.fail(0)
 		w.until(row(changed) + ` === "available" && document.querySelector("#notes").textContent.trim() === ""`)
 	}
+
 	if w.eval(`window.loadedOnce`) != "true" {
 		t.Error("the page was loaded again")
 	}
 	if err := w.process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
+
 	w.until(`document.querySelector("#live .word").textContent !== "live" && document.querySelector("#live").classList.contains("bad")`)
 	w.accessible("after the command")
 }

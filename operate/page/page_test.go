@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// window is a tab of a browser that shows the page.
+// window is a browser tab that shows the page.
 type window struct {
 	context.Context
 	t *testing.T
@@ -65,6 +65,7 @@ func serve(t *testing.T, kubeconfig string, flags ...string) (address string, pr
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	cmd := exec.CommandContext(t.Context(), file, append([]string{"ui", "--no-browser"}, flags...)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -73,12 +74,14 @@ func serve(t *testing.T, kubeconfig string, flags ...string) (address string, pr
 	if err != nil {
 		t.Fatal(err)
 	}
+
 	said := &output{}
 	cmd.Stderr = said
 	var copied sync.WaitGroup
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+
 	t.Cleanup(func() {
 		_ = cmd.Cancel()
 		_ = cmd.Wait()
@@ -87,16 +90,18 @@ func serve(t *testing.T, kubeconfig string, flags ...string) (address string, pr
 			t.Log(said.String())
 		}
 	})
+
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
 	if err != nil {
 		t.Fatalf("no address: %v, %s", err, said.String())
 	}
+
 	copied.Go(func() { _, _ = io.Copy(io.Discard, lines) })
 	return strings.TrimSpace(line), cmd.Process
 }
 
-// output is the text that a program prints while it runs.
+// output is the output of a running program.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -121,7 +126,7 @@ func open(t *testing.T, s *apiServer, flags ...string) *window {
 	return openIn(newBrowser(t), t, s, flags...)
 }
 
-// openIn is open in a browser that runs.
+// openIn is open in a running browser.
 func openIn(browser context.Context, t *testing.T, s *apiServer, flags ...string) *window {
 	t.Helper()
 	address, process := serve(t, s.kubeconfig(t), flags...)
@@ -134,7 +139,8 @@ func openIn(browser context.Context, t *testing.T, s *apiServer, flags ...string
 	return w
 }
 
-// untilLate ends shortly before the time of the whole test does, so that it can report the awaited state. Nothing else limits it.
+// untilLate ends shortly before the time limit of the whole test, so that it can report the
+// expected state. There is no other limit.
 func (w *window) untilLate() (context.Context, context.CancelFunc) {
 	if deadline, limited := w.t.Deadline(); limited {
 		return context.WithDeadline(w.Context, deadline.Add(-20*time.Second))
@@ -176,14 +182,15 @@ func (w *window) to(path, element string) {
 	w.do(chromedp.Navigate(w.base+path), chromedp.WaitVisible(element, chromedp.ByQuery))
 }
 
-// eval returns what a script says, as text.
+// eval returns the result of a script as text.
 func (w *window) eval(script string) (said string) {
 	w.t.Helper()
 	w.do(chromedp.Evaluate("String("+script+")", &said))
 	return said
 }
 
-// until waits until a script says true, over changes of the page: the page itself waits, and is asked again after it was left.
+// until waits until a script returns true, across page changes: the page itself waits, and the
+// script starts again after the page was left.
 func (w *window) until(script string) {
 	w.t.Helper()
 	ctx, cancel := w.untilLate()
@@ -195,6 +202,7 @@ func (w *window) until(script string) {
 		};
 		look();
 	})`, script)
+
 	for said := false; !said; {
 		if _ = chromedp.Run(ctx, chromedp.Evaluate(waiting, &said, awaited)); ctx.Err() != nil { // it fails while a page is left
 			w.t.Fatalf("it never was: %s; shown at %s:\n%s", script, w.eval("location"), w.eval("document.body.innerText.slice(0, 4000)"))
@@ -202,7 +210,7 @@ func (w *window) until(script string) {
 	}
 }
 
-// pages are all kinds of pages, by an element that shows that they are drawn.
+// pages are all kinds of pages, with an element that shows that they are drawn.
 var pages = map[string]string{
 	"packages":                               "table.list",
 	"packages?q=nothing-fits":                ".empty",
@@ -214,7 +222,7 @@ var pages = map[string]string{
 	"none":                                   ".lead",
 }
 
-// violation is one of axe.
+// violation is a violation that axe found.
 type violation struct {
 	ID, Impact, Help string
 	Nodes            []struct {
@@ -223,7 +231,7 @@ type violation struct {
 	}
 }
 
-// Axe finds nothing to mend on any page, light and dark, wide and narrow.
+// axe finds no violation on any page, light and dark, wide and narrow.
 func TestAccessible(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
@@ -246,10 +254,12 @@ func TestAccessible(t *testing.T) {
 		w.accessible("the form for the code, " + look.name)
 		checked++
 	}
+
 	t.Logf("axe-core %s looked at %d pages", axeVersion, checked)
 }
 
-// accessible reports what axe finds on the page that is shown, and a page that is wider than the window.
+// accessible reports axe's violations on the present page, and a page that is wider than the
+// window.
 func (w *window) accessible(name string) {
 	w.t.Helper()
 	var text string
@@ -258,23 +268,26 @@ func (w *window) accessible(name string) {
 		Found  []violation
 		Passed int
 	}
+
 	if err := json.Unmarshal([]byte(text), &said); err != nil {
 		w.t.Fatal(err)
 	}
 	if said.Passed < 10 {
 		w.t.Errorf("%s: only %d rules apply", name, said.Passed)
 	}
+
 	for _, v := range said.Found {
 		for _, n := range v.Nodes[:min(len(v.Nodes), 3)] {
 			w.t.Errorf("%s: %s (%s): %v: %s", name, v.ID, v.Impact, n.Target, n.FailureSummary)
 		}
 	}
+
 	if scrolls := w.eval("document.documentElement.scrollWidth > innerWidth + 1"); scrolls == "true" {
 		w.t.Errorf("%s: the page is wider than the window", name)
 	}
 }
 
-// From the list to the cause and to what changed, by keyboard alone.
+// The keyboard alone leads from the list to the cause and to the changes.
 func TestKeyboard(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
@@ -290,7 +303,7 @@ func TestKeyboard(t *testing.T) {
 	if got := focused(); got != "Skip to content" {
 		t.Errorf("the first stop is %q", got)
 	}
-	// The browser inserts no character of a key that the page takes.
+	// The browser inserts no character for a key that the page handles.
 	w.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/"), input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
 	w.until(`document.activeElement.id === "q"`)
 	press("payments", kb.Enter)
@@ -334,6 +347,7 @@ func TestWithoutScript(t *testing.T) {
 		chromedp.Click(`//a[text()="api"]`), chromedp.WaitVisible(`//*[@class="why"][contains(., "database migration 42 has not run")]`),
 		chromedp.Click(`//a[text()="What changed"]`), chromedp.WaitVisible(".diff", chromedp.ByQuery),
 	)
+
 	var buttons []string
 	w.do(chromedp.Evaluate(`[...document.querySelectorAll("button")].filter((b) => b.checkVisibility() && b.type != "submit").map((b) => b.textContent)`, &buttons))
 	if len(buttons) > 0 {
@@ -341,7 +355,7 @@ func TestWithoutScript(t *testing.T) {
 	}
 }
 
-// Markup in what a cluster says runs nothing, and no request leaves for elsewhere.
+// Markup in a cluster's texts does not run, and no request leaves for another site.
 func TestHostileTextsInBrowser(t *testing.T) {
 	const hostile = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload=window.hacked=1><a href="javascript:window.hacked=1">x</a>` + "\u202e{{.}}"
 	s := newAPIServer(t)
@@ -353,6 +367,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 		metaOf(o)["annotations"] = object{"package-operator.run/pause-message": hostile}
 		statusOf(o)["resolved"].(object)["packageName"] = hostile
 	})
+
 	s.put(revisions(p, 7, hostile+"1", hostile+"2")...)
 	s.put(crashing("shop", "web", hostile)...)
 	s.put(refused("hooks", "made", `admission webhook "deny.example.com" denied the request: `+hostile)...)
@@ -370,7 +385,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 		if w.eval(`document.querySelector("main").textContent.includes("onerror=")`) != "true" {
 			t.Errorf("%s does not show the text: %s", path, w.eval(`document.querySelector("main").innerText`))
 		}
-		if path == "packages/shop/web" { // by the stream, too, which brings the conditions of the page
+		if path == "packages/shop/web" { // by the stream as well, which brings the conditions of the page
 			s.change(p, func(o object) { condition("Other", "False", "Again", hostile+"streamed")(o) })
 			w.until(`document.querySelector("main").textContent.includes("streamed")`)
 		}
@@ -378,6 +393,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 			t.Errorf("%s: %s", path, got)
 		}
 	}
+
 	if found := elsewhere.found(); len(found) > 0 {
 		t.Errorf("requests: %v", found)
 	}
@@ -385,13 +401,13 @@ func TestHostileTextsInBrowser(t *testing.T) {
 
 func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
-// requests are the addresses of those that go elsewhere than to the page.
+// requests are the addresses of requests to other sites.
 type requests struct {
 	mu  sync.Mutex
 	all []string
 }
 
-// listen returns the handler of a browser's events, while tests run.
+// listen returns the handler of a browser's events while tests run.
 func (r *requests) listen(base string) func(any) {
 	site := base[:strings.Index(base[len("http://"):], "/")+len("http://")]
 	return func(e any) {
@@ -409,7 +425,7 @@ func (r *requests) found() []string {
 	return slices.Clone(r.all)
 }
 
-// still waits until fonts are there and what moves has come to its end.
+// still waits until fonts are loaded and animations have ended.
 func (w *window) still() {
 	w.t.Helper()
 	w.do(chromedp.Evaluate(`(async () => {
@@ -420,13 +436,14 @@ func (w *window) still() {
 	})()`, nil, awaited))
 }
 
-// picture saves what is seen.
+// picture saves the visible part.
 func (w *window) picture(name string) {
 	w.t.Helper()
 	dir := os.Getenv("LOCKSTEP_PICTURES")
 	if dir == "" {
 		dir = w.t.TempDir()
 	}
+
 	var shot []byte
 	w.do(chromedp.Evaluate(`document.activeElement.blur(); scrollTo(0, 0)`, nil), chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		shot, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
@@ -444,12 +461,14 @@ func (w *window) picture(name string) {
 	}
 }
 
-// fewColors makes a picture smaller by its 256 most frequent colors: those of pages are few, but for the edges of letters.
+// fewColors makes a picture smaller by reducing it to its 256 most frequent colors. Pages have few,
+// except at the edges of letters.
 func fewColors(shot []byte) ([]byte, error) {
 	full, err := png.Decode(bytes.NewReader(shot))
 	if err != nil {
 		return nil, err
 	}
+
 	counts := map[color.RGBA]int{}
 	at := full.Bounds()
 	for y := at.Min.Y; y < at.Max.Y; y++ {
@@ -457,6 +476,7 @@ func fewColors(shot []byte) ([]byte, error) {
 			counts[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++
 		}
 	}
+
 	frequent := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
 		return cmp.Or(counts[b]-counts[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
 	})
@@ -464,6 +484,7 @@ func fewColors(shot []byte) ([]byte, error) {
 	for _, c := range frequent[:min(len(frequent), 256)] {
 		palette = append(palette, c)
 	}
+
 	small := image.NewPaletted(at, palette)
 	draw.Draw(small, at, full, at.Min, draw.Src)
 	var b bytes.Buffer
@@ -471,15 +492,15 @@ func fewColors(shot []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Pictures in the folder that LOCKSTEP_PICTURES names, light and dark, wide and narrow. Those of the documentation are the wide ones
-// without the name of a colour.
+// TestPictures writes pictures to the folder that LOCKSTEP_PICTURES names, light and dark, wide and
+// narrow. The documentation uses the wide ones without the name of a colour.
 func TestPictures(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
 	w := open(t, s)
 	for _, view := range []struct {
 		name, path, element string
-		// dark: the picture of the documentation is.
+		// dark means that the documentation's picture is dark.
 		dark   bool
 		height int64
 	}{

@@ -1,2 +1,3 @@
-// Package site tests the documentation as a site, which Hugo makes of the pages of docs/ by the layouts in the folder site: ./task site.
+// Package site tests the documentation as a site, which Hugo makes from the pages of docs/ with the
+// layouts in the folder site: ./task site.
 package site
