@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/schemas/bundled"
 )
 
-// metadata of a file kind: it is no object of an API server.
+// metadata is the metadata of a file kind, which is not an object of an API server.
 const metadata = `{
 	"description": "Name, labels and annotations.", "type": "object", "required": ["name"],
 	"properties": {
@@ -23,12 +23,13 @@ const metadata = `{
 	}
 }`
 
-// convert makes a JSON Schema of the schema of a definition.
+// convert makes a JSON Schema from the schema of a definition.
 func convert(apiVersion, kind string, props *apiextensionsv1.JSONSchemaProps, config map[string]any) (map[string]any, error) {
 	raw, err := json.Marshal(props)
 	if err != nil {
 		return nil, err
 	}
+
 	var schema, meta map[string]any
 	if err := json.Unmarshal(raw, &schema); err != nil {
 		return nil, err
@@ -36,37 +37,41 @@ func convert(apiVersion, kind string, props *apiextensionsv1.JSONSchemaProps, co
 	if err := json.Unmarshal([]byte(metadata), &meta); err != nil {
 		return nil, err
 	}
+
 	schema = strict(schema, "")
 	properties := schema["properties"].(map[string]any)
 	properties["apiVersion"] = map[string]any{"const": apiVersion}
 	properties["kind"] = map[string]any{"const": kind}
 	properties["metadata"] = meta
 	if kind == "PackageManifest" {
-		// A package without phases is nothing but what it depends on.
+		// A package without phases consists only of its dependencies.
 		properties["spec"].(map[string]any)["anyOf"] = []any{
 			map[string]any{"required": []string{"phases"}}, map[string]any{"required": []string{"dependencies"}},
 		}
 	}
+
 	schema["required"] = []string{"apiVersion", "kind", "metadata"}
 	if spec, ok := properties["spec"].(map[string]any); ok && spec["required"] != nil {
 		schema["required"] = append(schema["required"].([]string), "spec")
 	}
+
 	schema["$schema"], schema["title"] = "http://json-schema.org/draft-07/schema#", kind
 	if raw, err := json.Marshal(schema); err == nil && bytes.Contains(raw, []byte(configRef)) {
 		schema["definitions"] = config
 	}
+
 	return schema, nil
 }
 
 const (
 	configName = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 	configRef  = "#/definitions/" + configName
-	// openAPIV3Schema and context are fields that are treated apart.
+	// openAPIV3Schema and context are fields with special treatment.
 	openAPIV3Schema = "openAPIV3Schema"
 	context         = ".test.template[].context"
 )
 
-// strict removes what only API servers read, and forbids unknown fields.
+// strict removes parts that only API servers read, and forbids unknown fields.
 func strict(schema map[string]any, path string) map[string]any {
 	out := map[string]any{}
 	for key, value := range schema {
@@ -75,7 +80,7 @@ func strict(schema map[string]any, path string) map[string]any {
 			out["type"] = []string{"integer", "string"}
 		case strings.HasPrefix(key, "x-kubernetes-") || key == "anyOf" && schema["x-kubernetes-int-or-string"] != nil:
 		case key == "required" && strings.HasPrefix(path, context):
-			// A test case states what its templates read.
+			// A test case states the values that its templates read.
 		case key == "properties":
 			properties := map[string]any{}
 			for name, property := range value.(map[string]any) {
@@ -97,13 +102,15 @@ func strict(schema map[string]any, path string) map[string]any {
 			out[key] = value
 		}
 	}
+
 	if out["properties"] != nil && out["additionalProperties"] == nil {
 		out["additionalProperties"] = false
 	}
-	// A package without components writes {} in their place.
+	// A package without components writes {} instead of them.
 	if out["type"] == "object" && out["properties"] == nil && schema["x-kubernetes-preserve-unknown-fields"] == nil && out["additionalProperties"] == nil {
 		out["additionalProperties"] = false
 	}
+
 	return out
 }
 
@@ -113,6 +120,7 @@ func configSchemas() (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	found := map[string]any{}
 	for open := []string{configName}; len(open) > 0; open = open[1:] {
 		name := open[0]
@@ -136,5 +144,6 @@ func configSchemas() (map[string]any, error) {
 			}
 		}
 	}
+
 	return found, nil
 }

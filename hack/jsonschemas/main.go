@@ -28,10 +28,12 @@ func run(in io.Reader, out string) error {
 	if out == "" {
 		return errors.New("--out is missing")
 	}
+
 	config, err := configSchemas()
 	if err != nil {
 		return err
 	}
+
 	kinds := 0
 	for reader := yaml.NewYAMLOrJSONDecoder(in, 1<<20); ; kinds++ {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
@@ -52,9 +54,11 @@ func run(in io.Reader, out string) error {
 			}
 		}
 	}
+
 	if kinds == 0 {
 		return errors.New("standard input has no definitions")
 	}
+
 	return nil
 }
 

@@ -13,10 +13,10 @@ import (
 )
 
 var (
-	// goName is a Go constant in a comment.
+	// goName matches a Go constant in a comment.
 	goName = regexp.MustCompile(`\b(Condition|Reason)([A-Z]\w*)\b`)
-	// first is how comments of reasons begin.
-	first = regexp.MustCompile(`^(Condition|Reason)\w+ (is that |is |says )`)
+	// first matches the start of comments on reasons.
+	first = regexp.MustCompile(`^(Condition|Reason)\w+ (is that |is )`)
 )
 
 // conditions returns the page of conditions and reasons: a table for each group of constants of the files.
@@ -25,10 +25,12 @@ func conditions(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	values := map[string]string{}
 	for _, decl := range decls {
 		maps.Copy(values, named(decl))
 	}
+
 	var b strings.Builder
 	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1 and hack/reference/kinds.yaml"))
 	b.WriteString("A condition describes the current spec only if its `observedGeneration` equals `metadata.generation`. [Messages](messages.md) has the remedies, and [concepts](../concepts.md#availability-during-an-upgrade) describes `Available` during an upgrade. `Invalid` also has the reasons of `Unpacked`.\n")
@@ -36,6 +38,7 @@ func conditions(folder string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+
 	b.WriteString(tables)
 	for _, decl := range decls {
 		group, ok := decl.(*ast.GenDecl)
@@ -63,6 +66,7 @@ func conditions(folder string) (string, error) {
 			fmt.Fprintf(&b, "| `%s` | %s |\n", values[value.Names[0].Name], cell(replaceNames(meaning, values)))
 		}
 	}
+
 	return b.String(), nil
 }
 
@@ -72,6 +76,7 @@ func read(folder string) (decls []ast.Decl, comments string, err error) {
 	if err != nil {
 		return nil, "", err
 	}
+
 	for _, path := range append([]string{filepath.Join(folder, "conditions.go")}, reasons...) {
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
 		if err != nil {
@@ -82,6 +87,7 @@ func read(folder string) (decls []ast.Decl, comments string, err error) {
 			comments += group.Text()
 		}
 	}
+
 	return decls, comments, nil
 }
 
@@ -108,7 +114,7 @@ func text(doc *ast.CommentGroup, values map[string]string) string {
 // raw returns a comment on one line.
 func raw(doc *ast.CommentGroup) string { return strings.Join(strings.Fields(doc.Text()), " ") }
 
-// replaceNames puts the values of constants in the place of their names.
+// replaceNames replaces the names of constants with their values.
 func replaceNames(text string, values map[string]string) string {
 	return goName.ReplaceAllStringFunc(text, func(name string) string {
 		if value, ok := values[name]; ok {
@@ -118,7 +124,7 @@ func replaceNames(text string, values map[string]string) string {
 	})
 }
 
-// cell is text in a cell of a table.
+// cell returns text for a cell of a table.
 func cell(text string) string {
 	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
 }

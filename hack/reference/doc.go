@@ -1,4 +1,4 @@
-// Command reference writes the pages of docs/reference that are made from the code:
+// Command reference writes the pages of docs/reference that are generated from the code:
 //
 //	conditions.md  conditions and reasons, from the comments of apis/core/v1alpha1
 //	limits.md      limits, from the constants of internal/limits and their comments
@@ -7,5 +7,6 @@
 //	lint-rules.md  rules of kubectl package lint
 //	probes.md      phases and probes that follow from kinds, from internal/loader/presets
 //
-// and docs/alerts.md, from the rules of config/monitoring, and docs/metrics.md, from the table of internal/kube/metrics. It is a part of "./task generate". A test fails where a page is stale.
+// and docs/alerts.md, from the rules of config/monitoring, and docs/metrics.md, from the table of
+// internal/kube/metrics. It is part of "./task generate". A test fails if a page is stale.
 package main

@@ -30,8 +30,9 @@ func flags() string {
 			_ = os.Unsetenv(name)
 		}
 	}
+
 	var b strings.Builder
-	b.WriteString(begin("Flags of the manager", "lockstep-manager --help"))
+	b.WriteString(header("Flags of the manager", "lockstep-manager --help"))
 	b.WriteString("| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n")
 	for _, m := range usageLine.FindAllStringSubmatch(manager.Usage(), -1) {
 		name, kind, meaning := m[1], m[2], m[3]
@@ -50,11 +51,12 @@ func flags() string {
 		}
 		fmt.Fprintf(&b, "| `--%s`%s | %s | %s | %s |\n", name, kind, cell(cells[0]), cell(cells[1]), cell(meaning))
 	}
+
 	b.WriteString("\nPackage Operator's names of these flags work as well, also with one dash: `-metrics-addr`, `-pprof-addr`, `-enable-leader-election`. Its other flags are ignored, except `-self-bootstrap`, which is refused. Logs are JSON, one object a line, on standard error.\n")
 	return b.String()
 }
 
-// common are flags that many commands share, by name: the page has them once.
+// common are flags that many commands share, by name. The page has them once.
 var common = map[string]bool{
 	"context": true, "kubeconfig": true, "namespace": true, "query": true, "insecure": true, "insecure-registry": true,
 	"registry-ca": true, "registry-ca-file": true, "registry-proxy": true,
@@ -72,6 +74,7 @@ func commands() string {
 			}
 		})
 	})
+
 	for _, row := range slices.Sorted(maps.Keys(shared)) {
 		if seen[row] < 5 {
 			delete(shared, row)
@@ -79,7 +82,8 @@ func commands() string {
 		}
 		all.WriteString(row)
 	}
-	b.WriteString(begin("Commands and flags", "the help of kubectl package"))
+
+	b.WriteString(header("Commands and flags", "the help of kubectl package"))
 	b.WriteString("Every command in the words of `--help`. What holds for all of them, such as exit codes, is in [the command line](../cli.md). Flags that many share:\n\n| Flag | |\n|---|---|\n" + all.String())
 	eachCommand(cli.Tree(ui.Commands), func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```text\n%s\n```\n", strings.TrimPrefix(cmd.CommandPath(), "kubectl package "), strings.TrimSuffix(cmd.Short, "."), cmd.UseLine())
@@ -99,6 +103,7 @@ func commands() string {
 			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", indentation.ReplaceAllString(strings.Trim(cmd.Example, "\n"), ""))
 		}
 	})
+
 	return b.String()
 }
 
@@ -119,15 +124,16 @@ func flagRow(f *pflag.Flag) string {
 
 var (
 	indentation = regexp.MustCompile(`(?m)^  `)
-	// special is what Markdown would read as markup.
+	// special matches characters that are markup in Markdown.
 	special = regexp.MustCompile(`[*<>_~\[\]]`)
-	// pageLink is how help refers to a page.
+	// pageLink matches how help refers to a page.
 	pageLink = regexp.MustCompile(`docs/([a-z/-]+)\.md(#[a-z0-9-]+)?`)
-	// flagName is a flag in a sentence.
+	// flagName matches a flag in a sentence.
 	flagName = regexp.MustCompile(`(^|[ (])(--?[a-z][a-z-]*(?:=[a-z]+)?)`)
 )
 
-// prose returns the text of a command's help as Markdown: paragraphs, lists, and indented text as it is.
+// prose returns the text of a command's help as Markdown: paragraphs, lists, and indented text
+// unchanged.
 func prose(help string) string {
 	var b strings.Builder
 	for _, paragraph := range strings.Split(strings.Trim(help, "\n"), "\n\n") {
@@ -141,7 +147,7 @@ func prose(help string) string {
 		if !strings.HasPrefix(paragraph, "- ") {
 			paragraph = strings.Join(strings.Fields(paragraph), " ")
 		}
-		if !strings.Contains(paragraph, "`") { // else it has marks of its own
+		if !strings.Contains(paragraph, "`") { // otherwise it has its own markup
 			paragraph = flagName.ReplaceAllString(special.ReplaceAllString(paragraph, `\$0`), "$1`$2`")
 		}
 		paragraph = pageLink.ReplaceAllStringFunc(paragraph, func(page string) string {
@@ -150,10 +156,11 @@ func prose(help string) string {
 		})
 		b.WriteString("\n" + paragraph + "\n")
 	}
+
 	return b.String()
 }
 
-// eachCommand calls do for each command that can be run, in the order of their paths.
+// eachCommand calls do for each command that can be run, ordered by path.
 func eachCommand(cmd *cobra.Command, do func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
 		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {

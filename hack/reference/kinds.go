@@ -13,19 +13,22 @@ import (
 //go:embed kinds.yaml
 var kindsFile []byte
 
-// others are reasons that are no constants of the API: those of conditions of objects, and of Events.
+// others are reasons that are not constants of the API: reasons in conditions of objects, and in
+// Events.
 var others = map[string]bool{"JobsNotRecorded": true, "InvalidPrefix": true}
 
-// byKind returns the tables of conditions by kind. It fails where a condition or reason is in none of them, and where one is in
-// none of the constants.
+// byKind returns the tables of conditions by kind. It fails if a condition or reason is missing
+// from all of them, or if one is not a constant.
 func byKind(values map[string]string, comments string) (string, error) {
 	var kinds []struct {
 		Kind       string                `json:"kind"`
 		Conditions []map[string]yamlList `json:"conditions"`
 	}
+
 	if err := yaml.UnmarshalStrict(kindsFile, &kinds); err != nil {
 		return "", err
 	}
+
 	used := map[string]bool{"Ready": true, "Reconciling": true, "Stalled": true}
 	var b strings.Builder
 	b.WriteString("\n## Conditions by kind\n\nA condition is absent if none of the listed statuses applies. Every kind also has `Ready`, `Reconciling` and `Stalled`, usually with the reason of another condition. Cluster-scoped kinds have the same conditions as their namespaced twins. `PREFIX/TYPE` is mapped from an object of the package.\n")
@@ -46,7 +49,7 @@ func byKind(values map[string]string, comments string) (string, error) {
 					}
 					used[reason] = true
 					if !known(values, reason) && !others[reason] && !strings.Contains(comments, reason) {
-						return "", fmt.Errorf("%s of %s is no reason of the API", reason, kind.Kind)
+						return "", fmt.Errorf("%s of %s is not a reason of the API", reason, kind.Kind)
 					}
 					reasons = append(reasons, "`"+reason+"`")
 				}
@@ -57,11 +60,13 @@ func byKind(values map[string]string, comments string) (string, error) {
 			}
 		}
 	}
+
 	for name, value := range values {
 		if !used[value] && !others[value] {
 			return "", fmt.Errorf("%s (%s) is in no table of hack/reference/kinds.yaml", value, name)
 		}
 	}
+
 	return b.String(), nil
 }
 
@@ -72,7 +77,7 @@ func known(values map[string]string, name string) bool {
 // yamlList is a text or a list of such.
 type yamlList []string
 
-// UnmarshalJSON takes both.
+// UnmarshalJSON accepts both.
 func (l *yamlList) UnmarshalJSON(data []byte) error {
 	var one string
 	if yaml.Unmarshal(data, &one) == nil {

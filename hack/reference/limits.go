@@ -24,6 +24,7 @@ func limits(dir string) (string, error) {
 	if packages.PrintErrors(pkgs) > 0 {
 		return "", fmt.Errorf("cannot load %s", dir)
 	}
+
 	files, info := pkgs[0].Syntax, pkgs[0].TypesInfo
 	var b strings.Builder
 	b.WriteString(begin("Limits", "internal/limits"))
@@ -63,6 +64,7 @@ func limits(dir string) (string, error) {
 			fmt.Fprintf(&b, "| Limit | Value | Applies to |\n|---|---:|---|\n%s", rows.String())
 		}
 	}
+
 	b.WriteString(shares())
 	return b.String(), nil
 }
@@ -77,7 +79,7 @@ func shares() string {
 	return b.String()
 }
 
-// amount is the value of a limit as people read it.
+// amount formats the value of a limit for people.
 func amount(c *types.Const) string {
 	if c.Type().String() == "time.Duration" {
 		n, _ := constant.Int64Val(c.Val())
@@ -87,6 +89,7 @@ func amount(c *types.Const) string {
 		}
 		return strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
 	}
+
 	n, exact := constant.Int64Val(constant.ToInt(c.Val()))
 	if !exact {
 		return c.Val().String()
@@ -94,6 +97,7 @@ func amount(c *types.Const) string {
 	if !strings.Contains(c.Name(), "Bytes") {
 		return grouped(n)
 	}
+
 	for _, unit := range []struct {
 		name  string
 		shift int
@@ -102,6 +106,7 @@ func amount(c *types.Const) string {
 			return grouped(n>>unit.shift) + " " + unit.name
 		}
 	}
+
 	return grouped(n) + " bytes"
 }
 

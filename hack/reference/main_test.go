@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The pages are what the code says now.
+// The pages match the present code.
 func TestPagesAreCurrent(t *testing.T) {
 	all, err := pages("../..")
 	require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestPagesAreCurrent(t *testing.T) {
 			if strings.HasPrefix(cells[2], limit) || strings.HasPrefix(heading, limit) && !strings.HasPrefix(heading, limit+"of ") {
 				t.Errorf("%s says the name of a limit twice: %s%s", name, heading, line)
 			}
-			heading = "" // its words may be the names of further limits
+			heading = "" // its words can be the names of further limits
 		}
 	}
 }

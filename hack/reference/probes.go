@@ -12,10 +12,10 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// workloads have recipes as text, with the order of their fields.
+// workloads have recipes as text, which preserves the order of their fields.
 var workloads = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "ReplicaSet": true}
 
-// tried are the kinds of which e2e/docs has recorded objects to try the probes on, by the name of the file.
+// tried are the kinds with objects in e2e/docs to try the probes on, by the name of the file.
 var tried = map[string]string{
 	"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "persistentvolumeclaim", "Deployment": "deployment",
 	"StatefulSet": "statefulset", "DaemonSet": "daemonset", "ReplicaSet": "replicaset", "Job": "job", "Pod": "pod", "APIService": "apiservice", "Certificate": "certificate",
@@ -47,11 +47,13 @@ func probesByKind() (string, error) {
 		}
 		fmt.Fprintf(&b, "\n### %s\n\n<!-- %s -->\n```yaml\n%s```\n", kind.Kind, verb, text)
 	}
-	b.WriteString("\n## Ready when they are written\n\nThey have no probe. Some may never become ready: an Ingress and a load balancer may get no address.\n\n| Kind, or group |\n|---|\n")
+
+	b.WriteString("\n## Ready when they are written\n\nThey have no probe. Some might never become ready: an Ingress or a load balancer might get no address.\n\n| Kind, or group |\n|---|\n")
 	for _, kind := range readyAtOnce {
 		fmt.Fprintf(&b, "| `%s` |\n", strings.TrimPrefix(kind, "/"))
 	}
-	b.WriteString("\n## Phases\n\nIn their order. What waits for what a later phase brings moves.\n\n| Phase | Kinds, and groups for all others of theirs |\n|---|---|\n")
+
+	b.WriteString("\n## Phases\n\nIn their order. An object that waits for an object of a later phase has to move.\n\n| Phase | Kinds, and groups for all others of theirs |\n|---|---|\n")
 	for _, phase := range phases {
 		var names []string
 		for _, kind := range phase[1:] {
@@ -59,5 +61,6 @@ func probesByKind() (string, error) {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", phase[0], strings.Join(names, ", "))
 	}
+
 	return b.String(), nil
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// file is an entry of an archive; a path that ends in a slash is a folder.
+// file is an entry of an archive. A path that ends in a slash is a folder.
 type file struct {
 	path    string
 	mode    int64
@@ -18,13 +18,14 @@ type file struct {
 	owner   int
 }
 
-// readFolder reads all files below a folder, in order, through links to other folders.
+// readFolder reads all files below a folder, in order, following links to other folders.
 func readFolder(folder string) ([]file, error) {
 	var files []file
 	entries, err := os.ReadDir(folder)
 	if err != nil {
 		return nil, err
 	}
+
 	for _, entry := range entries {
 		path := filepath.Join(folder, entry.Name())
 		info, err := os.Stat(path)
@@ -48,15 +49,18 @@ func readFolder(folder string) ([]file, error) {
 			files = append(files, f)
 		}
 	}
+
 	return files, nil
 }
 
-// writeTar writes an archive into the folder of the release, compressed if its name says so.
+// writeTar writes an archive into the folder of the release. The extension of the name decides
+// about compression.
 func (r *release) writeTar(name string, files []file) error {
 	content, err := r.tar(files)
 	if err != nil || !strings.HasSuffix(name, "gz") {
 		return errors.Join(err, r.write(name, content))
 	}
+
 	var buffer bytes.Buffer
 	zipped := gzip.NewWriter(&buffer) // its header has no time
 	if _, err := zipped.Write(content); err != nil {
@@ -65,6 +69,7 @@ func (r *release) writeTar(name string, files []file) error {
 	if err := zipped.Close(); err != nil {
 		return err
 	}
+
 	return r.write(name, buffer.Bytes())
 }
 
@@ -86,6 +91,7 @@ func (r *release) tar(files []file) ([]byte, error) {
 			return nil, err
 		}
 	}
+
 	err := archive.Close()
 	return buffer.Bytes(), err
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// levels of processors are those that Go compiles for by default, whatever the environment says.
+// levels are the processor levels that Go compiles for by default, regardless of the environment.
 var levels = []string{"GOAMD64=v1", "GOARM64=v8.0", "CGO_ENABLED=0"}
 
 // command runs a program of this project, and returns its output.
@@ -24,7 +24,7 @@ func command(ctx context.Context, env []string, name string, args ...string) (st
 	return strings.TrimSpace(string(output)), nil
 }
 
-// compile builds one of both programs for a platform, the same on every machine.
+// compile builds one of both programs for a platform. The result is the same on every machine.
 func (r *release) compile(ctx context.Context, scratch, name string, p platform) (path string, err error) {
 	fmt.Fprintf(os.Stderr, "building %s for %s\n", name, p)
 	path = filepath.Join(scratch, name+"-"+p.os+"-"+p.arch)
@@ -56,10 +56,11 @@ func (r *release) buildPlugins(ctx context.Context, scratch string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// archive is the name of the archive of a platform.
+// archive returns the name of a platform's archive.
 func (r *release) archive(p platform) string {
 	return fmt.Sprintf("kubectl-package-%s-%s-%s.tar.gz", r.version, p.os, p.arch)
 }
@@ -79,12 +80,13 @@ func (r *release) listModules(ctx context.Context, scratch string) error {
 		if err != nil {
 			return err
 		}
-		// Without its own number and time, which differ from run to run.
+		// The number and the time are left out, because they differ from run to run.
 		_, err = command(ctx, nil, "go", "-C", "operate", "tool", "cyclonedx-gomod", "bin", "-json", "-std", "-noserial", "-notimestamp",
 			"-version", r.version, "-output", bill, filepath.Join(scratch, name+"-"+p.os+"-"+p.arch))
 		if err != nil {
 			return err
 		}
 	}
+
 	return nil
 }

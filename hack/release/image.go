@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// user and group of the program; any number but 0 does.
+// user is the user and group of the program. Any number but 0 would do.
 const user = 65532
 
 // buildImage writes the manager's image, for each architecture of Linux, as an OCI layout.
@@ -35,6 +35,7 @@ func (r *release) buildImage(ctx context.Context, scratch, folder string) error 
 			return err
 		}
 	}
+
 	return r.writeLayout(folder, programs)
 }
 
@@ -51,7 +52,7 @@ func (r *release) archiveImage(ctx context.Context, scratch string) error {
 	return r.writeTar("lockstep-manager-"+r.version+".oci.tar", files)
 }
 
-// writeLayout writes a layout with one entry: the index of the images of the programs by architecture.
+// writeLayout writes a layout with one entry: the index of the programs' images by architecture.
 func (r *release) writeLayout(folder string, programs map[string][]byte) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, p := range all {
@@ -67,25 +68,30 @@ func (r *release) writeLayout(folder string, programs map[string][]byte) error {
 			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.os, Architecture: p.arch}},
 		})
 	}
+
 	index = mutate.Annotations(index, r.annotations()).(v1.ImageIndex)
 	digest, err := index.Digest()
 	if err != nil {
 		return err
 	}
+
 	r.digest = digest.String()
 	for _, name := range []string{"blobs", "index.json", "oci-layout"} { // of an earlier run
 		if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
 			return err
 		}
 	}
+
 	written, err := layout.Write(folder, empty.Index)
 	if err != nil {
 		return err
 	}
+
 	return written.AppendIndex(index, layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": r.version}))
 }
 
-// imageFor has one layer: the program, and the folders that the manifests mount volumes on.
+// imageFor returns an image with one layer: the program, and the folders that the manifests mount
+// volumes on.
 func (r *release) imageFor(p platform, program []byte) (v1.Image, error) {
 	content, err := r.tar([]file{
 		{path: "lockstep-manager", mode: 0o755, content: program},
@@ -97,11 +103,13 @@ func (r *release) imageFor(p platform, program []byte) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }
 	layer, err := tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
 	if err != nil {
 		return nil, err
 	}
+
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err = mutate.ConfigFile(image, &v1.ConfigFile{
 		OS: p.os, Architecture: p.arch, Created: v1.Time{Time: r.created}, RootFS: v1.RootFS{Type: "layers"},
@@ -113,10 +121,12 @@ func (r *release) imageFor(p platform, program []byte) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	image, err = mutate.Append(image, mutate.Addendum{Layer: layer, History: v1.History{Created: v1.Time{Time: r.created}, CreatedBy: "hack/release"}})
 	if err != nil {
 		return nil, err
 	}
+
 	return mutate.Annotations(image, r.annotations()).(v1.Image), nil
 }
 

@@ -33,10 +33,11 @@ func TestLayout(t *testing.T) {
 	other := filepath.Join(folder, "thesis.txt")
 	require.NoError(t, os.WriteFile(other, []byte("x"), 0o600))
 	layoutOf(t, folder, func(r *release) { r.version = "v1" })
-	r := layoutOf(t, folder, same) // nothing of the first one stays
+	r := layoutOf(t, folder, same) // no file of the first one stays
 	if _, err := os.Stat(other); err != nil {
 		t.Error(err)
 	}
+
 	root, err := layout.ImageIndexFromPath(folder)
 	require.NoError(t, err)
 	manifest, err := root.IndexManifest()
@@ -44,10 +45,12 @@ func TestLayout(t *testing.T) {
 	if len(manifest.Manifests) != 1 {
 		t.Fatalf("the layout has %d entries, want 1", len(manifest.Manifests))
 	}
+
 	entry := manifest.Manifests[0]
 	if entry.Digest.String() != r.digest || entry.MediaType != types.OCIImageIndex || entry.Annotations["org.opencontainers.image.ref.name"] != "v1.2.3" {
 		t.Errorf("the layout holds %+v, want %s", entry, r.digest)
 	}
+
 	index, err := root.ImageIndex(entry.Digest)
 	require.NoError(t, err)
 	require.NoError(t, validate.Index(index))
@@ -60,6 +63,7 @@ func TestLayout(t *testing.T) {
 		require.NoError(t, err)
 		checkImage(t, image, entry.Platform.Architecture)
 	}
+
 	if want := []string{"linux/amd64", "linux/arm64"}; !slices.Equal(platforms, want) {
 		t.Errorf("platforms are %v, want %v", platforms, want)
 	}
@@ -72,11 +76,13 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 	if config.Architecture != arch || config.OS != "linux" || config.Config.User != "65532:65532" || !slices.Equal(config.Config.Entrypoint, []string{"/lockstep-manager"}) {
 		t.Errorf("the config is %+v", config)
 	}
+
 	manifest, err := image.Manifest()
 	require.NoError(t, err)
 	if manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON || manifest.Annotations["org.opencontainers.image.version"] != "v1.2.3" {
 		t.Errorf("the manifest is %+v", manifest)
 	}
+
 	layers, err := image.Layers()
 	require.NoError(t, err)
 	stream, err := layers[0].Uncompressed()
@@ -86,6 +92,7 @@ func checkImage(t *testing.T, image v1.Image, arch string) {
 	if files["lockstep-manager"] != "program for "+arch {
 		t.Errorf("the program is %q", files["lockstep-manager"])
 	}
+
 	want := []string{"lockstep-manager", "tmp/", "var/", "var/cache/", "var/cache/lockstep/"}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
 		t.Errorf("the files are %v, want %v", got, want)

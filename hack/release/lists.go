@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Names of the files that list others.
+// These files list others.
 const (
 	provenanceFile = "provenance.json"
 	checksumsFile  = "SHA256SUMS"
@@ -31,7 +31,7 @@ func (r *release) writeChecksums() error {
 	return r.write(checksumsFile, list)
 }
 
-// checksums returns those of the files that there are, by name.
+// checksums returns the checksums of the existing files, by name.
 func (r *release) checksums() (map[string]string, error) {
 	files, err := readFolder(r.folder)
 	sums := map[string]string{}
@@ -42,13 +42,14 @@ func (r *release) checksums() (map[string]string, error) {
 	return sums, err
 }
 
-// writeKrew writes the manifests of the plugin: lockstep for the index of krew, which refuses names as general as package, and
-// package for an index of our own.
+// writeKrew writes the manifests of the plugin: lockstep for the index of krew, which refuses names
+// as general as package, and package for our own index.
 func (r *release) writeKrew() error {
 	sums, err := r.checksums()
 	if err != nil {
 		return err
 	}
+
 	var platforms []any
 	for _, p := range r.platforms {
 		platforms = append(platforms, map[string]any{
@@ -57,13 +58,14 @@ func (r *release) writeKrew() error {
 			"files": []any{map[string]any{"from": programOf(p), "to": "."}, map[string]any{"from": "LICENSE", "to": "."}},
 		})
 	}
+
 	for _, name := range []string{"lockstep", "package"} {
 		content, err := yaml.Marshal(map[string]any{
 			"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": name},
 			"spec": map[string]any{
 				"version": r.version, "homepage": "https://lockstep.run", "platforms": platforms,
 				"shortDescription": "Build, install and watch packages",
-				"description":      "Builds packages of Kubernetes objects, plans and installs them with Lockstep,\nwhich rolls them out phase by phase, and says why one is not available.\n",
+				"description":      "Builds packages of Kubernetes objects, plans and installs them with Lockstep,\nwhich rolls them out phase by phase, and explains why one is not available.\n",
 			},
 		})
 		if err != nil {
@@ -73,6 +75,7 @@ func (r *release) writeKrew() error {
 			return err
 		}
 	}
+
 	return nil
 }
 
@@ -82,10 +85,12 @@ func (r *release) writeProvenance() error {
 	if err != nil {
 		return err
 	}
+
 	subjects := []any{map[string]any{"name": r.image, "digest": map[string]any{"sha256": r.digest[len("sha256:"):]}}}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		subjects = append(subjects, map[string]any{"name": name, "digest": map[string]any{"sha256": sums[name]}})
 	}
+
 	statement := map[string]any{
 		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1",
 		"predicate": map[string]any{
@@ -101,9 +106,11 @@ func (r *release) writeProvenance() error {
 			"runDetails": map[string]any{"builder": map[string]any{"id": "https://lockstep.run/releases/build/v1/hack/release"}},
 		},
 	}
+
 	content, err := json.MarshalIndent(statement, "", "  ")
 	if err != nil {
 		return err
 	}
+
 	return r.write(provenanceFile, append(content, '\n'))
 }

@@ -21,7 +21,7 @@ import (
 type release struct {
 	version   string // v0.2.0
 	commit    string
-	changed   bool      // since the commit, as pre-releases may be
+	changed   bool      // since the commit, which is permitted for pre-releases
 	created   time.Time // of everything
 	image     string    // repository of the manager's image
 	digest    string    // of its index
@@ -70,10 +70,12 @@ func run(ctx context.Context, args []string) error {
 	if err := r.readCommit(ctx); err != nil {
 		return err
 	}
+
 	scratch, err := os.MkdirTemp("", "lockstep-release-")
 	if err != nil {
 		return err
 	}
+
 	defer os.RemoveAll(scratch)
 	if *layout != "" {
 		if r.version, err = command(ctx, nil, "git", "describe", "--tags", "--always", "--dirty"); err == nil {
@@ -82,9 +84,11 @@ func run(ctx context.Context, args []string) error {
 		fmt.Printf("%s %s@%s\n", *layout, r.version, r.digest)
 		return err
 	}
+
 	if flags.NArg() != 1 {
 		return errors.New("name the version, such as v0.2.0")
 	}
+
 	r.version = flags.Arg(0)
 	if err := r.check(); err != nil {
 		return err
@@ -98,6 +102,7 @@ func run(ctx context.Context, args []string) error {
 	if err := r.make(ctx, scratch); err != nil {
 		return err
 	}
+
 	fmt.Printf("%s %s@%s\n", r.folder, r.image, r.digest)
 	return nil
 }
@@ -109,6 +114,7 @@ func (r *release) make(ctx context.Context, scratch string) error {
 	if err := os.Mkdir(r.folder, 0o755); err != nil {
 		return fmt.Errorf("make the folder, which must be a new one: %w", err)
 	}
+
 	for _, step := range []func() error{
 		func() error { return r.archiveImage(ctx, scratch) },
 		func() error { return r.buildPlugins(ctx, scratch) },
@@ -121,27 +127,30 @@ func (r *release) make(ctx context.Context, scratch string) error {
 			return err
 		}
 	}
+
 	return nil
 }
 
-// readCommit reads commit and time, and whether there are changes since then.
+// readCommit reads the commit and its time, and whether there are changes since then.
 func (r *release) readCommit(ctx context.Context) error {
 	log, err := command(ctx, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
 		return fmt.Errorf("read the commit: %w", err)
 	}
+
 	commit, seconds, _ := strings.Cut(log, " ")
 	at, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
 		return fmt.Errorf("read the time of the commit: %w", err)
 	}
+
 	r.commit, r.created = commit, time.Unix(at, 0).UTC()
 	changes, err := command(ctx, nil, "git", "status", "--porcelain")
 	r.changed = changes != ""
 	return err
 }
 
-// check refuses a release that could not be built again.
+// check refuses a release that could not be rebuilt.
 func (r *release) check() error {
 	version, err := semver.StrictNewVersion(strings.TrimPrefix(r.version, "v"))
 	if err != nil || !strings.HasPrefix(r.version, "v") {
@@ -153,6 +162,7 @@ func (r *release) check() error {
 	if r.changed {
 		return fmt.Errorf("there are changes that are not committed; only versions such as %s-rc.1 are built of these", r.version)
 	}
+
 	log, err := os.ReadFile("CHANGELOG.md")
 	if err != nil {
 		return err
@@ -160,5 +170,6 @@ func (r *release) check() error {
 	if heading := "## [" + version.String() + "] - "; !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(heading) + `\d{4}-\d\d-\d\d$`).Match(log) {
 		return fmt.Errorf("CHANGELOG.md has no heading %q with a date: give the unreleased changes this one", heading)
 	}
+
 	return nil
 }

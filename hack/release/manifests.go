@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/config"
 )
 
-// imageInConfig is what the kustomization of config calls the image of the manager.
+// imageInConfig is the name of the manager's image in the kustomization of config.
 const imageInConfig = "lockstep.run/lockstep-manager"
 
 // writeManifests writes the manifests of config as one YAML, with the image by its digest.
@@ -23,14 +23,17 @@ func (r *release) writeManifests(folder string) error {
 	if err != nil {
 		return fmt.Errorf("put the manifests together: %w", err)
 	}
+
 	document, err := resources.AsYaml()
 	if err != nil {
 		return err
 	}
+
 	document, err = replaceAll(document, "image: "+imageInConfig+":dev", "image: "+r.reference())
 	if err != nil {
 		return err
 	}
+
 	return r.write("lockstep-"+r.version+".yaml", document)
 }
 
@@ -43,6 +46,7 @@ func (r *release) writeChart(folder string) error {
 	if err != nil {
 		return err
 	}
+
 	var packed []file
 	for _, f := range files {
 		switch name := path.Base(f.path); {
@@ -60,23 +64,27 @@ func (r *release) writeChart(folder string) error {
 		f.path = "lockstep/" + f.path
 		packed = append(packed, f)
 	}
+
 	return r.writeTar("lockstep-"+strings.TrimPrefix(r.version, "v")+".tgz", packed)
 }
 
-// chartMetadata adds to Chart.yaml the versions, and what Artifact Hub shows.
+// chartMetadata adds the versions to Chart.yaml, and the data that Artifact Hub shows.
 func (r *release) chartMetadata(content []byte) ([]byte, error) {
 	version, err := semver.NewVersion(r.version)
 	if err != nil {
 		return nil, err
 	}
+
 	content, err = replaceAll(content, "version: 0.0.0-dev", "version: "+version.String(), "appVersion: dev", "appVersion: "+r.version)
 	if err != nil {
 		return nil, err
 	}
+
 	crds, err := config.Objects(config.FolderCRDs)
 	if err != nil {
 		return nil, err
 	}
+
 	var kinds []map[string]any
 	for _, object := range crds {
 		spec := object.Object["spec"].(map[string]any)
@@ -88,14 +96,17 @@ func (r *release) chartMetadata(content []byte) ([]byte, error) {
 			"kind": kind, "displayName": kind, "name": object.GetName(), "version": served["name"], "description": strings.Join(strings.Fields(description), " ") + ".",
 		})
 	}
+
 	listed, err := yaml.Marshal(kinds)
 	if err != nil {
 		return nil, err
 	}
+
 	images, err := yaml.Marshal([]map[string]string{{"name": "lockstep-manager", "image": r.reference()}})
 	if err != nil {
 		return nil, err
 	}
+
 	added, err := yaml.Marshal(map[string]string{
 		"artifacthub.io/crds": string(listed), "artifacthub.io/images": string(images), "artifacthub.io/prerelease": fmt.Sprint(version.Prerelease() != ""),
 		"lockstep.run/image-digest": r.digest,
@@ -103,11 +114,12 @@ func (r *release) chartMetadata(content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	indented := "  " + strings.ReplaceAll(strings.TrimSpace(string(added)), "\n", "\n  ") + "\n"
 	return append(content, strings.ReplaceAll(indented, "\n  \n", "\n\n")...), nil // annotations are last
 }
 
-// replaceAll replaces texts, each of which has to be there.
+// replaceAll replaces texts. Each of them has to occur.
 func replaceAll(content []byte, pairs ...string) ([]byte, error) {
 	for i := 0; i < len(pairs); i += 2 {
 		if !bytes.Contains(content, []byte(pairs[i])) {

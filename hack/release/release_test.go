@@ -35,20 +35,24 @@ func example(t *testing.T) map[string]string {
 		version: "v1.2.3", commit: "abc", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), image: "registry.example/lockstep-manager",
 		digest: "sha256:" + strings.Repeat("1", 64), url: "https://example.test/v1.2.3", platforms: all, folder: t.TempDir(),
 	}
+
 	for _, p := range all {
 		require.NoError(t, r.writeTar(r.archive(p), []file{{path: "LICENSE", content: []byte("license")}, {path: programOf(p), content: []byte(p.String())}}))
 	}
+
 	require.NoError(t, r.writeManifests(root+"/config"))
 	require.NoError(t, r.writeChart(root+"/config/chart"))
 	for _, list := range []func() error{r.writeKrew, r.writeProvenance, r.writeChecksums} {
 		require.NoError(t, list())
 	}
+
 	files, err := readFolder(r.folder)
 	require.NoError(t, err)
 	contents := map[string]string{}
 	for _, f := range files {
 		contents[f.path] = string(f.content)
 	}
+
 	return contents
 }
 
@@ -87,7 +91,7 @@ func untar(t *testing.T, archive io.Reader) map[string]string {
 	}
 }
 
-// The same content gives the same bytes, and checksums of all files but those that list them.
+// The same content gives the same bytes, and checksums of all files except those that list them.
 func TestTwiceTheSame(t *testing.T) {
 	t.Parallel()
 	files := made(t)
@@ -97,6 +101,7 @@ func TestTwiceTheSame(t *testing.T) {
 		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
 		listed[name] = digest
 	}
+
 	want := map[string]string{}
 	for name, content := range files {
 		if name != checksumsFile {
@@ -104,6 +109,7 @@ func TestTwiceTheSame(t *testing.T) {
 			want[name] = hex.EncodeToString(digest[:])
 		}
 	}
+
 	require.Equal(t, want, listed, "the checksums differ")
 	names := slices.Sorted(maps.Keys(files))
 	if diff := cmp.Diff([]string{
@@ -123,6 +129,7 @@ func TestManifests(t *testing.T) {
 	if !strings.Contains(files["lockstep-v1.2.3.yaml"], "image: "+image+"\n") || strings.Count(files["lockstep-v1.2.3.yaml"], "\nkind: CustomResourceDefinition\n") != 18 {
 		t.Errorf("the YAML does not name %s, or not all kinds", image)
 	}
+
 	chart := unpack(t, files["lockstep-1.2.3.tgz"])
 	var metadata struct {
 		Version, AppVersion string
@@ -135,11 +142,13 @@ func TestManifests(t *testing.T) {
 		metadata.Annotations["artifacthub.io/prerelease"] != "false" || metadata.Annotations["artifacthub.io/license"] == "" || len(kinds) != 18 {
 		t.Errorf("Chart.yaml says %+v, and %d kinds", metadata, len(kinds))
 	}
+
 	for _, kind := range kinds {
 		if len(kind["description"]) < 20 || kind["name"] == "" {
 			t.Errorf("a kind is listed as %v", kind)
 		}
 	}
+
 	var values struct {
 		Manager struct{ Image map[string]string }
 	}
@@ -148,17 +157,19 @@ func TestManifests(t *testing.T) {
 		metadata.Annotations["lockstep.run/image-digest"] != "sha256:"+strings.Repeat("1", 64) {
 		t.Errorf("the values name the image %v", got)
 	}
+
 	for _, name := range []string{"lockstep/files/crds/package-operator.run_packages.yaml", "lockstep/templates/manifests.yaml", "lockstep/README.md"} {
 		if chart[name] == "" {
 			t.Errorf("the chart lacks %s", name)
 		}
 	}
+
 	if _, found := chart["lockstep/files/crds/kustomization.yaml"]; found {
 		t.Error("the chart has a kustomization")
 	}
 }
 
-// The manifests of krew name archives that there are, by their checksums.
+// The manifests of krew name existing archives, with their checksums.
 func TestKrew(t *testing.T) {
 	t.Parallel()
 	files := made(t)
@@ -196,7 +207,8 @@ func TestKrew(t *testing.T) {
 	}
 }
 
-// The provenance names the commit, and all files with their checksums but those that come after it.
+// The provenance names the commit, and all files with their checksums except those that come after
+// it.
 func TestProvenance(t *testing.T) {
 	t.Parallel()
 	files := made(t)
@@ -214,23 +226,26 @@ func TestProvenance(t *testing.T) {
 			}
 		}
 	}
+
 	require.NoError(t, json.Unmarshal([]byte(files[provenanceFile]), &statement))
 	if statement.Type != "https://in-toto.io/Statement/v1" || statement.PredicateType != "https://slsa.dev/provenance/v1" ||
 		statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != "abc" ||
 		statement.Predicate.BuildDefinition.InternalParameters.UncommittedChanges == nil {
 		t.Errorf("the provenance is %+v", statement)
 	}
+
 	for _, subject := range statement.Subject[1:] {
 		if digest := sha256.Sum256([]byte(files[subject.Name])); hex.EncodeToString(digest[:]) != subject.Digest["sha256"] {
 			t.Errorf("the checksum of %s is another one", subject.Name)
 		}
 	}
-	if len(statement.Subject) != len(files)-1 { // the image instead of the provenance and the checksums
+
+	if len(statement.Subject) != len(files)-1 { // the image replaces the provenance and the checksums
 		t.Errorf("%d subjects of %d files", len(statement.Subject), len(files))
 	}
 }
 
-// A release that could not be built again, or that the changelog does not know, is refused before anything is built.
+// A release that could not be rebuilt, or that the changelog lacks, is refused before the build.
 func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 	t.Chdir(root)
 	for _, tc := range []struct {
@@ -251,8 +266,8 @@ func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 	}
 }
 
-// The headings of the changelog are the unreleased changes, and then versions with dates, from the newest, whose sections are those
-// of Keep a Changelog.
+// The headings of the changelog are the unreleased changes, and then versions with dates, starting
+// with the newest. Their sections follow Keep a Changelog.
 func TestChangelog(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(root + "/CHANGELOG.md")
@@ -261,6 +276,7 @@ func TestChangelog(t *testing.T) {
 	if len(headings) == 0 || !bytes.Equal(headings[0], []byte("## [Unreleased]")) {
 		t.Fatalf("the first heading is not ## [Unreleased]: %q", headings)
 	}
+
 	last := semver.MustParse("999.0.0")
 	for _, heading := range headings[1:] {
 		found := regexp.MustCompile(`^## \[(.+)\] - \d{4}-\d\d-\d\d$`).FindSubmatch(heading)
@@ -274,9 +290,11 @@ func TestChangelog(t *testing.T) {
 		}
 		last = version
 	}
+
 	if len(headings) == 1 {
 		return
 	}
+
 	_, released, _ := bytes.Cut(content, headings[1])
 	sections := []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 	for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllSubmatch(released, -1) {
@@ -286,7 +304,7 @@ func TestChangelog(t *testing.T) {
 	}
 }
 
-// What the environment says of processors is not what a release is compiled for.
+// The processor level in the environment does not affect a release.
 func TestCommand(t *testing.T) {
 	t.Setenv("GOAMD64", "v3")
 	level, err := command(t.Context(), nil, "go", "env", "GOAMD64")

@@ -11,14 +11,13 @@ import (
 
 // enum is a field with a fixed set of values.
 type enum struct {
-	// definition and property name the field; the values are those of the
-	// elements of a list and of a map.
+	// definition and property name the field. The values apply to the elements of a list or a map.
 	definition, property string
 	values               []any
 }
 
-// readEnums reads the values of fields out of the generated Go code, which has
-// a function for each definition:
+// readEnums reads the values of fields from the generated Go code, which has a function for each
+// definition:
 //
 //	func schema_k8sio_api_core_v1_Container(…) … "imagePullPolicy": {SchemaProps: spec.SchemaProps{… Enum: []interface{}{"Always", …
 func readEnums(file string) ([]enum, error) {
@@ -26,6 +25,7 @@ func readEnums(file string) ([]enum, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var found []enum
 	for _, declaration := range parsed.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
@@ -40,14 +40,16 @@ func readEnums(file string) ([]enum, error) {
 			found = append(found, enum{definition, property, values})
 		}
 	}
+
 	if len(found) == 0 {
 		return nil, fmt.Errorf("%s has no enums", file)
 	}
+
 	return found, nil
 }
 
-// definitionOf is the name of a definition, whose function is called
-// schema_k8sio_api_core_v1_Container; empty for those of other modules.
+// definitionOf returns the name of a definition from its function, such as
+// schema_k8sio_api_core_v1_Container. It is empty for other modules' definitions.
 func definitionOf(function string) string {
 	for prefix, module := range map[string]string{
 		"schema_k8sio_api_":              "io.k8s.api.",
@@ -71,7 +73,7 @@ func enumsIn(body *ast.BlockStmt) map[string][]any {
 		}
 		switch key := pair.Key.(type) {
 		case *ast.BasicLit:
-			// The keys of extensions are texts, too, but their values are no schemas.
+			// The keys of extensions are texts as well, but their values are not schemas.
 			if schema, isLiteral := pair.Value.(*ast.CompositeLit); isLiteral && schema.Type == nil {
 				property = text(key)
 			}
@@ -86,6 +88,7 @@ func enumsIn(body *ast.BlockStmt) map[string][]any {
 		}
 		return true
 	})
+
 	return found
 }
 
@@ -97,8 +100,8 @@ func text(literal *ast.BasicLit) string {
 	return value
 }
 
-// addEnums writes the values into the definitions. Those of versions that are
-// not served by default have no definition.
+// addEnums writes the values into the definitions. Versions that are not served by default have no
+// definition.
 func addEnums(schemas map[string]map[string]any, enums []enum) error {
 	added := 0
 	for _, e := range enums {
@@ -114,8 +117,10 @@ func addEnums(schemas map[string]map[string]any, enums []enum) error {
 			added++
 		}
 	}
+
 	if added < len(enums)/2 {
 		return fmt.Errorf("only %d of %d enums belong to a definition: the generated code has changed", added, len(enums))
 	}
+
 	return nil
 }

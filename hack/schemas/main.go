@@ -27,14 +27,17 @@ func run(out string) error {
 	if out == "" {
 		return errors.New("--out is missing")
 	}
+
 	dir, version, err := module("k8s.io/kubernetes")
 	if err != nil {
 		return err
 	}
+
 	schemas, err := readSchemas(filepath.Join(dir, "api", "openapi-spec", "v3"))
 	if err != nil {
 		return err
 	}
+
 	enums, err := readEnums(filepath.Join(dir, "pkg", "generated", "openapi", "zz_generated.openapi.go"))
 	if err != nil {
 		return err
@@ -42,10 +45,12 @@ func run(out string) error {
 	if err := addEnums(schemas, enums); err != nil {
 		return err
 	}
+
 	text, err := json.Marshal(map[string]any{"version": version, "schemas": schemas})
 	if err != nil {
 		return err
 	}
+
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
 	if err != nil {
@@ -57,6 +62,7 @@ func run(out string) error {
 	if err := z.Close(); err != nil {
 		return err
 	}
+
 	return os.WriteFile(out, packed.Bytes(), 0o644)
 }
 

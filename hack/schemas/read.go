@@ -11,8 +11,8 @@ import (
 // kindExtension names the kinds that a definition describes.
 const kindExtension = "x-kubernetes-group-version-kind"
 
-// shared are definitions that stand in every document, each time with other
-// kinds. They are no objects.
+// shared are definitions that appear in every document, each time with other kinds. They are not
+// objects.
 var shared = map[string]bool{
 	"io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions": true,
 	"io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent":    true,
@@ -27,6 +27,7 @@ func readSchemas(dir string) (map[string]map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	all := map[string]map[string]any{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
@@ -47,19 +48,21 @@ func readSchemas(dir string) (map[string]map[string]any, error) {
 			}
 			schema = withoutProse(schema)
 			if other, twice := all[name]; twice && !reflect.DeepEqual(schema, other) {
-				return nil, fmt.Errorf("%s: %s differs from that of another document", file, name)
+				return nil, fmt.Errorf("%s: %s differs from the one in another document", file, name)
 			}
 			all[name] = schema
 		}
 	}
+
 	if len(all) == 0 {
 		return nil, fmt.Errorf("%s has no schemas", dir)
 	}
+
 	return all, nil
 }
 
-// withoutProse returns a schema without what only people read. A property may be
-// called description.
+// withoutProse returns a schema without the keys that only people read. A property can be called
+// description.
 func withoutProse(schema map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range schema {
@@ -76,6 +79,7 @@ func withoutProse(schema map[string]any) map[string]any {
 			out[key] = clean(value)
 		}
 	}
+
 	return out
 }
 

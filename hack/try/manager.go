@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/test/ports"
 )
 
-// Times that the manager has.
+// The time limits of the manager.
 const (
 	// startLimit covers the wait for the Lease of a manager that was killed.
 	startLimit = 60 * time.Second
@@ -28,33 +28,37 @@ const (
 func (t *trial) logFile() string        { return filepath.Join(t.dir, "manager.log") }
 func (t *trial) kubeconfigFile() string { return filepath.Join(t.dir, "manager.kubeconfig") }
 
-// startManager replaces the manager of the last time by the one in bin/.
+// startManager replaces the last manager with the one in bin/.
 func (t *trial) startManager(ctx context.Context) error {
 	say("Starting the manager as a process of this machine, under its service account")
 	lock, err := t.replace(ctx)
 	if err != nil {
 		return err
 	}
+
 	defer lock.Close()
 	if err := t.writeKubeconfig(ctx); err != nil {
 		return err
 	}
+
 	probe, err := ports.Free()
 	if err != nil {
 		return err
 	}
+
 	log, err := os.Create(t.logFile())
 	if err != nil {
 		return fmt.Errorf("creating the manager's log: %w", err)
 	}
+
 	defer log.Close()
 	cmd := exec.Command(t.bin(manager),
 		"--kubeconfig", t.kubeconfigFile(), "--namespace", namespace, "--leader-elect",
 		"--metrics-bind-address", "0", "--health-probe-bind-address", probe,
 		"--cache-dir", filepath.Join(t.dir, "images"), "--insecure-registry", t.sandbox.Registry)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.dir, log, log
-	// It outlives this program, in a session of its own. The lock is inherited:
-	// it is held as long as the process lives.
+	// It outlives this program, in its own session. It inherits the lock, which is held as long as
+	// the process lives.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.ExtraFiles = []*os.File{lock}
 	if err := cmd.Start(); err != nil {
@@ -68,21 +72,23 @@ func (t *trial) startManager(ctx context.Context) error {
 		_ = cmd.Process.Kill()
 		return err
 	}
+
 	fmt.Printf("    process %d, log %s\n", cmd.Process.Pid, t.logFile())
 	return nil
 }
 
-// replace takes the lock that a running manager holds, and stops that one first.
+// replace takes the lock of the manager. It stops a running manager, which holds the lock, first.
 func (t *trial) replace(ctx context.Context) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(t.dir, "manager.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("opening the manager's lock: %w", err)
 	}
+
 	deadline := time.Now().Add(stopLimit)
 	for signal := syscall.SIGTERM; ; {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			// Empty until the next manager runs: no other process is ended.
+			// The file is empty until the next manager runs, so that no other process is stopped.
 			if err := lock.Truncate(0); err != nil {
 				lock.Close()
 				return nil, fmt.Errorf("clearing %s: %w", lock.Name(), err)
@@ -124,21 +130,23 @@ func readPID(path string) (pid int, err error) {
 	}
 	_, err = fmt.Sscan(string(content), &pid)
 	if err == nil && pid <= 1 {
-		err = fmt.Errorf("%d is no process", pid)
+		err = fmt.Errorf("%d is not a process id", pid)
 	}
 	return pid, err
 }
 
-// writeKubeconfig makes the manager's identity: a token of its service account.
+// writeKubeconfig writes the manager's identity: a token of its service account.
 func (t *trial) writeKubeconfig(ctx context.Context) error {
 	token, err := t.kubectl(ctx, nil, "create", "token", manager, "--namespace", namespace, "--duration=720h")
 	if err != nil {
 		return err
 	}
+
 	authority, err := os.ReadFile(t.sandbox.CAFile)
 	if err != nil {
 		return fmt.Errorf("reading the sandbox's certificate authority: %w", err)
 	}
+
 	named := func(field string, value any) []any { return []any{map[string]any{"name": manager, field: value}} }
 	config, err := json.MarshalIndent(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": manager,
@@ -154,10 +162,11 @@ func (t *trial) writeKubeconfig(ctx context.Context) error {
 	if err := os.WriteFile(t.kubeconfigFile(), config, 0o600); err != nil {
 		return fmt.Errorf("writing the manager's kubeconfig: %w", err)
 	}
+
 	return nil
 }
 
-// awaitReady returns when the manager is ready, or why it is not.
+// awaitReady waits until the manager is ready, or returns why it is not.
 func (t *trial) awaitReady(ctx context.Context, cmd *exec.Cmd, probe string) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
@@ -195,7 +204,7 @@ func sleep(ctx context.Context) error {
 	}
 }
 
-// tail is the end of a log.
+// tail returns the end of a log.
 func tail(path string) string {
 	const lines = 15
 	content, err := os.ReadFile(path)

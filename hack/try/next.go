@@ -24,12 +24,12 @@ Something drifts: the Deployment comes back by itself.
 
   kubectl delete deployment -n cache-operator-system cache-operator
 
-An upgrade, of which only what changes is written; and one that is refused, with the reason:
+An upgrade, which writes only the changed object; and an upgrade that is refused, with the reason:
 
   echo '{"replicas": 3}'        | kubectl package install "$IMAGE" %[1]s --cluster --config -
   echo '{"logLevel": "debug"}'  | kubectl package install "$IMAGE" %[1]s --cluster --config -
 
-The end, in reverse order; and the end of the sandbox and of the manager:
+Remove the package, in reverse order; and stop the sandbox and the manager:
 
   kubectl package delete clusterpackage/%[1]s
   ./task sandbox:down -- --name %[8]s
@@ -40,7 +40,7 @@ Run ./task try again to start the manager again.
 		quote(filepath.Join(t.repository, "bin")), quote(t.sandboxBin), example, t.image(), sandboxName, t.logFile())
 }
 
-// quote makes a word of a POSIX shell.
+// quote turns a text into a word of a POSIX shell.
 func quote(word string) string {
 	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@") == "" {
 		return word

@@ -21,16 +21,16 @@ const (
 	packageName = "cache-operator"
 )
 
-// trial is what the steps share.
+// trial has the data that the steps share.
 type trial struct {
 	repository string
-	// sandboxBin is the folder with the sandbox's binary and kubectl, dir that of
-	// this program's files.
+	// sandboxBin is the folder with the sandbox's binary and kubectl; dir is the folder of this
+	// program's files.
 	sandboxBin, dir string
 	sandbox         sandboxInfo
 }
 
-// sandboxInfo is what the sandbox says about itself.
+// sandboxInfo is the sandbox's description of itself.
 type sandboxInfo struct {
 	Kubeconfig string `json:"kubeconfig"`
 	Server     string `json:"server"`
@@ -50,16 +50,16 @@ func (t *trial) build(ctx context.Context) error {
 	return t.show(exec.CommandContext(ctx, "./task", "build"), "the build failed; its messages are above")
 }
 
-// startSandbox starts the sandbox unless it runs.
+// startSandbox starts the sandbox unless it is running.
 func (t *trial) startSandbox(ctx context.Context) error {
 	say("Starting the sandbox %q: etcd, API server, controllers, simulated nodes, a registry", sandboxName)
 	out, err := t.quiet(exec.CommandContext(ctx, filepath.Join(t.sandboxBin, "sandbox"), "up", "--name", sandboxName, "--output", "json"),
-		"the sandbox does not start; ./task sandbox:down -- --name "+sandboxName+" clears away what is left of an earlier one")
+		"the sandbox does not start; ./task sandbox:down -- --name "+sandboxName+" clears away the remains of an earlier one")
 	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(out, &t.sandbox); err != nil {
-		return fmt.Errorf("reading what the sandbox says about itself: %w", err)
+		return fmt.Errorf("reading the sandbox's description: %w", err)
 	}
 	fmt.Println("    API server " + t.sandbox.Server + ", registry " + t.sandbox.Registry)
 	return nil
@@ -71,18 +71,22 @@ func (t *trial) installConfig(ctx context.Context) error {
 	if _, err := t.kubectl(ctx, nil, "apply", "--server-side", "--force-conflicts", "-k", "config"); err != nil {
 		return err
 	}
+
 	definitions, err := filepath.Glob("config/crds/*_*.yaml")
 	if err != nil || len(definitions) == 0 {
 		return fmt.Errorf("there are no CRDs in config/crds: %w", errors.Join(err, os.ErrNotExist))
 	}
+
 	wait := []string{"wait", "--for=condition=Established", "--timeout=60s"}
 	for _, path := range definitions {
 		group, plural, _ := strings.Cut(strings.TrimSuffix(filepath.Base(path), ".yaml"), "_")
 		wait = append(wait, "crd/"+plural+"."+group)
 	}
+
 	if _, err := t.kubectl(ctx, nil, wait...); err != nil {
 		return err
 	}
+
 	_, err = t.kubectl(ctx, nil, "--namespace", namespace, "scale", "deployment", manager, "--replicas=0")
 	return err
 }
@@ -108,7 +112,7 @@ func (t *trial) kubectl(ctx context.Context, stdin io.Reader, args ...string) ([
 	return t.quiet(cmd, "kubectl "+strings.Join(args[:min(2, len(args))], " ")+" failed")
 }
 
-// show runs a command that talks to the person.
+// show runs a command with output for the user.
 func (t *trial) show(cmd *exec.Cmd, failure string) error {
 	cmd.Env, cmd.Stdout, cmd.Stderr = t.environ(), os.Stdout, os.Stderr
 	if err := cmd.Run(); err != nil {
@@ -117,8 +121,7 @@ func (t *trial) show(cmd *exec.Cmd, failure string) error {
 	return nil
 }
 
-// quiet runs a command and returns its output; what it says is in the error
-// where it fails.
+// quiet runs a command and returns its output. If it fails, the error has its messages.
 func (t *trial) quiet(cmd *exec.Cmd, failure string) ([]byte, error) {
 	var out, errOut bytes.Buffer
 	cmd.Env, cmd.Stdout, cmd.Stderr = t.environ(), &out, &errOut
