@@ -78,7 +78,7 @@ func (s *sat) addGroup() int32 {
 	return int32(len(s.members) - 1)
 }
 
-// fix assigns a new variable permanently. No clause may contain it yet.
+// fix assigns a new variable permanently. No clause can contain it yet.
 func (s *sat) fix(v int32) { s.assigned[v], s.picked[s.group[v]] = 1, v }
 
 // add adds a clause. It can be called at any time.
