@@ -65,7 +65,7 @@ func TestSelect(t *testing.T) {
 		{reason: "constraints on OpenShift do not apply elsewhere", candidates: []Candidate{{Version: "1.0.0", Constraints: on("OpenShift", ">=4.14")}}, want: "1.0.0"},
 		{reason: "constraints on the manager do not apply to a build without a version", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Lockstep", ">=4.14")}}, want: "1.0.0"},
 		{
-			reason: "a higher version for a newer manager is named", want: "1.0.0", message: []string{"1.1.0 needs Lockstep >=2, and this is v1.5.0"},
+			reason: "a higher version for a newer manager is named", want: "1.0.0", message: []string{"1.1.0 needs Lockstep >=2, but this is v1.5.0"},
 			candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Constraints: on("Lockstep", ">=2")}}, request: Request{Platform: Platform{Manager: "v1.5.0"}},
 		},
 		{

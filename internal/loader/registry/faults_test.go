@@ -108,7 +108,7 @@ func TestFaultyRegistries(t *testing.T) {
 			_, _ = w.Write(make([]byte, size))
 			return true
 		}, ReasonDigestMismatch, false, "the content has another digest than sha256:"},
-		{"sends a shorter layer", on("blobs", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") }), ReasonInvalidImage, false, "its manifest says"},
+		{"sends a shorter layer", on("blobs", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") }), ReasonInvalidImage, false, "its manifest declares"},
 		{"lacks the image", func(w http.ResponseWriter, r *http.Request) bool {
 			http.NotFound(w, r)
 			return true
@@ -241,7 +241,7 @@ func TestRefusedImages(t *testing.T) {
 		{"10 GB layer", manifest(content{SchemaVersion: 2, Layers: []v1.Descriptor{layer}}), ReasonLimit, fmt.Sprintf("the layer has %d bytes; the limit is %d", 10<<30, limits.LayerBytes)},
 		{"10,000 layers", manifest(content{SchemaVersion: 2, Layers: many}), ReasonLimit, fmt.Sprintf("the image has 10000 layers; the limit is %d", limits.ImageLayers)},
 		{"100 MB manifest", append([]byte(`{"x":"`), bytes.Repeat([]byte("x"), 100<<20)...), ReasonLimit, fmt.Sprintf("more than %d bytes", limits.ImageManifestBytes)},
-		{"no JSON", []byte("<html>"), ReasonInvalidImage, "no JSON object"},
+		{"no JSON", []byte("<html>"), ReasonInvalidImage, "not a JSON object"},
 		{"schema 1", []byte(`{"schemaVersion":1}`), ReasonInvalidImage, "schema version 1"},
 		{"index and image", manifest(content{SchemaVersion: 2, Layers: []v1.Descriptor{layer}, Manifests: []v1.Descriptor{layer}}), ReasonInvalidImage, "an index and an image at the same time"},
 		{"other media type", []byte(`{"schemaVersion":2,"mediaType":"text/plain"}`), ReasonInvalidImage, `"text/plain", which is not an image`},
@@ -274,7 +274,7 @@ func TestReferences(t *testing.T) {
 	p := newPuller(t, Options{})
 	for ref, text := range map[string]string{
 		"":                          "it is empty",
-		"https://example.com/x":     "begins with a scheme",
+		"https://example.com/x":     "starts with a scheme",
 		"user:geheim@example.com/x": "contains credentials",
 		"UPPER/Case":                "cannot be parsed",
 		"example.com/x@sha256:1234": "cannot be parsed",

@@ -302,7 +302,7 @@ func TestHostileSignatures(t *testing.T) {
 	}{
 		"1,000 attestations": {func(w http.ResponseWriter, r *http.Request) bool {
 			return strings.Contains(r.URL.Path, "/referrers/") && answer(w, types.OCIImageIndex, referrers(1000, map[string]string{imagepolicy.PredicateAnnotation: attestation}, huge))
-		}, imagepolicy.ReasonNoSignature, "attestations, of which there are 1000, are none", 5},
+		}, imagepolicy.ReasonNoSignature, "attestations (1000), which do not count", 5},
 		"1,000 signatures of 1 GiB": {func(w http.ResponseWriter, r *http.Request) bool {
 			switch {
 			case strings.Contains(r.URL.Path, "/referrers/"):
@@ -323,7 +323,7 @@ func TestHostileSignatures(t *testing.T) {
 			}
 			w.Header().Set("Link", fmt.Sprintf("<%s?n=%d>; rel=next", r.URL.Path, time.Now().UnixNano()))
 			return answer(w, types.OCIImageIndex, referrers(1, map[string]string{imagepolicy.PredicateAnnotation: attestation}, huge))
-		}, imagepolicy.ReasonNoSignature, "of which there are 20", limits.ReferrerPages + 5},
+		}, imagepolicy.ReasonNoSignature, "attestations (20)", limits.ReferrerPages + 5},
 		"no answer about referrers": {func(_ http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/referrers/") {
 				<-r.Context().Done()
@@ -338,7 +338,7 @@ func TestHostileSignatures(t *testing.T) {
 				return true
 			}
 			return false
-		}, imagepolicy.ReasonRegistryUnreachable, "no JSON object", 5},
+		}, imagepolicy.ReasonRegistryUnreachable, "not a JSON object", 5},
 		"forbidden": {func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.HasSuffix(r.URL.Path, ".sig") {
 				w.WriteHeader(http.StatusForbidden)

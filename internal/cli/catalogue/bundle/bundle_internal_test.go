@@ -176,7 +176,7 @@ func TestPlace(t *testing.T) {
 		"a host that adds an override": {images: named("a=b.example.com,c.example.com/x:v1"), err: `manifests[0]: the annotation org.opencontainers.image.ref.name is "a=b.example.com,c.example.com/x:v1", whose host is not`},
 		"a host that is no path":       {images: named("[::1]:5000/x:v1"), err: "whose host is not of the form host or host:port"},
 		"a path out of the prefix":     {images: named("a.example.com/x:v1", "a.example.com/../../x:v1"), err: `manifests[1]: the annotation org.opencontainers.image.ref.name is "a.example.com/../../x:v1", which may lead out`},
-		"no reference":                 {images: named(""), err: "no image reference"},
+		"no reference":                 {images: named(""), err: "not a valid image reference"},
 		"two hosts with one folder": {
 			images: named("a.example.com:5000/x:v1", "a.example.com-5000/x:v1"),
 			err:    "a.example.com:5000/x:v1 with the digest " + digestOf(0) + " and a.example.com-5000/x:v1 with the digest " + digestOf(1) + " would both be pushed to m.example.com/p/a.example.com-5000/x:v1",
