@@ -22,5 +22,5 @@
 //   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go, transitions.go, neighbour.go and offers.go have the scenarios: each causes something, waits for the effect, and returns the audit entries of the cause and the effect;
 //   - tester.go lets a command use functions for the end-to-end tests.
 //
-// docs/design/performance.md explains the figures.
+// docs/design/budget.md explains the figures.
 package measure

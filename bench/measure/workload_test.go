@@ -43,7 +43,7 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// objectsOf returns the objects of the second package by name, as they are loaded.
+// objectsOf returns the loaded objects of the second package by name.
 func objectsOf(t *testing.T, w Workload, r release) map[string]string {
 	t.Helper()
 	o := loader.Options{}

@@ -27,7 +27,7 @@ func limits(dir string) (string, error) {
 
 	files, info := pkgs[0].Syntax, pkgs[0].TypesInfo
 	var b strings.Builder
-	b.WriteString(begin("Limits", "internal/limits"))
+	b.WriteString(header("Limits", "internal/limits"))
 	b.WriteString("These limits protect the manager and other users. An error names the limit that was exceeded, with its value. They are constants of the code.\n")
 	for _, file := range files {
 		for _, decl := range file.Decls {

@@ -132,8 +132,7 @@ func (p *planner) jobKeys() []objects.Key {
 
 // contentOf returns the content that a Job ran with. It prefers the content that this process
 // wrote, then the content of the revision that the Job names, then the template whose values the
-// Job shows. It is zero if no revision has that content;
-// such a run decides nothing.
+// Job shows. It is zero if no revision has that content, then the run decides nothing.
 func (p *planner) contentOf(key objects.Key, ended *objects.Finished) objects.Digest {
 	var written, named, shown objects.Digest
 	rec := p.Applied.of(key)

@@ -29,7 +29,7 @@ func TestTemplates(t *testing.T) {
 	}
 
 	want := map[string]string{
-		"a": "1 release 1", // unchanged: as the one that wrote it had it
+		"a": "1 release 1", // unchanged: as its writer had it
 		"b": "2 release 2", // its phase is open in the newer revision
 		"c": "1 release 1", // the newer revision has not reached it
 		"d": "1 release 1", // the newer revision does not have it

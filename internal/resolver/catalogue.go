@@ -14,7 +14,7 @@ import (
 // value is a version that a slot can have.
 type value struct {
 	version string
-	parsed  *semver.Version // nil for text that is not a version
+	parsed  *semver.Version // nil if version is not valid
 	offer   *Offer          // nil for an installed version
 }
 

@@ -98,9 +98,8 @@ func steps(plan resolver.Plan, create bool) (of []string) {
 	return of
 }
 
-// graphed: missing packages are those to be created for a package that depends on all
-// nodes, where these are installed. If they are not, the plan has the order, and a
-// cycle is found.
+// graphed checks missing packages. If all nodes are installed, the missing ones are created for a
+// package that depends on all nodes. Otherwise the plan gives their order and detects a cycle.
 func graphed(_ *testing.T, in struct {
 	Nodes []struct {
 		ID        string
@@ -307,7 +306,7 @@ func updated(_ *testing.T, in struct {
 
 var version = regexp.MustCompile(`\d+\.\d+\.\d+`)
 
-// digested: a digest is not a range; of what else is required every version is there.
+// digested checks that a digest is not a range. Every version that is required otherwise exists.
 func digested(_ *testing.T, in struct{ ParentConstraints []string }, want *expectation) {
 	all := slices.Concat([]string{"1.0.0"}, version.FindAllString(strings.Join(in.ParentConstraints, " "), -1))
 	slices.Sort(all)
@@ -387,7 +386,8 @@ func (d declared) dependency() corev1alpha1.Dependency {
 	return out
 }
 
-// override is what the user of a package changes of a dependency, by its constraint alone if there is one dependency.
+// override is a user's change of a dependency. The constraint is enough if there is only one
+// dependency.
 type override struct {
 	Name, RefName, Version, Constraints string
 	PackageRef                          *struct {

@@ -9,8 +9,9 @@ import (
 
 const resolutionMinimized = 64 // largest conflict that is minimized; each of its requirements costs a search
 
-// diagnose explains why a root has no solution with those that were accepted, as the search for one ended: its requirements are
-// taken away one by one, until the others have one. It may go on until the resolution has taken so many steps.
+// diagnose explains why a root has no solution along with the accepted ones, given the result of
+// the search for one. It removes the root's requirements one by one until the rest has a solution.
+// until is the number of steps at which it has to stop.
 func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state outcome, core []int32, until int) Result {
 	left := root
 	failures := map[string]Outcome{}
@@ -97,7 +98,8 @@ func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]st
 	return names, o
 }
 
-// ownConflict returns a conflict of what the root leads to alone, if there is one, in place of one with what other packages require.
+// ownConflict prefers a conflict within the packages that the root leads to over one with the
+// requirements of other packages. It returns the given conflict if there is no other.
 func (r *resolution) ownConflict(s *search, root *Root, core []int32, until int) (*search, []int32) {
 	if !slices.ContainsFunc(core, func(id int32) bool { return s.edges[id].kept }) {
 		return s, core

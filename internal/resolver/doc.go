@@ -26,20 +26,20 @@
 // plan therefore depends on the input alone, and not on its order. Only packages that a root leads
 // to are changed.
 //
-// A tentative package, which was created for others and never available, is not a part of the
-// input of these choices: the one to be created takes its place, in a lower version, too.
+// A tentative package was created for others and has never been available. It does not influence
+// these choices: the package to be created takes its place, even in a lower version.
 //
 // A requirement of an API that is not served becomes a requirement of the package that provides it.
 // Installed providers come before offered ones. There has to be only one, or only one that the
 // dependent requires anyway. For installed packages that stay, only satisfied, mandatory
 // requirements count, so that a broken one does not hold up anything else.
 //
-// Roots fail one by one: if there is no solution for all of them, those whose
-// requirements are satisfied already are taken first, and then the others by namespace and
-// name, each if there is a solution with those before it, and with some of those behind it
-// or none; these stay as they are installed otherwise. Nothing is created for a root that
-// fails. Packages that can only move together, such as two that require one version of a
-// third, have to be roots of one resolution.
+// Roots fail one by one. If there is no solution for all of them, those whose requirements are
+// already satisfied come first, and then the others by namespace and name. A root is accepted if
+// there is a solution for it and the roots accepted before it, with any subset of the roots after
+// it; the rest of these stay as they are installed. Nothing is created for a root that fails.
+// Packages that can only move together, such as two that require one version of a third, have to be
+// roots of one resolution.
 //
 // The search learns from conflicts (CDCL over versions; a version is expanded when it is first
 // chosen). All work counts as steps: reads of the catalogue and of installed packages, the closure

@@ -303,7 +303,7 @@ func (s *search) enforce(id int32) {
 	s.add(id, append(unless, fitting...)...)
 }
 
-// explainNoFit explains why no version satisfies a requirement, whatever others require.
+// explainNoFit explains why no version satisfies a requirement, regardless of other requirements.
 func (s *search) explainNoFit(e *edge, usable []*Installed) {
 	of, want := &s.slots[e.slot], rangeOf(e.dependency)
 	if _, err := versions.ParseConstraint(want.Version); err != nil {
@@ -351,7 +351,7 @@ func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it if it has a packageRef."
 }
 
-// lowerByHand describes how a user takes an installed package to a lower version.
+// lowerByHand returns the command that downgrades an installed package.
 func lowerByHand(i *Installed, version string) string {
 	kind, flags := "package", i.Name+" -n "+i.Namespace
 	if i.Namespace == "" {

@@ -16,7 +16,7 @@ const (
 	resolutionNearest  = 5  // refused versions of one package in an explanation
 )
 
-// explain explains why requirements exclude a solution.
+// explain describes why requirements exclude a solution.
 func (s *search) explain(core []int32) (reason, message string) {
 	core = s.sorted(core)
 	for _, id := range core {
@@ -170,7 +170,8 @@ func (s *search) conflict(t int32, needs []int32) string {
 	return text
 }
 
-// lower describes how to take an installed package to a lower version that fits all needs, if there is one.
+// lower returns how to downgrade an installed package to a version that fits all needs; empty if
+// there is no such version.
 func (s *search) lower(i *Installed, needs []int32) string {
 	for _, v := range s.versions(place{i.Namespace, i.Package}) {
 		*s.steps += len(needs)
@@ -318,7 +319,8 @@ func (s *search) installedPath(i *Installed) []string {
 	return names
 }
 
-// PassedOver explains why a root has a version that is not the one that it prefers; alone is the result of that one by itself.
+// PassedOver explains why a root does not have its preferred version. alone is the result of
+// resolving the preferred version on its own.
 func PassedOver(version, preferred string, alone Result) string {
 	why := "it conflicts with the dependencies of other packages here"
 	if alone.Failed() {

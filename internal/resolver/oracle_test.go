@@ -220,7 +220,8 @@ type demand struct {
 // key identifies a demand.
 func (d *demand) key() string { return d.of.String() + " " + d.handle }
 
-// demands of an instance in its present choice, by handle; kept ones if it is installed and stays.
+// demands returns the demands of an instance in its present choice, by handle. If it is installed
+// and stays, it returns the recorded ones.
 func (o *oracle) demands(n *node) []demand {
 	at := chosen{n, o.choice[n]}
 	all, ok := o.known[at]

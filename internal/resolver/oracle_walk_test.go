@@ -71,7 +71,8 @@ func (w *way) mandatory() (open *demand, ok bool) {
 	return nil, true
 }
 
-// meet goes on to what satisfies a demand, or returns it if that is to be created.
+// meet continues with the package that satisfies a demand. If it has to be created, meet returns
+// the demand.
 func (w *way) meet(d *demand) (open *demand, ok bool) {
 	if n := w.satisfier(d); n != nil {
 		return nil, w.add(n)
@@ -82,7 +83,7 @@ func (w *way) meet(d *demand) (open *demand, ok bool) {
 	return nil, false
 }
 
-// add reports false if there is no room for a new package beside new or changed ones.
+// add returns false if the scope has no room for a new package along with the new or changed ones.
 func (w *way) add(n *node) bool {
 	if slices.Contains(w.order, n) {
 		return true

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// nameAll gives each new slot the name that its first dependent gives it, with a hash if that is taken.
+// nameAll names each new slot after its first dependent, and appends a hash if the name is taken.
 func (s *search) nameAll() {
 	used := map[Instance]bool{}
 	for _, i := range s.walk.queue {
@@ -140,7 +140,8 @@ func (s *search) rootAbove(i int32) Instance {
 	return s.slots[i].instance
 }
 
-// explainStep explains why a slot has its value: what requires it, and what keeps preferred ones from it.
+// explainStep explains a slot's value: who requires it, and why the preferred values are not
+// possible.
 func (s *search) explainStep(i, v int32, needs []int32) string {
 	of := &s.slots[i]
 	text := of.values[v].version + " is the highest version that fits "
@@ -169,7 +170,7 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 	return text
 }
 
-// result describes what became of a root that has a solution.
+// result returns the result of a root that has a solution.
 func (s *search) result(root *Root) Result {
 	at := s.existing(s.world.at[root.Instance])
 	r := Result{Instance: root.Instance, Version: root.at(int(max(s.chosen(at), 0))).Version}

@@ -21,7 +21,7 @@ const (
 // clause is a disjunction.
 type clause struct {
 	literals []literal
-	// edge is the requirement that it represents, or structure.
+	// edge is the requirement that causes the clause, or structure.
 	edge int32
 	// from are the clauses that a learned clause follows from, and the permanently assigned
 	// variables v as -1-v.

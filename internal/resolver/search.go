@@ -52,7 +52,8 @@ type edge struct {
 	disabled bool
 	// problem is why the requirement cannot be satisfied in any version.
 	reason, problem string
-	// cycle are the edges of a cycle, and clash the slots of which there may be one; both represent no requirement.
+	// cycle are the edges of a cycle. clash are slots that exclude each other because only one can
+	// exist. Such an edge is not a requirement.
 	cycle []int32
 	clash []int32
 }
@@ -318,7 +319,8 @@ func (s *search) possible(namespace string, w want) []string {
 // isSpent reports whether the search has used up its steps.
 func (s *search) isSpent() bool { return *s.steps > s.until }
 
-// keep makes installed dependents of a slot accept its values, if they accept the present one.
+// keep makes the installed dependents of a slot constrain its values, if they accept the present
+// one.
 func (s *search) keep(i int32) {
 	if len(s.slots[i].values) < 2 {
 		return

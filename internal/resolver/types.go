@@ -47,7 +47,8 @@ type Installed struct {
 	// Generated means that it was created for others. Changeable means that its version can be
 	// raised for the dependents it heeds.
 	Generated, Changeable bool
-	// API that the versions have to provide to which it may be changed; nil if it was not installed for one.
+	// API must be provided by every version that it can change to; nil if it was not installed for
+	// an API.
 	API *corev1alpha1.ProvidedAPI
 	// AllDependents means that a ClusterPackage also heeds Packages of namespaces.
 	AllDependents bool
@@ -108,8 +109,8 @@ type Root struct {
 	Unique       corev1alpha1.UniqueScope
 	// UserManaged means that no package is installed or changed for the root.
 	UserManaged bool
-	// Versions are those that it may have, the preferred one first, if that is to be resolved, too. They take the place of
-	// Version, Dependencies and Unique.
+	// Versions are the possible versions of the root, starting with the preferred one, if its
+	// version is resolved as well. They replace Version, Dependencies and Unique.
 	Versions []RootVersion
 	// optional means that the root can also stay as it is installed. Versions are set then.
 	optional bool
@@ -168,7 +169,7 @@ type Step struct {
 	// that it is named after. Requirements in the plan come before requirements of installed
 	// packages that stay.
 	Needs []Need
-	// Message explains why it is this version.
+	// Message explains the version.
 	Message string
 	// For is the first root in the walk that leads to the created package.
 	For Instance

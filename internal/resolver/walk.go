@@ -314,7 +314,7 @@ func (s *search) findCycleBesideKept() bool {
 	return false
 }
 
-// cycleThrough returns the edges of a shortest way from a slot back to it; nil if there is none.
+// cycleThrough returns the edges of a shortest way from a slot back to itself, or nil.
 func (s *search) cycleThrough(i int32) []int32 {
 	via := map[int32]int32{} // edges by the slots that they reached first
 	for queue := []int32{i}; len(queue) > 0; queue = queue[1:] {
@@ -338,7 +338,8 @@ func (s *search) cycleThrough(i int32) []int32 {
 	return nil
 }
 
-// leadsTo returns the slot that satisfies a requirement that counts; -1 if there is none, or it was not reached.
+// leadsTo returns the slot that satisfies an active requirement. It returns -1 if the requirement
+// is not active, or its slot was not reached.
 func (s *search) leadsTo(e int32) int32 {
 	if s.isActive(e) {
 		if to := s.satisfier(&s.edges[e]); to >= 0 && s.isReached(to) {

@@ -194,7 +194,8 @@ func (w *world) mayChange(i *Installed) bool {
 	return i.Changeable && !i.Deleting && !i.Tentative && !slices.ContainsFunc(w.roots, func(r *Root) bool { return !i.MayChange(r.Instance) })
 }
 
-// values returns the versions that an installed package may have: the present one, and higher ones if it may be changed.
+// values returns the versions that an installed package can have: the present one and, if it can be
+// changed, higher ones.
 func (m *market) values(w *world, i *Installed) []value {
 	if r := w.rootOf[i.Instance]; r != nil && len(r.Versions) > 0 {
 		all := make([]value, len(r.Versions))

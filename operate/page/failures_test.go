@@ -8,8 +8,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A page that is open says when the API server does not answer, or refuses a watch that it allowed before, and shows what was seen
-// last; it shows what changed meanwhile once the API server answers again, without being loaded. It says, too, when its command ends.
+// An open page shows a note and the last known state if the API server does not answer, or refuses
+// a watch that it permitted before. Once the API server answers again, the page shows the changes
+// without being reloaded. It also reports the end of its command.
 func TestAPIServerGoesAndComesBack(t *testing.T) {
 	s := newAPIServer(t)
 	all := many(20)

@@ -2,8 +2,8 @@ package conformance
 
 import "slices"
 
-// Difference is what Lockstep decides otherwise than the engine that rows were observed with: the topic of a line of the table
-// in docs/design/differences.md that explains it.
+// Difference is a decision that Lockstep makes differently from the engine that rows were observed
+// with: the topic of its line in the table in docs/design/differences.md.
 type Difference string
 
 // The differences.

@@ -190,7 +190,7 @@ func classify(ctx context.Context, where string, c credentials, err error) error
 	return &Error{Details: fmt.Sprintf("%s: %s", where, shown)}
 }
 
-// roots returns the certificate authorities, nil for the system's.
+// roots returns the certificate authorities, or nil for the system's.
 func (c credentials) roots() (*x509.CertPool, error) {
 	pem := c.data["ca.crt"]
 	if len(pem) == 0 {

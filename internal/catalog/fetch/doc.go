@@ -3,7 +3,8 @@
 //
 //	Source ──► Fetch ──► Result: YAML and JSON files by path, and a digest of them
 //
-// A fetch with the Validator of an earlier Result is conditional: one small request if nothing changed.
+// A fetch with the Validator of an earlier Result is conditional: if nothing has changed, it takes
+// one small request.
 //
 // No source is trusted. Bytes, files, time and redirects are bounded (package limits). Archives are
 // unpacked without links and without paths that lead out of them. Every connection is checked by

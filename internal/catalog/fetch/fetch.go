@@ -43,7 +43,8 @@ type Source struct {
 	Admit func() error
 }
 
-// inRoom reads content with little room, and again with all that there may be if that does not suffice, which is archive.ErrRoom.
+// inRoom reads content with little memory. If that returns archive.ErrRoom, it reads the content
+// again with the maximum.
 func (s *Source) inRoom(read func(room int64) error) error {
 	err := read(limits.SmallPackageBytes)
 	if !errors.Is(err, archive.ErrRoom) {
@@ -72,7 +73,8 @@ type Result struct {
 	Revision string
 	// Validator makes the next fetch conditional.
 	Validator string
-	// Verification is the result of verifying the image; nil if no signature is needed, or the Validator passed in is of a verified image.
+	// Verification is the result of verifying the image. It is nil if no signature is required, or
+	// if the given Validator belongs to a verified image.
 	Verification *imagepolicy.Outcome
 	// NotModified is set if the content has not changed since the given Validator. The only other
 	// fields that are set then are Validator and Verification.
@@ -83,7 +85,8 @@ type Result struct {
 type Options struct {
 	// Puller pulls images; nil refuses them.
 	Puller *registry.Puller
-	// Policy states which addresses are fetched from. If it permits local ones, credentials are sent over plain HTTP, too.
+	// Policy decides which addresses to fetch from. If it permits local ones, credentials are also
+	// sent over plain HTTP.
 	Policy outbound.Policy
 	// Proxy is http.ProxyFromEnvironment by default.
 	Proxy func(*http.Request) (*url.URL, error)
@@ -197,8 +200,8 @@ func (f *Fetcher) fetch(ctx context.Context, s Source, known string) (*Result, e
 	return nil, permanent("Set one of image, http, git and inline.", "the source is empty")
 }
 
-// Static reports whether a source represents the same content for ever: an image by digest, a file with sha256, a commit,
-// or inline content without filesFrom.
+// Static reports whether a source always has the same content: an image by digest, a file with
+// sha256, a commit, or inline content without filesFrom.
 func Static(s corev1alpha1.RepositorySource) bool {
 	switch {
 	case s.Image != nil:

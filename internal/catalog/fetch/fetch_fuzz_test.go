@@ -234,8 +234,8 @@ func TestPacks(t *testing.T) {
 	}
 }
 
-// An object with more bytes than any file may have is not kept in memory, and refused
-// only if it is read.
+// An object that exceeds the size of any file is not kept in memory. It is refused only if it is
+// read.
 func TestLargeObjectsOfPacks(t *testing.T) {
 	t.Parallel()
 	blob := packed{kind: plumbing.BlobObject, data: []byte("kind: x\n")}

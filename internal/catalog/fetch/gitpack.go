@@ -32,7 +32,7 @@ type gitObjects struct {
 	exceeded error
 }
 
-// gitObject is an object, without data if it has more than a file may have.
+// gitObject is an object. It has no data if it exceeds the size of a file.
 type gitObject struct {
 	kind  plumbing.ObjectType
 	data  []byte
@@ -45,8 +45,8 @@ type delta struct {
 	data   []byte
 }
 
-// readPack reads a pack. Every object is hashed, so that what a commit leads to is what it names.
-// It is read within room, or with up to limit bytes if that is zero.
+// readPack reads a pack. It hashes every object, so that a commit leads to exactly the objects it
+// names. It reads within room bytes or, if room is zero, up to limit bytes.
 func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObjects, error) {
 	o := &gitObjects{objects: map[string]gitObject{}, offsets: map[int64]gitObject{}, waiting: map[any][]delta{}, limit: limit, exceeded: gitLimit(limit)}
 	if room > 0 {
@@ -337,7 +337,8 @@ func (c *checkout) problem(format, p string) {
 	}
 }
 
-// lfsPointer starts a file whose content is elsewhere (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
+// lfsPointer is the start of a file whose content is elsewhere
+// (https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md).
 var lfsPointer = []byte("version https://git-lfs.github.com/spec/")
 
 func (c *checkout) file(e treeEntry, p string) error {

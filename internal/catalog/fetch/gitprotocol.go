@@ -140,7 +140,7 @@ func (g *gitSession) reference(line string) error {
 	case len(g.advertised) > limits.GitRefs:
 		return permanent("", "the repository has more than %d references, the limit", limits.GitRefs)
 	}
-	g.advertised[strings.TrimSuffix(name, "^{}")] = commit // what a tag means comes after the tag
+	g.advertised[strings.TrimSuffix(name, "^{}")] = commit // the commit of a tag comes after the tag
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// image resolves the reference as policies say, verifies that digest, and pulls it if it is not known. An image that
-// the same keys and roots verified is not verified again.
+// image resolves the reference according to the policies, verifies the digest, and pulls it unless
+// it is known. It does not verify an image again that the same keys and roots have verified.
 func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, error) {
 	if f.opts.Puller == nil {
 		return nil, permanent("", "image: images cannot be pulled here")

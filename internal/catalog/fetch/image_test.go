@@ -113,7 +113,7 @@ func fetched(t *testing.T, f *Fetcher, s Source, known string) *Result {
 	return r
 }
 
-// A tag costs one HEAD if nothing changed; a digest, nothing.
+// If nothing has changed, a tag takes one HEAD request and a digest takes none.
 func TestImageIsDownloadedOncePerDigest(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)

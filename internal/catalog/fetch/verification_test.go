@@ -93,7 +93,7 @@ func TestImageIsVerified(t *testing.T) {
 	}
 }
 
-// What a digest means is known; by which keys it was verified counts all the same.
+// A digest never changes its content, but the keys that verified it count as well.
 func TestDigestIsVerified(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)

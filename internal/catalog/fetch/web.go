@@ -28,7 +28,7 @@ type webValidator struct {
 	SHA256 string `json:"sha256"`
 }
 
-// http downloads the file unless the server states that it is the known one.
+// http downloads the file, unless the server reports that it has not changed.
 func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, error) {
 	spec := s.Spec.HTTP
 	u, err := parseURL("http.url", spec.URL)
@@ -190,7 +190,7 @@ func (d *download) header(resp *http.Response, name string) string {
 	return v
 }
 
-// statusError describes what a server answered.
+// statusError reports the status of a server's answer.
 func statusError(resp *http.Response) *Error {
 	e := &Error{Details: fmt.Sprintf("the server %s answered %d %s", resp.Request.URL.Hostname(), resp.StatusCode, http.StatusText(resp.StatusCode)), Permanent: true}
 	switch code := resp.StatusCode; {

@@ -319,7 +319,7 @@ func TestPrivateAddresses(t *testing.T) {
 func TestRedirectsToLocalAddresses(t *testing.T) {
 	t.Parallel()
 	for _, target := range []string{"http://127.0.0.2:1/", "http://169.254.169.254/latest/", "http://[fe80::1]/", "http://[::1]:1/"} {
-		// The proxy represents a server elsewhere.
+		// The proxy represents a remote server.
 		proxy := serveWeb(t, httptest.NewServer, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Host != "packages.example" {
 				t.Errorf("%s is requested", r.URL)

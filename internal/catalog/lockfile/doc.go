@@ -3,7 +3,7 @@
 //
 //	manifest ─► images, dependencies ─► registry, repositories ─► manifest.lock.yaml
 //
-// A lock is written where its content changes, without a time: equal input gives equal bytes. A dependency gets the
-// highest version in its range, among the images whose constraints on platforms cover the package's. Dependencies
-// of dependencies are not followed.
+// A lock is written only if its content changes. It has no time, so that equal input gives equal
+// bytes. A dependency gets the highest version in its range, among the images whose platform
+// constraints cover the package's. Dependencies of dependencies are not followed.
 package lockfile

@@ -102,7 +102,7 @@ func TestCompute(t *testing.T) {
 				got = append(got, file{l.Path, string(l.Data), l.Changed})
 			}
 			want := tc.want
-			if name == "components" { // v1alpha1 has a 1 that is not a digest
+			if name == "components" { // the 1 in v1alpha1 is not a digest
 				want[1].Data = lockHead + "\n  images:\n  - digest: " + digest(2) + "\n    image: b:v1\n    name: b\n"
 			}
 			require.Equal(t, want, got, tc.reason)

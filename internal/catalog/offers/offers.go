@@ -25,9 +25,10 @@ type Offered struct {
 	Scope corev1alpha1.Scope
 }
 
-// Candidates returns the versions of the package name, each once: those of the namespace's own repositories, and those
-// of cluster repositories that are visible and that no own repository offers. local is empty for a ClusterPackage. The
-// specs may be in any order and of any packages; a nil visible represents all. The order is that of the specs' parts.
+// Candidates returns the versions of a package without duplicates: the versions of the namespace's
+// own repositories, and the versions of visible cluster repositories that no own repository offers.
+// local is empty for a ClusterPackage. The specs can be in any order and belong to any packages. A
+// nil visible means all repositories. The result has the order of the specs' parts.
 func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) []Offered {
 	offered := []Offered{}
 	for o := range Each(name, local, cluster, visible) {

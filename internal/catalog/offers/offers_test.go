@@ -113,7 +113,7 @@ func TestPending(t *testing.T) {
 	}
 }
 
-// What cannot be installed explains why.
+// A version that cannot be installed has a reason.
 func TestCandidate(t *testing.T) {
 	t.Parallel()
 	for want, v := range map[string]corev1alpha1.AvailableVersion{

@@ -12,8 +12,8 @@ import (
 
 const providersNamed = 8 // number of providers of an API that are kept, and named in messages
 
-// NameOf returns the name of the package that packageRef leads to: the one that it names, or that was chosen last for its API. It is
-// empty if there is none.
+// NameOf returns the name of the package that packageRef leads to: the name in it, or the package
+// that was chosen last for its API. It is empty if there is none.
 func NameOf(pkg corev1alpha1.GenericPackage) string {
 	ref, last := pkg.PackageSpec().PackageRef, pkg.PackageStatus().LastAttempted
 	switch {
@@ -50,7 +50,7 @@ func Provide(offered iter.Seq[Offered], api corev1alpha1.ProvidedAPI, scope core
 
 // Provider is the package that packageRef leads to, or the reason why there is none.
 type Provider struct {
-	// Name of the package; empty if there is none.
+	// Name is the name of the package; empty if there is none.
 	Name string
 	// API is the API that it was chosen for; nil if packageRef names the package.
 	API *corev1alpha1.ProvidedAPI
@@ -93,7 +93,8 @@ func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Pr
 	return p
 }
 
-// Refusal is the reason of the condition Resolved if there is no package, and what it says; empty if there is one.
+// Refusal returns the reason and the message of the condition Resolved if there is no package;
+// otherwise they are empty.
 func (p Provider) Refusal() (reason, message string) {
 	switch {
 	case p.Name != "":
@@ -106,7 +107,7 @@ func (p Provider) Refusal() (reason, message string) {
 	return corev1alpha1.ReasonAmbiguousProvider, fmt.Sprintf("the packages %s provide %s: set packageRef.name to one of them, in the place of api", few(p.Others, p.More), p.API)
 }
 
-// NotFetched adds to a message the repositories that were never fetched; nothing if there are none.
+// NotFetched adds the repositories that were never fetched to a message, if there are any.
 func NotFetched(pending []string) string {
 	if len(pending) == 0 {
 		return ""

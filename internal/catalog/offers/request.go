@@ -13,9 +13,9 @@ import (
 const resolutionVersions = 16 // highest versions to consider of a package whose own version is resolved with its dependencies
 
 const (
-	// DowngradableAnnotation allows downgrades if it is present, as downgradePolicy does.
+	// DowngradableAnnotation allows downgrades if it is present, like downgradePolicy.
 	DowngradableAnnotation = "packaging.carvel.dev/downgradable"
-	// ignoreKubernetesAnnotation ignores constraints of versions on that of Kubernetes if it is present.
+	// ignoreKubernetesAnnotation ignores constraints on the version of Kubernetes if it is present.
 	ignoreKubernetesAnnotation = "packaging.carvel.dev/ignore-kubernetes-version-selection"
 )
 
@@ -45,8 +45,9 @@ func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.P
 	return r
 }
 
-// Fitting returns the versions that a selection may take, the highest first: those that fit and are not downgrades, not all of them where
-// there are many. Of a Package of which nothing was deployed a lower one than the one that was chosen before is none.
+// Fitting returns the versions that a selection can use, starting with the highest: versions that
+// fit and are not a downgrade. It cuts a long list. Before the first deployment, a version below
+// the one chosen before is not a downgrade.
 func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versions.Choice, request versions.Request) []Offered {
 	installed := pkg.PackageStatus().Resolved
 	type candidate struct {
@@ -76,7 +77,7 @@ func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versio
 	return found
 }
 
-// LastAttempted returns the last attempted version of a package; nil if there is none.
+// LastAttempted returns the last attempted version of a package, or nil.
 func LastAttempted(pkg corev1alpha1.GenericPackage, name string) *corev1alpha1.AttemptedVersion {
 	last, ref := pkg.PackageStatus().LastAttempted, pkg.PackageSpec().PackageRef
 	if last == nil || ref == nil || last.PackageName != "" && last.PackageName != name {

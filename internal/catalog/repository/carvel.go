@@ -112,7 +112,7 @@ func (r *reader) kubernetesVersions(v *corev1alpha1.AvailableVersion, c *version
 	v.Constraints = []corev1alpha1.AvailableConstraint{{Platform: string(manifestsv1alpha1.PlatformKubernetes), Range: c.Constraints}}
 }
 
-// release returns nil if nothing is said about the version.
+// release returns nil if the document has no information about the release.
 func (r *reader) release(s *carvelSpec) *corev1alpha1.PackageRelease {
 	out := corev1alpha1.PackageRelease{
 		Notes: s.ReleaseNotes, Licenses: s.Licenses, Requirements: s.CapacityRequirementsDescription, Date: s.ReleasedAt,

@@ -75,8 +75,8 @@ func (e *Entry) scopes() []corev1alpha1.Scope {
 	return out
 }
 
-// uniqueIn is the scope that can have a version only once. If the constraint does not
-// name one, it is the scope of a Package, provided that a Package can install it.
+// uniqueIn is the scope that can have a version only once. If the constraint does not name one, it
+// is the scope of a Package, provided that a Package can install it.
 func uniqueIn(e *Entry) corev1alpha1.UniqueScope {
 	installed := corev1alpha1.ScopeNamespaced
 	if slices.Equal(scopesOf(e.Scopes), []manifestsv1alpha1.PackageManifestScope{manifestsv1alpha1.PackageManifestScopeCluster}) {

@@ -46,7 +46,7 @@ func (r *reporter) entry() (Entry, bool) {
 	e := Entry{RepositoryEntryData: *d}
 	e.RepositoryEntryData.Versions = nil // parsed below
 	if problems := validation.IsDNS1123Subdomain(e.Name); len(problems) > 0 {
-		r.fail("data.name", "", "%q is no name of a package: %s", e.Name, problems[0])
+		r.fail("data.name", "", "%q is not a valid package name: %s", e.Name, problems[0])
 	}
 	if _, err := name.NewRepository(e.Image); err != nil {
 		r.fail("data.image", "Write it as host/path, without tag and digest.", "%q is not an image repository", e.Image)

@@ -123,7 +123,7 @@ func providesOf(m *manifestsv1alpha1.PackageManifest, provides []corev1alpha1.Pr
 	return slices.Compact(out)
 }
 
-// scopesOf returns sorted scopes; none means both.
+// scopesOf returns the scopes sorted. No scope means both.
 func scopesOf(scopes []manifestsv1alpha1.PackageManifestScope) []manifestsv1alpha1.PackageManifestScope {
 	out := slices.Compact(slices.Sorted(slices.Values(scopes)))
 	if len(out) > 1 {

@@ -22,13 +22,14 @@ type Index struct {
 // Entry is one package image. Its Digest has the prefix sha256:.
 type Entry struct {
 	manifestsv1alpha1.RepositoryEntryData
-	// Versions that the image is offered as, the lowest first, without a leading v.
+	// Versions are the versions that the image is offered as, starting with the lowest, without a
+	// leading v.
 	Versions []*semver.Version
 }
 
 func (e *Entry) name() string { return e.Name + "." + e.hex() }
 
-// catalogueName is the name by which catalogues know the package.
+// catalogueName is the name of the package in catalogues.
 func (e *Entry) catalogueName() string { return cmp.Or(e.PackageName, e.Name) }
 
 func (e *Entry) hex() string { return strings.TrimPrefix(e.Digest, digestPrefix) }

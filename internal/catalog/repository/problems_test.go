@@ -237,8 +237,8 @@ func TestHostilePaths(t *testing.T) {
 	}
 }
 
-// What ytt writes as the schema of values need not be one that Kubernetes has. Such a version is offered all the same, and
-// explains why its values are not checked.
+// The schema of values that ytt writes is not necessarily valid for Kubernetes. Such a version is
+// offered anyway, with the reason why its values are not checked.
 func TestForeignSchemasAreNotRequired(t *testing.T) {
 	t.Parallel()
 	const good, schema = "  version: 1.0.0\n", "  valuesSchema: {openAPIv3: %s}\n"

@@ -47,8 +47,8 @@ func (r *reader) schema(at string, raw *runtime.RawExtension) (*runtime.RawExten
 	return c.schema, true
 }
 
-// foreignSchema returns the schema of a format that does not ask for structural schemas, as those of Kubernetes are: one
-// that cannot be used is left out, and unchecked explains why.
+// foreignSchema returns the schema of a format that, unlike Kubernetes, does not require structural
+// schemas. It leaves an unusable one out, and unchecked explains why.
 func (r *reader) foreignSchema(raw *runtime.RawExtension) (schema *runtime.RawExtension, unchecked string) {
 	c := r.checked(raw)
 	switch {

@@ -83,8 +83,8 @@ func validated(t *testing.T, in struct {
 	want.Fails("errorType", !valid, err, content)
 }
 
-// named is a Package to judge only by its name. Other abbreviations of a row are expanded in
-// the name as well.
+// named is a Package to judge only by its name. Other abbreviations of a row are expanded in the
+// name as well.
 func named(name, refName, version string) document {
 	fullName, fullVersion := refName, version
 	for strings.Count(fullName, ".") < 2 {

@@ -41,7 +41,8 @@ type selection struct {
 	ExtraPredicate *struct{ Name, RejectIfContains string }
 }
 
-// choice has the candidates considered; the predicate represents what makes a version not installable.
+// choice considers all candidates. The predicate represents the reasons why a version cannot be
+// installed.
 func (in selection) choice() versions.Choice {
 	candidates := make([]versions.Candidate, len(in.Candidates))
 	for i, text := range in.Candidates {
@@ -135,7 +136,7 @@ func parsedConstraint(_ *testing.T, in struct{ Constraint string }, want *expect
 	}
 }
 
-// expanded: a wildcard and what it means accept the same versions.
+// expanded checks that a wildcard and its expansion accept the same versions.
 func expanded(_ *testing.T, in struct{ Constraints []string }, want *expectation) {
 	conformance.Holds(want, "expansions", func(expansions [][]string) bool {
 		return slices.EqualFunc(in.Constraints, expansions, func(text string, comparators []string) bool {

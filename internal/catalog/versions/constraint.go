@@ -24,7 +24,7 @@ type Constraint struct {
 type group struct {
 	ranges *semver.Constraints
 	terms  []string
-	exact  []string // versions with build metadata that mean their whole text
+	exact  []string // versions with build metadata, which match only the exact text
 }
 
 // ParseConstraint parses a constraint within limits.TemplatePatternBytes, ConstraintGroups and
@@ -71,7 +71,7 @@ func ParseConstraint(text string) (*Constraint, error) {
 	return c, nil
 }
 
-// invalid returns the error of a text that is not a constraint, with the first of its alternatives that is none.
+// invalid returns the error of an invalid constraint, with its first invalid alternative.
 func invalid(text string) error {
 	part := ""
 	if alternatives := strings.Split(text, "||"); len(alternatives) > 1 {
@@ -99,7 +99,7 @@ func parseGroup(canonical string) (group, error) {
 	return g, nil
 }
 
-// exactly returns the version that a term means, if it is one.
+// exactly returns the version of a term that means a single version.
 func exactly(term string) (*semver.Version, bool) {
 	v, err := Parse(strings.TrimPrefix(term, "="))
 	return v, err == nil
@@ -139,7 +139,7 @@ func (c *Constraint) names(v *semver.Version) bool {
 	return ok && want.Equal(v)
 }
 
-// admission states which prereleases take part; releases always do.
+// admission decides which prereleases take part. Releases always do.
 type admission struct {
 	all         bool
 	identifiers []string

@@ -29,7 +29,7 @@ const (
 	FilterRetracted   Filter = "retracted"   // it is not retracted, or is installed, or is named by the constraint
 )
 
-// filter is one step; why returns why it rejects a candidate, "" if it does not.
+// filter is one step. why returns why it rejects a candidate, or "".
 type filter struct {
 	name      Filter
 	takesPart bool

@@ -6,8 +6,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Highest returns the tag with the highest version that a selection takes; tags that are not versions are passed over, and
-// one leading v is. An error explains why there is none; field is the path of the selection in it.
+// Highest returns the tag with the highest version that a selection accepts. It ignores tags that
+// are not versions, and one leading v. The error explains why there is none; field is the path of
+// the selection in it.
 func Highest(selection corev1alpha1.VersionSelection, field string, tags []string) (string, error) {
 	candidates := make([]Candidate, len(tags))
 	for i, tag := range tags {

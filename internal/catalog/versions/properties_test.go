@@ -152,8 +152,8 @@ func TestTheOrderOfCandidatesDoesNotMatter(t *testing.T) {
 	})
 }
 
-// A package follows its choices: whatever is offered or withdrawn, it is never
-// downgraded, and without a choice it stays.
+// A package follows its choices. It is never downgraded regardless of offered or withdrawn
+// versions, and it stays if there is no choice.
 func TestNoSequenceLeadsToADowngrade(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

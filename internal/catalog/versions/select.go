@@ -12,11 +12,11 @@ import (
 type Candidate struct {
 	// Version is a semantic version. Invalid versions are never chosen.
 	Version string
-	// Retracted explains why the version is not for new installations; empty if it is.
+	// Retracted is why the version is not for new installations; empty if it is.
 	Retracted string
 	// Constraints are requirements on the platform. All have to be met.
 	Constraints []corev1alpha1.AvailableConstraint
-	// NotInstallable explains why the version cannot be installed at all, whole; empty if it can.
+	// NotInstallable is the full reason why the version can never be installed; empty if it can be.
 	NotInstallable string
 	// Provides are APIs that the version brings.
 	Provides []corev1alpha1.ProvidedAPI
@@ -37,12 +37,12 @@ type Platform struct {
 // Request is the input for choosing a version.
 type Request struct {
 	Selection corev1alpha1.VersionSelection
-	// API that the version has to provide; nil if none is asked for.
+	// API must be provided by the version; nil if there is no such requirement.
 	API *corev1alpha1.ProvidedAPI
 	// Installed and LastAttempted are the versions that are installed and that were chosen last;
 	// each can be empty.
 	Installed, LastAttempted string
-	// AllowDowngrade allows versions below LastAttempted, or below Installed if that is empty.
+	// AllowDowngrade allows versions below LastAttempted or, if that is empty, below Installed.
 	AllowDowngrade bool
 	Platform       Platform
 	// Ignored can contain FilterKubernetes, FilterOpenShift and FilterManager, whose version
@@ -123,8 +123,8 @@ type selection struct {
 	constraint *Constraint
 	filters    []filter
 	candidates []Candidate
-	parsed     []*semver.Version // nil for text that is not a version
-	stage      []int             // the filter that rejected the candidate; the number of filters if none did
+	parsed     []*semver.Version // nil for invalid text
+	stage      []int             // the filter that rejected the candidate, or the number of filters
 	considered []Considered
 	// last is the version below which a choice is a downgrade.
 	last       string
@@ -183,8 +183,8 @@ func (s *selection) highest() int {
 	return best
 }
 
-// compare orders candidates; those that are not versions are the lowest. Texts of one version, such as 1.0.0 and v1.0.0,
-// are ordered too, so that the order of the candidates does not matter.
+// compare orders candidates; invalid versions are the lowest. It also orders different texts of one
+// version, such as 1.0.0 and v1.0.0, so that the order of the candidates does not matter.
 func (s *selection) compare(i, j int) int {
 	a, b := s.parsed[i], s.parsed[j]
 	if a == nil || b == nil {

@@ -46,7 +46,8 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
-	// unread is why the version cannot be read at the start; nil if it was, or is for the first time.
+	// unread is why the version cannot be read at the start; nil before the first attempt and after
+	// a success.
 	unread error
 	// complete means that discovery has answered for every topic.
 	complete bool
@@ -74,7 +75,7 @@ const (
 
 // table describes the topics.
 var table = [topics]struct {
-	// kind is served if there is such a part.
+	// kind is served if the cluster has this part.
 	kind schema.GroupKind
 	// selection selects the objects, by default all objects of kind.
 	selection livestate.Selection
@@ -207,9 +208,9 @@ func (d *Detector) refresh() (complete bool) {
 	return complete
 }
 
-// unavailable returns the watch of a topic whose group is served by an API server that
-// does not answer. It polls: no kind changes if that server turns out not to serve the
-// topic's. d.mu is held.
+// unavailable returns the watch of a topic whose group is served by an API server that does not
+// answer. It polls, because there is no event if that server turns out not to serve the topic's
+// kind. d.mu is held.
 func (d *Detector) unavailable(err error) *watch {
 	ctx, stop := context.WithCancel(d.ctx)
 	panics.Go(ctx, "looking at the cluster", func() {
@@ -286,7 +287,7 @@ func (l *listener) Changed(obj metav1.Object) {
 	l.d.change(func() { l.watch.found[keyOf(obj)] = table[l.topic].read(obj) })
 }
 
-// Deleted receives an object that no longer exists.
+// Deleted receives an object that was deleted.
 func (l *listener) Deleted(obj metav1.Object) {
 	l.d.change(func() { delete(l.watch.found, keyOf(obj)) })
 }
@@ -306,7 +307,7 @@ func text(err error) string {
 // ErrUnknown means that the environment is not known yet.
 var ErrUnknown = errors.New("the cluster is being looked at")
 
-// unknown returns why the environment is not known, nil if it is; d.mu is held.
+// unknown returns why the environment is unknown, or nil if it is known. d.mu is held.
 func (d *Detector) unknown() error {
 	if d.unread != nil {
 		return d.unread
@@ -328,8 +329,9 @@ func (d *Detector) unknown() error {
 	return nil
 }
 
-// state returns all that packages may see, by the namespaces of hosted clusters, and by none for all others. It takes
-// long if there are many, so that it is made once for a change; d.mu is held.
+// state returns everything that packages see, by the namespace of the hosted cluster; the empty
+// namespace is for all other packages. It is slow if there are many, so change computes it only
+// once per change. d.mu is held.
 func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	all := map[string]manifestsv1alpha1.PackageEnvironment{"": d.cluster()}
 	for _, hosted := range d.hosted() {
@@ -380,7 +382,7 @@ func (d *Detector) cluster() manifestsv1alpha1.PackageEnvironment {
 	return env
 }
 
-// single returns the one object of a topic, nil if there is none.
+// single returns the only object of a topic, or nil.
 func (d *Detector) single(t topic) any {
 	if w := d.watches[t]; w != nil {
 		for _, found := range w.found {
@@ -390,8 +392,8 @@ func (d *Detector) single(t topic) any {
 	return nil
 }
 
-// For returns what a package in a namespace sees, or, if that is empty, a
-// ClusterPackage. err is why that is not known; waiting means that it is not known yet.
+// For returns the environment that a package in a namespace sees or, if namespace is empty, a
+// ClusterPackage. err is why it is unknown; waiting means that it is not known yet.
 func (d *Detector) For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -168,8 +168,8 @@ func TestPlainKubernetes(t *testing.T) {
 	}
 }
 
-// That the environment is known is told also if nothing of it is new: packages
-// wait for it.
+// The detector reports that the environment is known even if it is empty, because packages wait for
+// it.
 func TestKnownIsTold(t *testing.T) {
 	t.Parallel()
 	gk := table[clusterProxy].kind
@@ -340,8 +340,8 @@ func TestTrouble(t *testing.T) {
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
-// A group whose server did not answer when it was looked for is looked for again: no kind
-// appears or disappears if that server turns out not to serve it.
+// If the server of a group did not answer, the group is looked up again. There is no event if that
+// server turns out not to serve the kind.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for reason, answer := range map[string]func(*cluster){

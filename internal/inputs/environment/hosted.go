@@ -102,7 +102,8 @@ func (d *Detector) hostedClusters() ([]HostedCluster, error) {
 	return all, nil
 }
 
-// unlistedOf returns why the objects of a topic are not known, nil if they are; d.mu is held.
+// unlistedOf returns why the objects of a topic are unknown, or nil if they are known. d.mu is
+// held.
 func (d *Detector) unlistedOf(t topic, absent error) error {
 	switch w := d.watches[t]; {
 	case w == nil && d.complete:

@@ -40,7 +40,8 @@ func TestHostedClusterOf(t *testing.T) {
 	}
 }
 
-// A hosted cluster has the namespace that its control plane is in, whatever its name means.
+// A hosted cluster gets the namespace of its control plane, regardless of the name that is derived
+// for it.
 func TestInTheirNamespaces(t *testing.T) {
 	t.Parallel()
 	cluster := func(namespace, name string) metav1.Object {
@@ -89,8 +90,7 @@ func TestInTheirNamespaces(t *testing.T) {
 	}
 }
 
-// The kinds are watched while they are served, and a change is reported if it is one
-// of the kept part.
+// The kinds are watched while they are served. A change is reported if it affects the kept part.
 func TestHostedClusters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func versionOf(clusterVersion metav1.Object) string {
 	return desired
 }
 
-// proxyOf returns the proxy that OpenShift uses; nil if it uses none.
+// proxyOf returns the proxy of OpenShift, or nil if there is none.
 func proxyOf(proxy metav1.Object) *manifestsv1alpha1.PackageEnvironmentProxy {
 	status := func(field string) string {
 		text, _, _ := unstructured.NestedString(contentOf(proxy), "status", field)

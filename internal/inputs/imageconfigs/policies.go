@@ -34,7 +34,8 @@ func authorities(config *corev1alpha1.ImageConfig) []corev1alpha1.ImageAuthority
 	return config.Spec.Verification.Authorities
 }
 
-// keyOf returns where the key or the trusted root of an authority is; named is false if it is in the ImageConfig itself.
+// keyOf returns the place of an authority's key or trusted root. named is false if the ImageConfig
+// itself contains it.
 func keyOf(a corev1alpha1.ImageAuthority, namespace string) (ref sources.Ref, key string, named bool) {
 	in := func(kind string, at *corev1alpha1.ImageKeyRef) (sources.Ref, string, bool) {
 		return sources.Ref{Kind: kind, Namespace: namespace, Name: at.Name}, at.Key, true

@@ -151,7 +151,8 @@ func credentialsOf(object *Object) (content []byte, problem string) {
 	return content, ""
 }
 
-// read returns an object, from memory if it is watched and did not change, to resolve tags without reading it.
+// read returns an object. It uses the copy in memory if the object is watched and has not changed,
+// so that resolving tags does not read it.
 func (c *Credentials) read(ctx context.Context, ref Ref) (*Object, error) {
 	state := c.watches.State(ref)
 	if kept := state.kept; kept != nil && state.Known && kept.version == state.Version {

@@ -99,7 +99,7 @@ func TestCredentials(t *testing.T) {
 	}
 	ofPolicy = PullSecret("ns", "")
 	reader = objects.Account{}
-	// Those of the manager are for others if they are not shared.
+	// Other accounts do not get the manager's credentials unless they are shared.
 	ownOnly = true
 	if got, missing := user(); got != "" || len(missing) > 0 {
 		t.Errorf("pulled as %q, missing %v", got, missing)

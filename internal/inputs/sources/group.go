@@ -16,10 +16,10 @@ import (
 
 const sourceReads = 3 // concurrent reads of members of one watch
 
-// group shows sources of one kind in one namespace by one watch of the metadata of all
-// objects there. The watch only states that a source has to be read: its state is from a
-// read after it became a member, so that neither joining nor a list from before can hide
-// a change. Its fields are Watches' to lock.
+// group shows sources of one kind in one namespace by one watch of the metadata of all objects
+// there. An event only means that a source has to be read again. The state comes from a read after
+// the source became a member, so that neither joining nor an older list can hide a change. Watches
+// guards the fields with its lock.
 type group struct {
 	w   *Watches
 	key groupKey
@@ -159,7 +159,7 @@ func (g *group) readAll(ctx context.Context) {
 	}
 }
 
-// read reports a member to its listener. It returns an error if that has to be repeated.
+// read reports a member to its listener. It returns an error if the read has to be repeated.
 func (g *group) read(ctx context.Context, ref Ref) error {
 	g.w.mu.Lock()
 	l, failed := g.members[ref], g.err

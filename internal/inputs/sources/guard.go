@@ -61,7 +61,8 @@ func (e *ForbiddenError) Status() metav1.Status {
 	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: e.Error()}
 }
 
-// Check returns a *ForbiddenError where the account may not get a Secret. The zero account, the manager's, may.
+// Check returns a *ForbiddenError if the account is not allowed to get a Secret. The zero account
+// is the manager's, which is always allowed to.
 func (g *Guard) Check(ctx context.Context, account objects.Account, ref Ref) error {
 	if account.IsZero() || ref.Kind != KindSecret {
 		return nil
@@ -128,7 +129,8 @@ var never = map[string]string{
 	corev1alpha1.HashKeyType:                     "a key of the engine",
 }
 
-// refused returns why a Secret of a type is not read for packages and repositories; empty if it is.
+// refused returns why a Secret of this type is not read for packages and repositories, or an empty
+// string if it is.
 func refused(secretType string) string {
 	if what := never[secretType]; what != "" {
 		return fmt.Sprintf("it is of the type %s, %s, which is never read for a package or repository: make a Secret for this purpose", secretType, what)

@@ -29,7 +29,7 @@ type Object struct {
 	Refused string
 }
 
-// Get reads an object; nil if there is none.
+// Get reads an object. It returns nil if the object does not exist.
 type Get func(context.Context, Ref) (*Object, error)
 
 // Getter reads from the API server without a cache.
@@ -118,7 +118,8 @@ type reader struct {
 	problems  violation.Violations
 }
 
-// text returns what a source holds; ok is false if there is none, a problem unless it is optional.
+// text returns the content of a source. ok is false if it does not exist, which is a problem unless
+// it is optional.
 func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.ValueSource) (text []byte, ok bool, err error) {
 	ref := refOf(source, r.namespace)
 	name, optional := key(source)

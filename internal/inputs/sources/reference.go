@@ -21,7 +21,8 @@ func Reference(pkg corev1alpha1.GenericPackage, image string, changed bool) stri
 	return pinned(pkg, image)
 }
 
-// pinned returns the reference by the digest that was unpacked last; the image if that is not known.
+// pinned returns the reference by the digest that was unpacked last, or the image if the digest is
+// unknown.
 func pinned(pkg corev1alpha1.GenericPackage, image string) string {
 	resolved := pkg.PackageStatus().Resolved
 	if resolved == nil || resolved.Image != image || resolved.Digest == "" {

@@ -37,17 +37,18 @@ type ReadObject func(context.Context, livestate.Selection) (metav1.Object, error
 type State struct {
 	// Known is set once the watch has listed the object.
 	Known bool
-	// Version changes whenever the object does; empty if there is none.
+	// Version changes whenever the object does. It is empty if the object does not exist.
 	Version string
 	// Err is why the object cannot be watched; nil if all is well.
 	Err error
 	// Unserved means that the API server does not serve the kind in this version.
 	Unserved bool
-	// Content is the object as JSON without managedFields, where Watches.Whole is set; empty if there is none.
+	// Content is the object as JSON without managedFields, if Watches.Whole is set. It is empty if
+	// the object does not exist.
 	Content string
 
 	kept *keptObject
-	// refused is how much memory the content would take, if there is too little; else zero.
+	// refused is how much memory the content would take, if there is too little; otherwise zero.
 	refused int64
 }
 
@@ -81,13 +82,15 @@ type Watches struct {
 	groups map[groupKey]*group
 }
 
-// accountUser represents the manager, whose service account is watched. No Package has such a name.
+// accountUser represents the manager, whose service account is watched. No Package can have this
+// name.
 var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
 
 type watched struct {
 	state State
 	users map[types.NamespacedName]struct{}
-	// stop ends the watch, or leaves the group; nil if there is none. resource and listener are of that watch.
+	// stop ends the watch, or leaves the group; nil if there is neither. resource and listener
+	// belong to that watch.
 	stop     func()
 	resource schema.GroupVersionResource
 	listener *listener
@@ -211,7 +214,7 @@ func (w *Watches) sync(ref Ref, o *watched) bool {
 	return !same(before, o.state)
 }
 
-// alone starts the watch of one source, and returns what ends it; w.mu is held.
+// alone starts the watch of one source, and returns a function that ends it. w.mu is held.
 func (w *Watches) alone(ref Ref, resource schema.GroupVersionResource, l *listener) (end func()) {
 	ctx, stop := context.WithCancel(w.ctx)
 	w.single[ref.Namespace]++
@@ -226,7 +229,8 @@ func (w *Watches) alone(ref Ref, resource schema.GroupVersionResource, l *listen
 	}
 }
 
-// run watches one object. Whole ones start a few at a time, in turn by namespace: until they are listed, or for sourcesStart.
+// run watches one object. Watches of whole objects start a few at a time, in turn by namespace.
+// Each holds its place until the object is listed, but at most for sourcesStart.
 func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener) {
 	if sel.Whole {
 		release, err := w.starts.Acquire(ctx, sel.Namespace, 1)

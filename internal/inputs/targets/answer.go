@@ -107,7 +107,7 @@ func (a *answer) tooLarge() error {
 		a.what, limit, of, reflector.ErrTooLarge))
 }
 
-// next reads a byte. Values are counted by what starts or separates them.
+// next reads a byte. It counts values by the characters that start or separate them.
 func (s *scan) next(c byte, lines bool) {
 	s.bytes++
 	switch {

@@ -30,7 +30,7 @@ const kubeconfigPoll = 5 * time.Second // interval of reading an agent's kubecon
 // with certificates, a key and a token. All of them are followed.
 type File struct {
 	Path string
-	// Every is the interval at which the files are read; kubeconfigPoll if it is 0.
+	// Every is the interval of reading the files; 0 means kubeconfigPoll.
 	Every time.Duration
 }
 
@@ -90,8 +90,8 @@ func (f *File) version() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// read returns nil if there is no file. The error is a *RefusedError where another file
-// is named that cannot be read.
+// read returns nil if the file does not exist. The error is a *RefusedError if the kubeconfig names
+// another file that cannot be read.
 func (f *File) read() ([]byte, error) {
 	data, err := readBounded(f.Path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -80,7 +80,7 @@ func (g *gate) exceeded(err error) error {
 	return err
 }
 
-// hold counts bytes of the target's answers that are kept, or released if they are negative.
+// hold counts bytes of the target's answers that are kept, or released if bytes is negative.
 func (g *gate) hold(bytes int64) {
 	if !g.holds.change(bytes) {
 		_ = g.exceeded(fmt.Errorf("its content needs more memory than %s can have along with other namespaces' targets: %s", whose(g.holds.key.Namespace), moreMemory))
@@ -102,7 +102,7 @@ func (g *gate) opened(stop context.CancelFunc) {
 	}
 }
 
-// over returns the limit that the target exceeded, nil if it did not.
+// over returns the limit that the target exceeded, or nil.
 func (g *gate) over() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

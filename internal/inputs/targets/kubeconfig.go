@@ -16,7 +16,7 @@ import (
 
 // RefusedError is why a kubeconfig is not used.
 type RefusedError struct {
-	// Field of the kubeconfig; empty if it is about all of it.
+	// Field is the field of the kubeconfig; empty if the error concerns the whole kubeconfig.
 	Field string
 	// Problem follows the field's name in the message. Remedy is a sentence.
 	Problem, Remedy string

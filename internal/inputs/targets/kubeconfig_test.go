@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// secretToken represents credentials, which no message may have.
+// secretToken represents credentials, which must not appear in any message.
 const secretToken = "geheim-geheim"
 
 // kubeconfig returns a kubeconfig with additional fields of its cluster and its user.

@@ -94,8 +94,7 @@ func unreachable(server *url.URL, err error, token string) error {
 	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host}), cause)}
 }
 
-// answered returns what a status states about the target; zero means that the answer is no
-// namespace.
+// answered returns the meaning of a status code. Zero means that the answer is not a namespace.
 func answered(status int) error {
 	switch {
 	case status == http.StatusOK:

@@ -159,8 +159,8 @@ func (t *target[S]) attempt(ctx context.Context) time.Duration {
 	return t.report(err)
 }
 
-// load reads the kubeconfig where the Secret changed. Another one ends the session; where
-// it no longer exists, the session is left to owners that are being deleted.
+// load reads the kubeconfig if the Secret has changed. A different kubeconfig ends the session. If
+// the Secret was deleted, the session stays for owners that are being deleted.
 func (t *target[S]) load(ctx context.Context, version string) error {
 	if version != "" && version == t.version {
 		return t.invalid
@@ -208,7 +208,7 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 	return t.invalid
 }
 
-// connect probes the server, and opens a session if there is none of its cluster.
+// connect probes the server, and opens a session unless there is one with this cluster.
 func (t *target[S]) connect(ctx context.Context) error {
 	way, err := t.link()
 	if err != nil {
@@ -245,7 +245,7 @@ func (t *target[S]) connect(ctx context.Context) error {
 	return t.open(ctx, way, cluster)
 }
 
-// link returns the session's, or a new one.
+// link returns the session's link, or a new one.
 func (t *target[S]) link() (*link, error) {
 	if t.session != nil {
 		return t.session.link, nil
@@ -326,8 +326,8 @@ func (t *target[S]) end() {
 	}
 }
 
-// report records the outcome of an attempt, notifies the users if it changed, and
-// returns when the next attempt is due.
+// report records the outcome of an attempt, notifies the users if it has changed, and returns the
+// pause before the next attempt.
 func (t *target[S]) report(err error) time.Duration {
 	state, pause := State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Message: "The target is connected."}, time.Duration(0)
 	if t.held = errors.As(err, new(*excessError)); err == nil {

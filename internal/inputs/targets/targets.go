@@ -95,11 +95,11 @@ type Options[S any] struct {
 	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID, held func(bytes int64)) (S, error)
 	// Memory is the account shared by all targets; nil means unlimited.
 	Memory *quota.Memory
-	// Policy states which addresses targets may have. Namespace is the manager's, which has the kubeconfigs of cluster-scoped
-	// packages.
+	// Policy decides which addresses targets can have. Namespace is the manager's, which contains
+	// the kubeconfigs of cluster-scoped packages.
 	Policy    outbound.Policy
 	Namespace string
-	// Parse reads a kubeconfig; Parse of this package if it is nil.
+	// Parse reads a kubeconfig; nil means this package's Parse.
 	Parse func([]byte) (*rest.Config, error)
 	// Own is the remedy if a kubeconfig leads to the manager's own cluster.
 	Own string
@@ -169,7 +169,7 @@ func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 	one.users[user] = wake
 }
 
-// connect starts to connect a target, if its namespace may have one more. t.mu is held.
+// connect starts connecting a target, if its namespace can have another one. t.mu is held.
 func (t *Targets[S]) connect(one *target[S]) {
 	if one.admitted = t.options.Memory.Hold(one.ref.memory(), targetMemory) == nil; !one.admitted {
 		one.state = State{Reason: corev1alpha1.ReasonTargetLimitExceeded, Message: fmt.Sprintf(
@@ -256,8 +256,8 @@ func (t *Targets[S]) Notify(ref Ref) {
 	}
 }
 
-// Find returns the session of a target in use, false if there is none, and its state. A
-// session outlives its Secret.
+// Find returns the session of a target in use, with ok, and its state. A session outlives its
+// Secret.
 func (t *Targets[S]) Find(ref Ref) (session S, ok bool, state State) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

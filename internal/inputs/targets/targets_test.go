@@ -322,7 +322,7 @@ func (f *fixture) session(t *testing.T) *connection {
 	return session
 }
 
-// TestTargetsThatCannotBe explains why there is no connection.
+// TestTargetsThatCannotBe checks the messages about impossible connections.
 func TestTargetsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	home, broken, forbidden := newServer(t, "home"), newServer(t, "x"), newServer(t, "x")

@@ -68,7 +68,7 @@ func FuzzSchema(f *testing.F) {
 	})
 }
 
-// checkAdmit admits a configuration, and what came out once more.
+// checkAdmit admits a configuration, and the result once more.
 func checkAdmit(t *testing.T, schema *Schema, raw string) {
 	t.Helper()
 	ctx, cancel := fuzzing.Context(t)

@@ -26,8 +26,8 @@ type Record struct {
 	UID     types.UID
 }
 
-// Controllers has the owner that controls each object, or the zero Owner if that owner does
-// not have the object on record.
+// Controllers has the owner that controls each object, or the zero Owner if that owner does not
+// have the object on record.
 type Controllers map[objects.Key]objects.Owner
 
 // Contested returns the keys of the claims that the records alone do not decide: claims on record

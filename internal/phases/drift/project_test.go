@@ -197,7 +197,7 @@ func TestProjectDeployment(t *testing.T) {
 	}
 }
 
-// TestProjectWithoutListTypes is about objects whose managedFields were taken off.
+// TestProjectWithoutListTypes covers objects whose managedFields were removed.
 func TestProjectWithoutListTypes(t *testing.T) {
 	t.Parallel()
 	template := yamltest.Decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
