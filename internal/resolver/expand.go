@@ -372,7 +372,7 @@ func lowerByHand(i *Installed, version string) string {
 }
 
 // clusterOnly explains why the version of a ClusterPackage is not changed for Packages.
-const clusterOnly = "no Package of a namespace changes it. Change the range, or ask an administrator to change its version, or to set spec.upgradePolicy.dependents to All in it."
+const clusterOnly = "Packages in namespaces cannot change it. Change the range, or ask an administrator to change its version, or to set spec.upgradePolicy.dependents to All in it."
 
 // heeds reports whether an instance heeds all roots.
 func (s *search) heeds(i *Installed) bool {
