@@ -32,7 +32,7 @@ func conditions(folder string) (string, error) {
 	}
 
 	var b strings.Builder
-	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1 and hack/reference/kinds.yaml"))
+	b.WriteString(header("Conditions and reasons", "apis/core/v1alpha1 and hack/reference/kinds.yaml"))
 	b.WriteString("A condition describes the current spec only if its `observedGeneration` equals `metadata.generation`. [Messages](messages.md) has the remedies, and [concepts](../concepts.md#availability-during-an-upgrade) describes `Available` during an upgrade. `Invalid` also has the reasons of `Unpacked`.\n")
 	tables, err := byKind(values, comments)
 	if err != nil {
