@@ -30,7 +30,7 @@ func alerts(path string) (string, error) {
 	}
 
 	var b strings.Builder
-	b.WriteString(begin("Alerts", "config/monitoring/rules.yaml"))
+	b.WriteString(header("Alerts", "config/monitoring/rules.yaml"))
 	b.WriteString("[`config/monitoring/rules.yaml`](../config/monitoring/rules.yaml) has alerts for Prometheus; the chart creates a PrometheusRule with `--set metrics.rules.enabled=true`. Each alert starts with a command, here and in its annotation `description`. For a ClusterPackage, write `clusterpackage/NAME` without `-n NAMESPACE`.\n")
 	for _, rule := range file.Groups[0].Rules {
 		text := prose(rule.Annotations["description"])

@@ -10,7 +10,7 @@ import (
 // metricsTable returns the page of metrics.
 func metricsTable() string {
 	var b strings.Builder
-	b.WriteString(begin("Metrics", "internal/kube/metrics") + `[Watch the engine](administrate/watch.md) shows how to read the metrics, and [alerts](alerts.md) uses them. The manager also has the usual metrics of controller-runtime, the Go runtime and the process.
+	b.WriteString(header("Metrics", "internal/kube/metrics") + `[Watch the engine](administrate/watch.md) shows how to read the metrics, and [alerts](alerts.md) uses them. The manager also has the usual metrics of controller-runtime, the Go runtime and the process.
 Metrics whose names start with ` + "`package_operator`" + ` are compatible with Package Operator. Only the leader has metrics with names of packages, repositories and templates. A scrape only reads caches.
 
 | Metric | Type | Labels | Meaning | Stability |

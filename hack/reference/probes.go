@@ -27,7 +27,7 @@ var lines = regexp.MustCompile(`(?m)^`)
 func probesByKind() (string, error) {
 	phases, probed, readyAtOnce := presets.Reference()
 	var b strings.Builder
-	b.WriteString(begin("Phases and probes by kind", "internal/loader/presets"))
+	b.WriteString(header("Phases and probes by kind", "internal/loader/presets"))
 	b.WriteString("[`kickstart`](commands.md#kickstart) writes these phases and probes, and [`lint`](../lint.md) knows them. The probes follow kstatus. Copy them into [`spec.availabilityProbes`](../packages/probes.md).\n\n## Probes\n")
 	for _, kind := range probed {
 		text := ""
