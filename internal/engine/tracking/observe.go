@@ -14,7 +14,7 @@ import (
 // Observe returns the record of a live object, from a watch or the response to a write.
 func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
 	obs := t.fromMetadata(live)
-	fields := live.GetManagedFields()
+	fields := drift.ManagedFields(live)
 	t.observeFields(key.GroupKind(), fields, obs)
 	t.mu.RLock()
 	tr, tracked := t.tracks.byKey[key]
