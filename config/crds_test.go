@@ -56,8 +56,8 @@ var repositoryColumns = []string{
 var availableColumns = []string{"Package string .spec.packageName", "Description string .spec.display.shortDescription", age}
 
 // kinds are the thirteen kinds of Package Operator, their short names and columns, with the
-// corrections: ObjectSlice has its short names, and the revision of a phase is
-// read where it stands.
+// corrections: ObjectSlice has its short names, and the revision of a phase is read from its
+// right path.
 var kinds = map[string]kind{
 	"Package": {
 		scope: "Namespaced", plural: "packages", shortNames: []string{"pkg"}, columns: packageColumns,

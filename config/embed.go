@@ -47,8 +47,8 @@ const (
 	// FolderManager has the Deployment and what belongs to it.
 	FolderManager = "manager"
 
-	// FolderTenancy has what a cluster of several teams needs beside the folders above; as a
-	// component it also adds a flag of the manager.
+	// FolderTenancy has the additional objects for a cluster of several teams. As a component
+	// it also adds a flag of the manager.
 	FolderTenancy = "tenancy"
 
 	// FolderRestricted has the rights of a manager that writes its own kinds alone; as a component
@@ -62,14 +62,14 @@ const (
 	FolderAgentAllNamespaces = "agent-all-namespaces"
 )
 
-// Files are the manifests, in the folders named above. Files that are called
-// kustomization.yaml are no manifests.
+// Files are the manifests, in the folders named above. Files named kustomization.yaml are not
+// manifests.
 //
 //go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
 var Files embed.FS
 
-// Prerequisites returns what a manager needs that runs outside of the cluster,
-// in the order in which it has to be applied: everything but its Deployment.
+// Prerequisites returns the objects that a manager outside the cluster needs, in the order to
+// apply them: everything but its Deployment.
 func Prerequisites() ([]*unstructured.Unstructured, error) {
 	return Objects(FolderNamespace, FolderCRDs, FolderRBAC, FolderAdmission, FolderFlowControl)
 }

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// generates is an authorizer by which a user may generate packages in the cluster, do everything, or do nothing there.
+// generates is an authorizer that lets a user generate packages in the cluster, do everything, or do nothing there.
 type generates string
 
 func (g generates) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {

@@ -61,7 +61,7 @@ func TestManagerRole(t *testing.T) {
 	}
 }
 
-// A role whose first rule is replaced by kinds has what the manager asks for itself.
+// A role whose first rule is replaced by kinds has all rights that the manager itself needs.
 func TestManagerRoleOfKinds(t *testing.T) {
 	t.Parallel()
 	rules := find[*rbacv1.ClusterRole](t, render(t, "."), config.ServiceAccount).Rules[1:]

@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every alert has a runbook that begins with a command, and reads metrics alone that are on their page.
+// Every alert has a runbook that starts with a command, and reads only documented metrics.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../config/monitoring/rules.yaml")

@@ -16,7 +16,7 @@ var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+?) *$`)
 	anchor  = regexp.MustCompile(`<a id="([^"]+)">`)
-	// target is the address of a link in a heading, which is no part of its anchor.
+	// target is the address of a link in a heading, which is not part of its anchor.
 	target = regexp.MustCompile(`\]\([^)]*\)`)
 	fenced = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
 	span   = regexp.MustCompile("`[^`\n]*`")
@@ -61,7 +61,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// markdown returns the pages of the repository, but for those in folders whose name begins with a dot, and testdata.
+// markdown returns the pages of the repository, except in testdata and in folders whose name starts with a dot.
 func markdown(t *testing.T) (pages []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// proven are the pages in which each row of each table names a test, up to the heading, and how many rows they have at least.
+// proven are the pages whose tables name a test in each row, up to the heading, with their least number of rows.
 var proven = map[string]struct {
 	until string
 	rows  int
@@ -27,7 +27,7 @@ var proven = map[string]struct {
 	"design/package-operator.md": {"", 80},
 }
 
-// word is text in backquotes, or a test, with the rows of it that are meant: TestX/a for those whose names begin so, or
+// word is text in backquotes, or a test, with the rows that are meant: TestX/a for rows whose names start with a, or
 // TestX "a", "b".
 var word = regexp.MustCompile("`([^`]*)`|\\b((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)(/[A-Za-z0-9._-]+)?((?: \"[^\"]*\",?)*)")
 
@@ -112,7 +112,7 @@ type tests struct {
 
 func (s *tests) has(is func(string) bool) bool { return slices.ContainsFunc(s.texts, is) }
 
-// testsOf reads the tests of a package, by its path from the root. It returns nil where there are none.
+// testsOf reads the tests of a package, by its path from the root. It returns nil if there are none.
 func testsOf(t *testing.T, dir string) *tests {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))

@@ -17,7 +17,7 @@ const (
 	cellWords = 25     // of a cell in the table of invariants: more than one promise
 )
 
-// designWords bounds the pages for contributors, by the beginning of their paths.
+// designWords bounds the pages for contributors, by the start of their paths.
 var designWords = map[string]int{"design/": 11_000, "development.md": 1_000, "development/tests": 1_000, "development/invariants": 3_000}
 
 // inserted is what a test puts into a page, out of the code; and hidden what no reader sees, such as what e2e/docs runs before.
@@ -119,7 +119,7 @@ func TestDesignIsShort(t *testing.T) {
 	}
 }
 
-// without are pages that lack a part, since what they describe is not undone.
+// without are pages that lack a part, because their tasks cannot be undone.
 var without = map[string][]string{"\n## The way back\n": {"administrate/secrets.md", "administrate/registries.md"}}
 
 // isDesign reports whether a page is for those who change Lockstep.

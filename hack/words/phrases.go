@@ -62,7 +62,7 @@ var phrases = []phrase{
 	},
 	{
 		name:    "of which",
-		pattern: regexp.MustCompile(`\b(?:[Oo]f|[Bb]y|[Ii]n) which\b`),
+		pattern: regexp.MustCompile(`\b[Oo]f which\b`),
 		instead: "split the sentence",
 	},
 	{

@@ -6,8 +6,8 @@ const (
 	// PhaseAnnotation assigns an object to a phase of the manifest. Required.
 	PhaseAnnotation = "package-operator.run/phase"
 
-	// ConditionAnnotation is a CEL expression of type bool; an object is left out
-	// where it is false.
+	// ConditionAnnotation is a CEL expression of type bool. An object is left out
+	// if it is false.
 	ConditionAnnotation = "package-operator.run/condition"
 
 	// ConditionMapAnnotation maps conditions of an object, one a line in the form
@@ -47,7 +47,7 @@ const (
 	AdoptableByAnnotation = "package-operator.run/adoptable-by"
 
 	// ExposeSecretValuesAnnotation, set to ExposeSecretValuesTrue, allows values
-	// that came from sensitive Secrets in an object that is no Secret.
+	// that came from sensitive Secrets in an object that is not a Secret.
 	ExposeSecretValuesAnnotation = "package-operator.run/expose-secret-values"
 
 	// ExposeSecretValuesTrue is the value of ExposeSecretValuesAnnotation that
@@ -74,23 +74,23 @@ const (
 	HashAnnotation = "package-operator.run/hash"
 
 	// ObjectDeploymentUIDAnnotation is the UID of the deployment that made an
-	// ObjectSet, so that the set is found when its owner reference is gone.
+	// ObjectSet. It finds the set if its owner reference was removed.
 	ObjectDeploymentUIDAnnotation = "package-operator.run/object-deployment-uid"
 
 	// ClaimedAnnotation is "true" on an ObjectSet that was made when all of its
-	// objects were claimed: what the condition Claimed says, before there is a status.
+	// objects were claimed. It replaces the condition Claimed until there is a status.
 	ClaimedAnnotation = "package-operator.run/claimed"
 
 	// OrphanedAnnotation is on an owner that leaves its dependents when it is deleted: "true"
-	// where it is deleted so, OrphanedTakingBack while an owner reference to it is being put
-	// on a dependent, which an orphaning deletion might not see.
+	// during such a deletion, OrphanedTakingBack while a dependent gets an owner reference to
+	// it, which an orphaning deletion might not see.
 	OrphanedAnnotation = "package-operator.run/orphaned"
 
 	// OrphanedTakingBack is the value of OrphanedAnnotation that the engine takes off again.
 	OrphanedTakingBack = "taking-back"
 
 	// ServiceAccountAnnotation on an ObjectSetPhase of the class default is the
-	// serviceAccountName of its ObjectSet, which holds also when that is gone.
+	// serviceAccountName of its ObjectSet. It remains after the set is deleted.
 	ServiceAccountAnnotation = "package-operator.run/service-account"
 
 	// SlicedAnnotation is "true" on an ObjectDeployment that has, or had, slices.
@@ -108,9 +108,9 @@ const (
 	// on the ObjectDeployment and its revisions.
 	PackageConfigAnnotation = "package-operator.run/package-config"
 
-	// PackageDigestAnnotation is the digest that the package image stood for when
-	// it was rendered, such as sha256:…, on the ObjectDeployment and its revisions.
-	// A revision is gone back to by it, whatever its tag stands for by then.
+	// PackageDigestAnnotation is the digest of the package image when it was
+	// rendered, such as sha256:…, on the ObjectDeployment and its revisions. A
+	// rollback to a revision uses it, even if the tag has moved since.
 	PackageDigestAnnotation = "package-operator.run/package-digest"
 
 	// UnpackedHashAnnotation is the status.unpackedHash that belongs to the content of an
@@ -119,8 +119,8 @@ const (
 	UnpackedHashAnnotation = "package-operator.run/unpacked-hash"
 
 	// TemplateDigestAnnotation names the template that was made for the Package of an
-	// ObjectDeployment. A template that it does not stand for was changed by
-	// others, or never written to its end.
+	// ObjectDeployment. A template with another digest was changed by another
+	// client, or not written completely.
 	TemplateDigestAnnotation = "package-operator.run/template-digest"
 
 	// PackageGenerationAnnotation is the generation of the Package that an
@@ -132,7 +132,7 @@ const (
 	// ObjectDeployment and its revisions; absent for the root package.
 	PackageComponentAnnotation = "package-operator.run/package-component"
 
-	// ChangeCauseAnnotation says why a revision was made.
+	// ChangeCauseAnnotation is the reason for a revision.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
 	// ChangedWithAnnotation is the field manager of the change of the spec that a revision
@@ -149,19 +149,19 @@ const (
 	// its deadline and gave way to it.
 	RolledBackFromAnnotation = "package-operator.run/rolled-back-from"
 
-	// RejectedAnnotation with the value "true" on an ObjectSet rejects what it was made
-	// of. The manager takes it off when that is recorded.
+	// RejectedAnnotation with the value "true" on an ObjectSet rejects the content that
+	// it was made from. The manager removes it once that is recorded.
 	RejectedAnnotation = "package-operator.run/rejected"
 
 	// PausedByParentAnnotation is "true" on an ObjectSet that was paused through
 	// its deployment.
 	PausedByParentAnnotation = "package-operator.run/paused-by-parent"
 
-	// PauseMessageAnnotation says why a Package was paused.
+	// PauseMessageAnnotation is the reason why a Package was paused.
 	PauseMessageAnnotation = "package-operator.run/pause-message"
 
-	// PruneAnnotation on an ObjectDeployment is the number of a revision: what it and
-	// older ones retain under archivalPolicy: Release is deleted.
+	// PruneAnnotation on an ObjectDeployment is the number of a revision. The objects
+	// that it and older ones retain under archivalPolicy: Release are deleted.
 	PruneAnnotation = "package-operator.run/prune"
 
 	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet without one,
@@ -198,7 +198,7 @@ const (
 	// others: the constraints on the version of all of them.
 	RequiredVersionsAnnotation = "package-operator.run/required-versions"
 
-	// ChunkingStrategyAnnotation says how a Package is split into slices: one of
+	// ChunkingStrategyAnnotation selects how a Package is split into slices: one of
 	// the ChunkingStrategy values.
 	ChunkingStrategyAnnotation = "packages.package-operator.run/chunking-strategy"
 )

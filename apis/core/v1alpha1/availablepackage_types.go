@@ -11,7 +11,7 @@ type AvailablePackageSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	PackageName string `json:"packageName"`
 
-	// Part is the number of this object among those of the package, from 0.
+	// Part is the number of this object among the package's, from 0.
 	// +optional
 	Part int32 `json:"part,omitempty"`
 

@@ -8,7 +8,7 @@ import (
 // ImageConfig with the longest prefix counts. If two have the same prefix, neither
 // counts, and the images are refused.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.rewrite) || has(self.pullSecretRef) || has(self.verification)",message="it says nothing: set rewrite, pullSecretRef or verification"
+// +kubebuilder:validation:XValidation:rule="has(self.rewrite) || has(self.pullSecretRef) || has(self.verification)",message="it is empty: set rewrite, pullSecretRef or verification"
 type ImageConfigSpec struct {
 	// MatchImages selects images of Packages and repositories, and images that packages
 	// name, by their references.
@@ -164,7 +164,7 @@ type ImageAuthorityKeyless struct {
 	TransparencyLog TransparencyLogMode `json:"transparencyLog,omitempty"`
 }
 
-// TransparencyLogMode says whether a signature needs an entry in a log.
+// TransparencyLogMode selects whether a signature needs an entry in a log.
 // +kubebuilder:validation:Enum=Required;Ignore
 type TransparencyLogMode string
 

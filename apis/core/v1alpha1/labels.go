@@ -19,11 +19,11 @@ const (
 	PackageInstanceLabel = "package-operator.run/instance"
 
 	// PackageVersionLabel is the version that the manifest states, with + written
-	// as _; absent where it states none.
+	// as _; absent if it states none.
 	PackageVersionLabel = "package-operator.run/version"
 
-	// PackageProviderLabel is the provider that the manifest states; absent where
-	// it states none.
+	// PackageProviderLabel is the provider that the manifest states; absent if it
+	// states none.
 	PackageProviderLabel = "package-operator.run/provider"
 
 	// ObjectDeploymentLabel is the name of the ObjectDeployment, on its revisions
@@ -34,9 +34,9 @@ const (
 	// packages depend on them.
 	GeneratedLabel = "package-operator.run/generated"
 
-	// RequiredByLabelPrefix begins a label for each package that depends on a
-	// generated one; the rest is the name of that package, shortened with a hash where it is
-	// longer than 63 characters or in another namespace. The value is its namespace,
+	// RequiredByLabelPrefix starts a label for each package that depends on a
+	// generated one. The rest is the name of that package, shortened with a hash if it
+	// is longer than 63 characters or in another namespace. The value is its namespace,
 	// empty for a ClusterPackage.
 	RequiredByLabelPrefix = "required-by.package-operator.run/"
 
@@ -48,6 +48,6 @@ const (
 	SliceOwnerLabel = "slices.package-operator.run/owner"
 
 	// SliceOwnerKindLabel is ObjectDeployment or ClusterObjectDeployment, on Secrets
-	// that hold objects: in the manager's namespace there are those of both.
+	// that hold objects: the manager's namespace has Secrets of both.
 	SliceOwnerKindLabel = "slices.package-operator.run/owner-kind"
 )

@@ -27,14 +27,14 @@ const (
 	LeaderElectionLease = "8a4hp84a6s.package-operator-lock"
 
 	// AgentLeaderElectionLease is the name of the Lease in the namespace of an agent, which
-	// rolls out the phases of one class. It is that of Package Operator's agent.
+	// rolls out the phases of one class. Package Operator's agent has the same.
 	AgentLeaderElectionLease = "klsdfu452p3.package-operator-lock"
 
 	// DefaultNamespace is the namespace that the manager is installed in.
 	DefaultNamespace = "package-operator-system"
 
-	// EnginePackage is the name of the ClusterPackage that may have the objects that
-	// an engine itself is made of. It is that of Package Operator's own package.
+	// EnginePackage is the name of the only ClusterPackage that can contain the objects
+	// of an engine itself. Package Operator's own package has this name.
 	EnginePackage = "package-operator"
 )
 

@@ -51,7 +51,7 @@ type ObjectSetPhaseStatus struct {
 	State PhaseState `json:"state,omitempty"`
 
 	// ReadyObjects is the number of objects that are written and whose probes are all
-	// true; during a teardown, the number of objects that are gone.
+	// true; during a teardown, the number of deleted objects.
 	// +optional
 	ReadyObjects int32 `json:"readyObjects,omitempty"`
 

@@ -9,8 +9,8 @@ import (
 // ObjectDeployment that names none.
 const DefaultProgressDeadlineSeconds int32 = 600
 
-// DefaultRevisionHistoryLimit is the number of archived revisions kept where
-// no limit is set.
+// DefaultRevisionHistoryLimit is the number of archived revisions kept if no limit
+// is set.
 const DefaultRevisionHistoryLimit int32 = 10
 
 // PackageSpec is the desired state of a Package or ClusterPackage. Every field
@@ -32,15 +32,14 @@ type PackageSpec struct {
 	// +optional
 	PackageRef *PackageReference `json:"packageRef,omitempty"`
 
-	// DowngradePolicy says whether packageRef may lead to a version below the one
-	// that was chosen last. Deny is what unset means. A changed image is always
-	// followed.
+	// DowngradePolicy decides whether packageRef can lead to a version below the one
+	// that was chosen last. Unset means Deny. A changed image is always followed.
 	// +optional
 	DowngradePolicy DowngradePolicy `json:"downgradePolicy,omitempty"`
 
 	// ServiceAccountName is the ServiceAccount that creates, changes and deletes the
 	// objects of the package: the manager impersonates it. It is in the package's
-	// namespace; that of a ClusterPackage, in the manager's namespace. Unset: the
+	// namespace, or in the manager's namespace for a ClusterPackage. Unset: the
 	// manager's own identity.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
@@ -54,10 +53,9 @@ type PackageSpec struct {
 
 	// ImagePullSecrets name Secrets of the type kubernetes.io/dockerconfigjson or
 	// kubernetes.io/dockercfg with credentials for the image's registry. They are
-	// read when the image is pulled, from the package's namespace; those of a
-	// ClusterPackage, from the manager's namespace. One that is missing is passed
-	// over, and named where the pull fails. Credentials of the manager itself come
-	// after them.
+	// read when the image is pulled, from the package's namespace, or from the
+	// manager's namespace for a ClusterPackage. A missing one is skipped, and named
+	// if the pull fails. The manager's own credentials are tried after them.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	ImagePullSecrets []LocalSecretReference `json:"imagePullSecrets,omitempty"`
@@ -65,14 +63,14 @@ type PackageSpec struct {
 	// ImagePullPolicy decides when a tag is resolved. Unset: whenever the spec changes.
 	// Always: whenever the package is rendered. IfNotPresent: when the image changes,
 	// or if its last digest is unknown. Never: no registry is contacted, so the image
-	// has to be in the manager's cache. An image by digest stands for itself.
+	// has to be in the manager's cache. An image by digest is never resolved.
 	// +optional
 	ImagePullPolicy ImagePullPolicy `json:"imagePullPolicy,omitempty"`
 
 	// Interval is how often a registry is asked whether a tag has moved, such as
-	// 10m; what it stands for then is rolled out. With packageRef, how often the
-	// version is chosen again, beside whenever a repository offers another one. Unset: a tag is followed only as
-	// imagePullPolicy says. The least is 1m. An image by digest is never asked for.
+	// 10m. A moved tag is rolled out. With packageRef, it is how often the version is
+	// chosen again, in addition to each time that a repository changes its offers.
+	// Unset: only imagePullPolicy applies. At least 1m. Ignored for an image by digest.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^([0-9]{1,6}(\.[0-9]{1,6})?(ms|s|m|h))+$`

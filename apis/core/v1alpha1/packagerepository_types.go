@@ -6,7 +6,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // the form of time.ParseDuration.
 const DefaultRepositoryInterval = "10m"
 
-// PackageRepositorySpec says where packages are offered.
+// PackageRepositorySpec is the place that offers packages.
 type PackageRepositorySpec struct {
 	// Source of the content.
 	Source RepositorySource `json:"source"`
@@ -199,8 +199,8 @@ type VersionSelection struct {
 
 // Prereleases lets versions with a prerelease take part in a selection.
 type Prereleases struct {
-	// Identifiers of which a prerelease has to have one, such as rc, as one of its
-	// parts between dots. Empty means any prerelease.
+	// Identifiers such as rc. A prerelease has to have one of them between its dots.
+	// Empty means any prerelease.
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=64
 	// +optional

@@ -109,8 +109,8 @@ const (
 	PhaseStateGone PhaseState = "Gone"
 )
 
-// Opened says whether objects of the phase may have been written: once a phase
-// is opened, drift in it is corrected whatever the earlier phases' probes say.
+// Opened reports whether objects of the phase might have been written. Once a phase
+// is opened, drift in it is corrected regardless of the probes of earlier phases.
 func (s PhaseState) Opened() bool {
 	switch s {
 	case PhaseStateApplying, PhaseStateProbing, PhaseStateReady, PhaseStateUnready:
@@ -129,15 +129,15 @@ type PhaseStatus struct {
 	State PhaseState `json:"state"`
 
 	// Ready is the number of objects that are written and whose probes are all
-	// true; during a teardown, the number of objects that are gone.
+	// true; during a teardown, the number of deleted objects.
 	Ready int32 `json:"ready"`
 
 	// Total is the number of objects in the phase.
 	Total int32 `json:"total"`
 }
 
-// PhaseTimes says when a phase of a revision went how far, for the first time since the
-// revision was claimed. It is for readers; the engine does not rely on it.
+// PhaseTimes has the times at which a phase of a revision first reached each state since
+// the revision was claimed. It is for readers; the engine does not rely on it.
 type PhaseTimes struct {
 	// Name of the phase.
 	Name string `json:"name"`

@@ -19,8 +19,8 @@ type TargetReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// NamespaceOf returns the namespace of the objects of a package in a namespace: that of the
-// target where it names one. A ClusterPackage, whose namespace is empty, has none.
+// NamespaceOf returns the namespace of the objects of a package in a namespace. A namespace
+// of the target wins. A ClusterPackage, whose namespace is empty, has none.
 func (r *TargetReference) NamespaceOf(namespace string) string {
 	if r == nil || namespace == "" {
 		return namespace
@@ -44,7 +44,7 @@ type KubeconfigSecretReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// DefaultKubeconfigKey is the key of a kubeconfig in a Secret where none is named.
+// DefaultKubeconfigKey is the key of a kubeconfig in a Secret if none is named.
 const DefaultKubeconfigKey = "value"
 
 // KeyOrDefault returns the key in the Secret's data.

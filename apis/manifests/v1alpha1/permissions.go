@@ -9,9 +9,9 @@ type PackageManifestAPI struct {
 	Kind string `json:"kind"`
 }
 
-// PackageManifestPermissions are rights that the workload of a package asks for, and
-// those that users get. The roles are made in a phase of their own, permissions, before
-// all others.
+// PackageManifestPermissions are the rights that the workload of a package requests, and
+// the rights that users get. A phase of its own, permissions, makes the roles before all
+// others.
 type PackageManifestPermissions struct {
 	// ServiceAccountName is the ServiceAccount of the workload, which gets the rules;
 	// required along with them. It is in the namespace of the Package. For a
