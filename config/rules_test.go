@@ -220,7 +220,7 @@ var rules = []rule{
 			{name: a, key: {secretRef: {name: a, key: b}, notAfter: "2027-12-31T00:00:00Z"}}, {name: b, key: {pem: a}},
 			{name: c, keyless: {identities: [{issuer: a, subjectRegExp: b}], trustedRootRef: {name: a, key: b}}}]}}`,
 	},
-	{name: "image config that says nothing", kind: "ImageConfig", want: "it says nothing", new: `{matchImages: [{prefix: ghcr.io}]}`},
+	{name: "image config that says nothing", kind: "ImageConfig", want: "it is empty: set rewrite", new: `{matchImages: [{prefix: ghcr.io}]}`},
 	{name: "image config without a host", kind: "ImageConfig", want: "matchImages", new: `{matchImages: [{prefix: acme/shop}], pullSecretRef: {name: a}}`},
 	{
 		name: "image config with two kinds of keys", kind: "ImageConfig", want: "set either key or keyless",
