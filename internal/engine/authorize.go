@@ -62,7 +62,7 @@ func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Una
 	if r.RolesCommand != "" {
 		remedy = r.RolesCommand + " prints roles with them"
 	}
-	return &Unauthorized{ReasonForbidden, fmt.Sprintf("%s lacks rights, and nothing is written without all of them (%s): %s",
+	return &Unauthorized{ReasonForbidden, fmt.Sprintf("%s lacks rights, and no objects are written without all of them (%s): %s",
 		rev.Account, remedy, permissions.Describe(missing))}, nil
 }
 

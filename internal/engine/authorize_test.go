@@ -96,7 +96,7 @@ func TestAuthorize(t *testing.T) {
 		"held": {objects: config("shop"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {all}}}, lists: 1},
 		"without one verb": {
 			objects: config("shop"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {verbs("", "configmaps", "create", "patch")}}}, lists: 1,
-			want: "ServiceAccount shop/deployer lacks rights, and nothing is written without all of them (grant them): in namespace shop: delete configmaps (c0)",
+			want: "ServiceAccount shop/deployer lacks rights, and no objects are written without all of them (grant them): in namespace shop: delete configmaps (c0)",
 		},
 		"an object that is kept is never deleted": {
 			objects: kept, rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {verbs("", "configmaps", "create", "patch")}}}, lists: 1,

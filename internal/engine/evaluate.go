@@ -85,7 +85,7 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 		return unseen("waiting for the watch to show the object as it was written")
 	}
 	if obs.FieldsGeneration < r.fieldGenerations[key.GroupKind()] {
-		return unseen("waiting for a list with what the probes of this revision read")
+		return unseen("waiting for a list with the fields that the probes of this revision read")
 	}
 	if why := lacks[obs.Lack]; why != "" {
 		return probes.Result{Status: probes.Unknown, Messages: []string{why}}
@@ -118,8 +118,8 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 
 // lacks describes why a record does not have the fields that probes read.
 var lacks = map[objects.Lack]string{
-	objects.LackTooLarge: fmt.Sprintf("not judged: what the probes read of it has more than %d bytes: let them read single fields", limits.RecordBytes),
-	objects.LackRoom: "not judged, by MemoryExceeded: what probes read of the objects of this namespace, with its packages, would take more than its share of the manager's memory: " +
+	objects.LackTooLarge: fmt.Sprintf("not judged: the fields that the probes read have more than %d bytes: let them read single fields", limits.RecordBytes),
+	objects.LackRoom: "not judged, by MemoryExceeded: the fields that probes read of the objects of this namespace, along with its packages, would take more than its share of the manager's memory: " +
 		"let them read single fields, remove unused packages, or raise GOMEMLIMIT and the memory limit of the manager",
 }
 

@@ -99,7 +99,7 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 
 	t.Idle, t.TornDown = true, r.plan.TornDown
 	if t.TornDown && len(r.plan.Left) > 0 {
-		log.FromContext(ctx).Info("objects that name the owner and are of no revision are left, since they cannot be deleted now", "objects", r.plan.Left[:min(len(r.plan.Left), limits.BlockingObjects)])
+		log.FromContext(ctx).Info("objects that name the owner but belong to no revision stay because they cannot be deleted now", "objects", r.plan.Left[:min(len(r.plan.Left), limits.BlockingObjects)])
 	}
 
 	t.at(r.plan.Retry)

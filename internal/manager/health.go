@@ -156,7 +156,7 @@ func (r *readiness) rehearseKind(ctx context.Context, kind string) error {
 func (r *readiness) allowed(ctx context.Context, to *authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: to}}
 	if err := r.client.Create(ctx, review); err != nil {
-		return fmt.Errorf("ask whether this process may %s %s.%s: %w", to.Verb, to.Resource, to.Group, err)
+		return fmt.Errorf("check whether this process is allowed to %s %s.%s: %w", to.Verb, to.Resource, to.Group, err)
 	}
 	if !review.Status.Allowed {
 		return fmt.Errorf("this process may not %s %s.%s: install the roles of this version first, which are in config/rbac", to.Verb, to.Resource, to.Group)

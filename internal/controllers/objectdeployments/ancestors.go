@@ -110,7 +110,7 @@ func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objec
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("cannot find out what %s belongs to: %w", s.key, err)
+			return nil, fmt.Errorf("cannot determine the owners of %s: %w", s.key, err)
 		}
 	}
 

@@ -78,7 +78,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	message = s.withOwnerProblem(message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
 	if s.deployment.ObjectDeploymentSpec().Paused {
-		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
+		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: no objects are written.")
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}

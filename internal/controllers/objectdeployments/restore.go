@@ -59,7 +59,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 			}
 			if err != nil {
 				// Its own pass reports the error; other owners do not wait.
-				log.FromContext(ctx).Error(err, "cannot restore the claims of an owner, goes on without", "owner", key.String())
+				log.FromContext(ctx).Error(err, "cannot restore the claims of an owner, continuing without them", "owner", key.String())
 				r.forget(key)
 				continue
 			}

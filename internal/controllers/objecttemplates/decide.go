@@ -100,7 +100,7 @@ func readable(v view) (ready bool, p *problem) {
 	case len(missing) > 0:
 		return false, &problem{
 			reason: corev1alpha1.ReasonSourceError, invalid: true, passes: true,
-			message: strings.Join(missing, "\n") + "\nThe template is rendered when all of its sources exist; mark those that need not as optional.",
+			message: strings.Join(missing, "\n") + "\nThe template is rendered when all of its sources exist; mark the ones that are not required as optional.",
 		}
 	case len(failed) > 0:
 		return false, &problem{reason: corev1alpha1.ReasonSourceError, message: strings.Join(failed, "\n"), passes: true}

@@ -79,7 +79,7 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 
 	s.environment, s.waiting, err = s.Environment.For(s.tmpl.GetNamespace())
 	if err != nil && !s.waiting {
-		s.inputErr = "Waiting for what the cluster is: " + err.Error()
+		s.inputErr = "Waiting for information about the cluster: " + err.Error()
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ func parse(text []byte, secret bool) (map[string]any, *problem) {
 	}
 	switch {
 	case len(wrong) > 0 && secret:
-		return wrongOutput("line %d of the output is not valid YAML or JSON; it is not quoted, since it may have a value of a Secret", wrong[0].Line)
+		return wrongOutput("line %d of the output is not valid YAML or JSON; it is not quoted because it might contain a value of a Secret", wrong[0].Line)
 	case len(wrong) > 0:
 		return wrongOutput("the output is not valid YAML or JSON: line %d: %.300s", wrong[0].Line, wrong[0].Details)
 	case len(values) != 1:

@@ -114,7 +114,7 @@ const renderedWeight = 4
 // held returns the key of the rendered output in the account.
 func (s *state) held() quota.Key {
 	owner := s.rollout.Owner
-	return quota.Key{Namespace: owner.Namespace, Name: "what " + owner.String() + " renders"}
+	return quota.Key{Namespace: owner.Namespace, Name: "the output of " + owner.String()}
 }
 
 // expression is the start of an error of a template.
@@ -128,7 +128,7 @@ func explain(err error, secret bool) string {
 		return err.Error()
 	}
 	short := render.ObjectError{Line: failed.Line, Details: expression.FindString(failed.Details)}
-	const why = "it failed; why is left out, since that may quote a value of a Secret"
+	const why = "it failed; the reason is left out because it could quote a value of a Secret"
 	if short.Details == "" {
 		short.Details = why
 	} else {

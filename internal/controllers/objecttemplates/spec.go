@@ -142,7 +142,7 @@ func (p *plan) scopes(self objects.Owner, namespaced func(schema.GroupKind) (nam
 		case known && !in:
 			s.ref.Namespace = ""
 		case known && s.ref.Namespace == "":
-			problems = append(problems, fmt.Errorf("%s.namespace: it is required, since %s is namespaced", s.field, s.ref.GroupKind()))
+			problems = append(problems, fmt.Errorf("%s.namespace: it is required because %s is namespaced", s.field, s.ref.GroupKind()))
 			continue
 		}
 		refs = append(refs, s.ref)

@@ -177,7 +177,7 @@ func (k pathKey) read(root map[string]any) (value any, err error) {
 
 	switch {
 	case len(values) == 0:
-		return nil, errors.New("it selects nothing")
+		return nil, errors.New("it does not select a value")
 	case len(values) == 1 && !k.many:
 		return values[0], nil
 	}

@@ -71,7 +71,7 @@ func TestKeys(t *testing.T) {
 		{key: ".spec.containers[*].port", err: "port is not found"},
 		{key: ".spec.containers[7].name", err: "array index"},
 		{key: ".spec.replicas.more", err: "not found"},
-		{key: `.spec.containers[?(@.name=="c")].image`, err: "selects nothing"},
+		{key: `.spec.containers[?(@.name=="c")].image`, err: "does not select a value"},
 		{key: "{.spec.replicas}{.kind}", err: "is not a valid JSONPath"},
 		{key: "", err: "is not a valid JSONPath"},
 		{key: "{}", err: "is not a valid JSONPath"},

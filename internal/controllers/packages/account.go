@@ -91,7 +91,7 @@ const ownAccountRefused = "%s is the manager's own, and this manager installs pa
 	"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package."
 
 // targetAccountRequired is why a Package with a targetRef is refused.
-const targetAccountRequired = "This manager reads the Secrets that a Package names only as a ServiceAccount, for those with a targetRef as the default one, which it lacks: " +
+const targetAccountRequired = "This manager reads the Secrets that Packages name only as a ServiceAccount. For a Package with a targetRef that is the default one, which is not set: " +
 	"start it with --default-service-account, and let that account get the Secret with the kubeconfig."
 
 // clusterAccountRequired is why a ClusterPackage without an account is refused.

@@ -24,7 +24,7 @@ func (s *reconciliation) permit(context.Context) (step, string, error) {
 	ceiling := s.Ceiling()
 	switch {
 	case ceiling.Err != nil: // it may have lost rights since it was read
-		return stepGather, fmt.Sprintf("Waiting for ClusterRole %s, the ceiling of what packages are granted: %v", ceiling.Role, ceiling.Err), nil
+		return stepGather, fmt.Sprintf("Waiting for ClusterRole %s, the ceiling of the rights of packages: %v", ceiling.Role, ceiling.Err), nil
 	case !ceiling.Known && ceiling.Role != "":
 		return stepGather, "", nil // its event follows
 	}
@@ -46,7 +46,7 @@ func refuse(ceiling permissions.Ceiling, rules []rbacv1.PolicyRule) conditions.S
 	}
 
 	if !ceiling.Found {
-		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: fmt.Sprintf("There is no ClusterRole %s, the ceiling of what packages are granted (--permission-ceiling), "+
+		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: fmt.Sprintf("There is no ClusterRole %s, the ceiling of the rights of packages (--permission-ceiling), "+
 			"and this package is not written without the rights that it requires: %s.", ceiling.Role, asked(rules))}
 	}
 

@@ -34,7 +34,7 @@ func TestPermit(t *testing.T) {
 		"asks for nothing, no ceiling":  {step: stepDeploy},
 		"no ceiling":                    {rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "--permission-ceiling: get pods."},
 		"not read yet":                  {ceiling: permissions.Ceiling{Role: "most"}, rules: readPods, step: stepGather},
-		"cannot be read":                {ceiling: unreadable, rules: readPods, step: stepGather, mentioned: "Waiting for ClusterRole most, the ceiling of what packages are granted: clusterroles is forbidden"},
+		"cannot be read":                {ceiling: unreadable, rules: readPods, step: stepGather, mentioned: "Waiting for ClusterRole most, the ceiling of the rights of packages: clusterroles is forbidden"},
 		"there is no such role":         {ceiling: permissions.Ceiling{Role: "most", Known: true}, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "There is no ClusterRole most"},
 		"an empty role":                 {ceiling: found, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: "ClusterRole most, the ceiling of the rights of packages, does not have, and is not written without them. Ask an administrator to add them, or change the package to require fewer: get pods."},
 		"within":                        {ceiling: enough, rules: readPods, step: stepDeploy, reason: corev1alpha1.ReasonPermissionsGranted},

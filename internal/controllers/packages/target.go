@@ -71,7 +71,7 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 				why, s.inputReason = text, corev1alpha1.ReasonForbidden
 			}
 		}
-		s.inputError = "Waiting for what the cluster is: " + why
+		s.inputError = "Waiting for information about the cluster: " + why
 	}
 }
 

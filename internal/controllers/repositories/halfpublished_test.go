@@ -46,7 +46,7 @@ func TestHalfPublished(t *testing.T) {
 				w.now = w.now.Add(time.Hour)
 				w.converge(t)
 				ready := w.condition(t, r, corev1alpha1.ConditionReady)
-				warns := strings.Contains(ready.Message, "some of it may be missing, or of another revision")
+				warns := strings.Contains(ready.Message, "some of it might be missing, or from another revision")
 				if mixed := !cmp.Equal(half, before) && w.artifact(t, r) == digestNamed(t, first); ready.Status != metav1.ConditionFalse || mixed != warns {
 					t.Errorf("half published: %t; the status says %s: %s", mixed, ready.Status, ready.Message)
 				}

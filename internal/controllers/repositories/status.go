@@ -175,7 +175,7 @@ func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryS
 
 	rest := "."
 	if v.last != nil && v.last.incomplete {
-		rest = "; some of it may be missing, or of another revision."
+		rest = "; some of it might be missing, or from another revision."
 	}
 	return fmt.Sprintf("%s\nThe content of %s, fetched before, stays offered%s", message, revision(status), rest)
 }

@@ -285,9 +285,9 @@ func Archived(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetStatus {
 
 // DescribeArchived describes the remains of an archived revision.
 func DescribeArchived(status *corev1alpha1.ObjectSetStatus, gen int64) {
-	message := "The revision owns nothing any more."
+	message := "The revision no longer owns objects."
 	if len(status.Retained) > 0 {
-		message = "The revision controls nothing any more. The objects in status.retained stay until it is deleted, or until the annotation " +
+		message = "The revision no longer controls objects. The objects in status.retained stay until it is deleted, or until the annotation " +
 			corev1alpha1.PruneAnnotation + " of the deployment deletes them."
 	}
 	conditions.Set(&status.Conditions, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, message)
@@ -370,7 +370,7 @@ func setPaused(conds *[]metav1.Condition, gen int64, paused bool, agents []objec
 	case others:
 		conditions.SetUnknown(conds, gen, corev1alpha1.ConditionPaused, corev1alpha1.ReasonPartiallyPaused, "Not all agents of phases with a class have followed yet.")
 	case paused:
-		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
+		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: no objects are written.")
 	default:
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}

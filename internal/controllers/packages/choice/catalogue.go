@@ -340,7 +340,7 @@ func (c *Catalogue) listAvailable(
 	list := scope.NewAvailablePackageList()
 	err := c.Reader.List(ctx, list, client.InNamespace(namespace), of, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return nil, fmt.Errorf("read what repositories offer: %w", err)
+		return nil, fmt.Errorf("read the offers of repositories: %w", err)
 	}
 
 	all := list.GenericAvailablePackages()

@@ -90,7 +90,7 @@ func HeldMessage(by []resolver.Instance) string {
 	for i := range by {
 		names[i] = by[i].String()
 	}
-	return "Waiting for what depends on it to be deleted: " + FirstOf(names) +
+	return "Waiting for its dependents to be deleted: " + FirstOf(names) +
 		". Delete these, or annotate this package with " + corev1alpha1.DeleteRequiredAnnotation + "=true."
 }
 
