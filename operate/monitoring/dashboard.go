@@ -19,8 +19,8 @@ type panel struct {
 	queries                  []query
 }
 
-// rows are the rows of the dashboard. The variable namespace selects names of packages; all
-// namespaces of a cluster match by default.
+// rows are the rows of the dashboard. The variable namespace filters packages by namespace. Its
+// value for all also matches cluster-scoped packages, which have no namespace.
 var rows = []struct {
 	title  string
 	panels []panel
