@@ -150,7 +150,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 		"install packages in clusters at loopback and link-local addresses too [LOCKSTEP_ALLOW_LOCAL_TARGETS=true]")
 	private := os.Getenv("LOCKSTEP_ALLOW_PRIVATE_SOURCES")
 	flags.StringVar(&private, "allow-private-sources", private,
-		"CIDR,…|all: private networks in which namespaced objects can name images, repositories and targets (default: none) [LOCKSTEP_ALLOW_PRIVATE_SOURCES]")
+		"CIDR,…|all: allow images, repositories and targets of namespaced objects in these private networks (default: none) [LOCKSTEP_ALLOW_PRIVATE_SOURCES]")
 	c.agentFlags(flags)
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
