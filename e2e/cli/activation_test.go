@@ -50,7 +50,7 @@ func TestActivationCommands(t *testing.T) {
 	fails("kubectl package rollout activate package/notes --namespace activate --revision 1", "rollout", "status", "notes")
 	says("ConfigMap activate/notes", "plan", "package/notes", "--revision", "1")
 	says("package activate/notes successfully rolled out: revision 1", "rollout", "activate", "notes")
-	fails("is in charge already", "rollout", "activate", "notes", "--revision", "1")
+	fails("is already in charge", "rollout", "activate", "notes", "--revision", "1")
 	fails("no revision of package activate/notes awaits its activation", "rollout", "activate", "notes")
 
 	says(`"one" → "two"`, "plan", second, "package/notes")

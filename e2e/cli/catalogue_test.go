@@ -168,7 +168,7 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("after the change of values: %s", color)
 	}
 	has(t, c.run(t, 0, "pause", "shop", "-m", "holidays"), "is paused")
-	has(t, c.run(t, 0, "unpause", "shop"), "is going on")
+	has(t, c.run(t, 0, "unpause", "shop"), "is resumed")
 	has(t, c.run(t, 0, "repo", "delete", "stable"), "is deleted")
 	has(t, c.run(t, 0, "delete", "shop"), "is deleted")
 	var left corev1.ConfigMap

@@ -77,7 +77,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	})
 	ok(t, env, "install", image, "web", "-n", ns, "--wait=false")
 
-	fails(t, env, []string{"the package does not bring it", "nothing was changed: 1 object of 1 refused"}, "adopt", "cm/other", "--into", "web", "-n", ns, "--yes")
+	fails(t, env, []string{"the package does not contain it", "nothing was changed: 1 object of 1 refused"}, "adopt", "cm/other", "--into", "web", "-n", ns, "--yes")
 	fails(t, env, []string{"package handover/web would not be rolled out: 1 refusal", "ConfigMap handover/page"}, "adopt", "cm/settings", "--into", "web", "-n", ns, "--yes")
 	fails(t, env, []string{"there is no ConfigMap nothing"}, "adopt", "cm/nothing", "--into", "web", "-n", ns)
 	both := []string{"adopt", "configmap/settings", "cm/page", "--into", "package/web", "-n", ns}
@@ -91,7 +91,7 @@ func TestAdoptAndRelease(t *testing.T) {
 			t.Errorf("the plan lacks %q:\n%s", text, r.out)
 		}
 	}
-	fails(t, env, []string{"nothing was changed: confirm it by --yes"}, both...)
+	fails(t, env, []string{"nothing was changed: confirm it with --yes"}, both...)
 	before := state{UID: settings, Value: "old", Extra: "x"}
 	if diff := cmp.Diff(before, stateOf(t, env, ns, "settings")); diff != "" {
 		t.Fatalf("before it was confirmed (-want +got):\n%s", diff)
@@ -125,9 +125,9 @@ func second(t *testing.T, env *harness.Env, ns string) string {
 
 func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
 	t.Helper()
-	fails(t, env, []string{"would bring no object any more"}, "release", "cm", "settings", "page", "added", "-n", ns, "--yes")
-	fails(t, env, []string{"belongs to no package: nothing controls it"}, "release", "cm/other", "-n", ns)
-	fails(t, env, []string{"nothing was changed: confirm it by --yes"}, "release", "cm/page", "-n", ns)
+	fails(t, env, []string{"would have no objects left"}, "release", "cm", "settings", "page", "added", "-n", ns, "--yes")
+	fails(t, env, []string{"does not belong to a package: it has no controller"}, "release", "cm/other", "-n", ns)
+	fails(t, env, []string{"nothing was changed: confirm it with --yes"}, "release", "cm/page", "-n", ns)
 	r := ok(t, env, "release", "cm/page", "-n", ns, "--dry-run")
 	if !strings.Contains(r.out, "ConfigMap handover/page  stays as it is  controller: ObjectDeployment web → none\n") {
 		t.Errorf("the plan is:\n%s", r.out)
@@ -191,7 +191,7 @@ func TestAdoptIntoAClusterPackage(t *testing.T) {
 		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + ns + ", annotations: {package-operator.run/phase: all}}\nrules: []\n",
 	})
 	ok(t, env, "install", image, ns, "--cluster", "--wait=false")
-	fails(t, env, []string{"ClusterRole " + ns + " is in no namespace: write ClusterRole/" + ns}, "adopt", ns+"/ClusterRole/"+ns, "--into", "clusterpackage/"+ns)
+	fails(t, env, []string{"ClusterRole " + ns + " is cluster-scoped: write ClusterRole/" + ns}, "adopt", ns+"/ClusterRole/"+ns, "--into", "clusterpackage/"+ns)
 	fails(t, env, []string{"the cluster serves no kind " + ns + ": cm/" + ns + "/shared is read as NAMESPACE/KIND/NAME"}, "adopt", "cm/"+ns+"/shared", "--into", "clusterpackage/"+ns)
 	fails(t, env, []string{"1 refusal", "ConfigMap default/shared"}, "adopt", "ClusterRole/"+ns, ns+"/cm/shared", "--into", "clusterpackage/"+ns, "--yes")
 	ok(t, env, "adopt", "ClusterRole/"+ns, "configmaps/shared", "default/cm/shared", "--into", "clusterpackage/"+ns, "-n", ns, "--yes")

@@ -28,11 +28,11 @@ func TestInit(t *testing.T) {
 	}{
 		{
 			"begun", "package begun/begun is available: begun 0.1.0, revision 1", nil, []string{"-n", "begun"},
-			[]string{"--cluster"}, "can be installed as a Package only, in a namespace: leave out --cluster",
+			[]string{"--cluster"}, "can only be installed as a Package, in a namespace: leave out --cluster",
 		},
 		{
 			"begun-cluster", "clusterpackage begun-cluster is available: begun-cluster 0.1.0, revision 1", []string{"--cluster"}, []string{"--cluster"},
-			[]string{"-n", "default"}, "can be installed as a ClusterPackage only: add --cluster",
+			[]string{"-n", "default"}, "can only be installed as a ClusterPackage: add --cluster",
 		},
 	} {
 		folder := filepath.Join(t.TempDir(), test.name)

@@ -44,16 +44,16 @@ func TestAdoptAHelmRelease(t *testing.T) {
 		"here.yaml":     configMapIn(ns, "here"), "absent.yaml": configMapIn(ns, "absent"), "there.yaml": configMapIn(other, "there"),
 	}), ns, "--cluster", "--wait=false")
 	adopt := []string{"adopt", "--from-helm", "web", "--into", "clusterpackage/" + ns, "-n", ns}
-	fails(t, env, []string{"revision 3 of the release web of Helm is pending-upgrade: wait until Helm is done, or end it by helm rollback web -n helmed"}, append(adopt, "--yes")...)
+	fails(t, env, []string{"revision 3 of the release web of Helm is pending-upgrade: wait until Helm is done, or end it with helm rollback web -n helmed"}, append(adopt, "--yes")...)
 	require.NoError(t, env.Client.Delete(t.Context(), upgrading))
 	fails(t, env, []string{"Helm has no Secret of a deployed release web in namespace helmed-other"}, "adopt", "--from-helm", "web", "--into", "clusterpackage/"+ns, "-n", other)
 
 	r := ok(t, env, append(adopt, "--dry-run")...)
 	for _, text := range []string{
 		"< ConfigMap helmed/here  phase all  controller: none → ClusterObjectDeployment helmed  with the fields of helm\n",
-		"· ConfigMap helmed/left  stays as it is: the package does not bring it, or it is to be named\n",
+		"· ConfigMap helmed/left  stays unchanged: the package does not contain it, or it has to be named\n",
 		"· ConfigMap helmed/absent  is not in the cluster: the package creates it\n",
-		"Helm's record of the release web is deleted once the package has the objects, so that helm uninstall deletes nothing\n",
+		"Helm's record of the release web is deleted once the package has the objects, so that helm uninstall cannot delete them\n",
 	} {
 		if !strings.Contains(columns.ReplaceAllString(r.out, "  "), text) {
 			t.Errorf("the plan lacks %q:\n%s", text, r.out)

@@ -96,7 +96,7 @@ func TestInstallAfterFailedPull(t *testing.T) {
 	}
 	env.Push(t, "later:v1", release("one", 0))
 	got := ok(t, env, "install", image, "notes", "-n", "later", "--timeout", "150s")
-	if !strings.HasPrefix(got.out, "package later/notes is as wanted already; what has failed is tried again\npackage later/notes is available: ") {
+	if !strings.HasPrefix(got.out, "package later/notes is already up to date; failed steps are retried\npackage later/notes is available: ") {
 		t.Errorf("got %+v", got)
 	}
 	ok(t, env, "delete", "notes", "-n", "later")
@@ -125,7 +125,7 @@ func TestPauseWhileUnavailable(t *testing.T) {
 	if got := run(t, env, "rollout", "status", "notes", "-n", "pausing"); got.code != 1 || !strings.Contains(got.err, "aused") {
 		t.Errorf("got %+v", got)
 	}
-	if got := ok(t, env, "unpause", "notes", "-n", "pausing"); got.out != "package pausing/notes is going on\n" {
+	if got := ok(t, env, "unpause", "notes", "-n", "pausing"); got.out != "package pausing/notes is resumed\n" {
 		t.Errorf("got %+v", got)
 	}
 	ok(t, env, "delete", "notes", "-n", "pausing")

@@ -97,8 +97,8 @@ func TestDeletionHangs(t *testing.T) {
 		t.Fatalf("%d: %s", code, dry.String())
 	}
 	inOrder(t, dry.String(), "clusterpackage draining  to be deleted", "- Deployment draining/controller", "- Namespace draining", "- "+strand,
-		"Data that may be lost", "everything in it is deleted, including 1 object that does not belong to the package: Tank north", strand+"  all 2 tanks go with it",
-		"What may hang", "waits for Tank draining-too/south (finalizer drain.example.com/drain), Tank draining/north (finalizer drain.example.com/drain)", "Plan: 3 to delete")
+		"Data that might be lost", "everything in it is deleted, including 1 object that does not belong to the package: Tank north", strand+"  all 2 tanks go with it",
+		"Resources that might hang", "waits for Tank draining-too/south (finalizer drain.example.com/drain), Tank draining/north (finalizer drain.example.com/drain)", "Plan: 3 to delete")
 
 	var out output
 	code := make(chan int, 1)

@@ -204,14 +204,14 @@ func interrupted(t *testing.T, check func(), args ...string) string {
 // of Package Operator's own package.
 func adoptEngine(t *testing.T, own *installation) {
 	t.Helper()
-	if code, out, _ := run(t, 0, "adopt-engine", "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: lockstep-manager-0_1 leads beside Package Operator's own package") {
+	if code, out, _ := run(t, 0, "adopt-engine", "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: lockstep-manager-0_1 leads and is not the manager of Package Operator's own package") {
 		t.Errorf("while this engine leads: exit code %d\n%s", code, out)
 	}
 	lead(t)
 	leadsElsewhere(t)
 	code, out, _ := run(t, 0, "adopt-engine", "--dry-run")
 	for _, text := range []string{
-		"held by package-operator-manager-0_1", "Deployment package-operator-manager", "1 replica", own.image, "would go with that ClusterPackage",
+		"held by package-operator-manager-0_1", "Deployment package-operator-manager", "1 replica", own.image, "would be deleted with that ClusterPackage",
 		fmt.Sprintf("%d packages in all namespaces", packages()+1), "> stop Deployment package-operator-system/package-operator-manager: 1 → 0 replicas",
 	} {
 		if code != 0 || !strings.Contains(out, text) {

@@ -85,7 +85,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	if code != 0 || !strings.Contains(out, loss) || !strings.Contains(out, "revision 2 → 3") || !strings.Contains(out, "- PersistentVolumeClaim lossy/lossy") {
 		t.Errorf("the dry run: %d\n%s%s", code, out, errOut)
 	}
-	if code, out, errOut = undo(); code != 1 || !strings.Contains(errOut, loss) || !strings.Contains(errOut, "nothing was changed: confirm it by --yes") {
+	if code, out, errOut = undo(); code != 1 || !strings.Contains(errOut, loss) || !strings.Contains(errOut, "nothing was changed: confirm it with --yes") {
 		t.Errorf("without --yes: %d\n%s%s", code, out, errOut)
 	}
 	if image := env.Package(t, "lossy", "lossy").PackageSpec().Image; image != two {

@@ -31,10 +31,10 @@ func (f *fixture) unusable(t *testing.T) {
 	const abandon = "kubectl annotate package/unusable -n shop package-operator.run/abandon-target=true"
 	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonTargetUnreachable)
-	f.prints(t, "away", []string{"target not connected", "cannot be reached", "Look whether the target runs"}, "status", "package/unusable")
-	f.prints(t, "away", []string{"package shop/unusable: target not connected", "cannot be reached", "Do     Look whether the target runs"}, "explain", "package/unusable")
-	f.installs(t, "away", image, []string{"its target is not connected:", "cannot be reached", "Look whether the target runs"})
-	f.prints(t, "away", []string{"its target is not connected, so that its objects there cannot be removed:", "cannot be reached", abandon},
+	f.prints(t, "away", []string{"target not connected", "cannot be reached", "Check whether the target runs"}, "status", "package/unusable")
+	f.prints(t, "away", []string{"package shop/unusable: target not connected", "cannot be reached", "Do     Check whether the target runs"}, "explain", "package/unusable")
+	f.installs(t, "away", image, []string{"its target is not connected:", "cannot be reached", "Check whether the target runs"})
+	f.prints(t, "away", []string{"its target is not connected, so its objects there cannot be removed:", "cannot be reached", abandon},
 		"delete", "package/unusable", "--yes", "--timeout", "2s")
 	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
 	f.WaitGone(t, long, harness.Package(home, "unusable", ""))
@@ -64,7 +64,7 @@ func (f *fixture) unusable(t *testing.T) {
 	require.NoError(t, f.Client.Patch(t.Context(), dep, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonOtherCluster)
 	f.prints(t, "replaced", []string{
-		"target not connected", "leads to another cluster than the one that has the objects", "kubectl annotate objectdeployment/unusable -n shop package-operator.run/target-cluster-",
+		"target not connected", "leads to another cluster than the one with the objects", "kubectl annotate objectdeployment/unusable -n shop package-operator.run/target-cluster-",
 	}, "explain", "package/unusable")
 	f.prints(t, "replaced", []string{"leads to another cluster", abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
 	f.abandon(t, "unusable")

@@ -68,7 +68,7 @@ func newRoot(streams genericiooptions.IOStreams, dial command.Dialer, more ...Co
 
 A package is a folder with a manifest.yaml and Kubernetes manifests. As an image it is
 installed by a Package in a namespace or by a ClusterPackage, phase by phase: the next
-phase begins when everything in the phases before it works.`,
+phase starts when everything in the phases before it works.`,
 		Version:       version.Get(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -91,7 +91,7 @@ phase begins when everything in the phases before it works.`,
 	}{
 		{"Author packages", author.Commands(on)},
 		{"Install and follow", slices.Concat(planning.Commands(on), install.Commands(on))},
-		{"Look and repair", append(look, operate.Commands(on)...)},
+		{"Inspect and repair", append(look, operate.Commands(on)...)},
 		{"Catalogue", catalogue.Commands(on)},
 		{"Move in and out", migrate.Commands(on)},
 	} {

@@ -12,12 +12,12 @@ func init() { cobra.EnableCommandSorting = false } // groups list their commands
 
 // firstSteps lead from an empty cluster to a package that works, and from objects to a package.
 var firstSteps = [][]string{
-	{"repo add NAME IMAGE", "add a repository, from which packages come"},
-	{"available", "see what can be installed"},
-	{"plan PACKAGE", "see what that would do"},
-	{"install PACKAGE", "do it, and watch"},
-	{"status NAME", "see how it stands; explain NAME says why it does not work"},
-	{"init FOLDER", "begin a package of your own"},
+	{"repo add NAME IMAGE", "add a repository of packages"},
+	{"available", "see the packages that can be installed"},
+	{"plan PACKAGE", "preview the installation"},
+	{"install PACKAGE", "install it, and watch"},
+	{"status NAME", "see its state; explain NAME shows why it does not work"},
+	{"init FOLDER", "create a package of your own"},
 	{"build FOLDER -t IMAGE --push", "publish it"},
 }
 
@@ -48,6 +48,6 @@ func wayIn(root *cobra.Command) string {
 		steps = append(steps, []string{"  " + root.DisplayName() + " " + step[0], step[1]})
 	}
 	table(steps)
-	b.WriteString("\n" + `Use "` + root.DisplayName() + ` --help" to see what each command does, and "` + root.DisplayName() + ` [command] --help" for one of them.` + "\n")
+	b.WriteString("\n" + `Use "` + root.DisplayName() + ` --help" to describe each command, and "` + root.DisplayName() + ` [command] --help" for one of them.` + "\n")
 	return b.String()
 }

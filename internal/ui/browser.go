@@ -13,7 +13,7 @@ import (
 
 var leadOn = template.Must(template.New("").Parse(`<!doctype html>
 <meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Lockstep</title>
-<meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Go on to the page</a>
+<meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Continue to the page</a>
 `))
 
 // openThroughFile opens an address in a browser through a file that only the user can read.
@@ -22,7 +22,7 @@ var leadOn = template.Must(template.New("").Parse(`<!doctype html>
 func openThroughFile(ctx context.Context, address string, open func(context.Context, string) error) (remove func(), err error) {
 	dir, err := os.MkdirTemp("", "lockstep-") // with mode 0700
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the address: %w", err)
+		return nil, fmt.Errorf("create a folder for the address: %w", err)
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
 	file := filepath.Join(dir, "open.html")

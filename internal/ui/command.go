@@ -27,11 +27,11 @@ func Commands(on command.Command) []*cobra.Command {
 	c := &uiCommand{Command: on, open: openFile}
 	cmd := &cobra.Command{
 		Use:   "ui",
-		Short: "Show what is installed, and what it waits for, as a page in the browser",
-		Long: `Show packages, what they wait for and why, and their revisions as a page in the browser. It follows the
-cluster with your rights, and changes nothing.
+		Short: "Show the installed packages as a page in the browser",
+		Long: `Show packages, their states with the causes, and their revisions as a page in the browser. It follows the
+cluster with your rights, and does not change it.
 
-The page is served on this machine alone, to one browser, until the command ends. More: docs/ui.md`,
+The page is served only on this machine, to one browser, until the command ends. More: docs/ui.md`,
 		Example: `  kubectl package ui
   kubectl package ui --no-browser --port 8443`,
 		Args: command.Takes(),
@@ -44,7 +44,7 @@ The page is served on this machine alone, to one browser, until the command ends
 	}
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().IntVar(&c.port, "port", 0, "the `port` on the loopback address; a free one where it is not given")
+	cmd.Flags().IntVar(&c.port, "port", 0, "listen on this `port` of the loopback address (default: a free one)")
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address instead of opening a browser")
 	return []*cobra.Command{cmd}
 }
@@ -62,7 +62,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 	defer cancel()
 	host := listener.Addr().String()
 	s := newServer(ctx, cl, host, func() {
-		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so that it accepts none any more. Another user or program of this machine tries it: "+
+		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so it accepts no code any more. Another user or program of this machine tries to open it: "+
 			"find out which program it is, and start this command again")
 	})
 	s.notes = notesOf(ptr.Deref(c.Flags.Context, ""), ptr.Deref(c.Flags.KubeConfig, ""))
@@ -89,7 +89,7 @@ func notesOf(kubeContext, kubeconfig string) []string {
 	if flags == "" {
 		return nil
 	}
-	return []string{"Commands to copy from this page are of this cluster only with the flags that it was opened with:" + flags}
+	return []string{"Commands that you copy from this page need the flags that it was opened with:" + flags}
 }
 
 // announce opens the browser, or prints the address that opens the page. remove deletes the file
@@ -100,7 +100,7 @@ func (c *uiCommand) announce(ctx context.Context, host, address string) (remove 
 		opened, err := openThroughFile(ctx, address, c.open)
 		if err == nil {
 			fmt.Fprintln(c.Streams.ErrOut, "The page is at http://"+host+"/, and was opened in a browser. End it with Ctrl-C. "+
-				"Where the browser shows no page, as one in a sandbox that cannot read the file of the address: --no-browser")
+				"If the browser shows no page, for example because its sandbox cannot read the file of the address: --no-browser")
 			return opened, nil
 		}
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: no browser was opened: "+err.Error()))

@@ -44,7 +44,7 @@ func (s *server) routes() http.Handler {
 		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, s.diff) })
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, notFound("There is no page of this address."))
+		s.fail(w, notFound("There is no page at this address."))
 	})
 	return mux
 }
@@ -79,7 +79,7 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 // write writes a document, as a whole or not at all.
 func write(w http.ResponseWriter, status int, p *page.Page) {
 	if p == nil { // its subject was deleted while it was drawn
-		http.Error(w, "What this page shows is gone.", http.StatusNotFound)
+		http.Error(w, "The object of this page no longer exists.", http.StatusNotFound)
 		return
 	}
 	var b bytes.Buffer

@@ -340,7 +340,7 @@ func TestOneNamespace(t *testing.T) {
 	other.Namespace = "other"
 	cl, _ := failingCluster(t, forbidden, webPackage(), other)
 	_, text := serve(t, cl).get("packages")
-	if !strings.Contains(text, "package shop/web") || strings.Contains(text, "package other/web") || !strings.Contains(text, "You may watch packages in namespace shop alone") {
+	if !strings.Contains(text, "package shop/web") || strings.Contains(text, "package other/web") || !strings.Contains(text, "You may only watch packages in namespace shop") {
 		t.Errorf("got %s", text)
 	}
 }

@@ -23,7 +23,7 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, open func(*http.
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		http.Error(w, fmt.Sprintf("There are %d streams already: close other tabs of this page.", pageStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("There are already %d streams: close other tabs of this page.", pageStreams), http.StatusServiceUnavailable)
 		return
 	}
 	out := &events{w: w, control: http.NewResponseController(w)}

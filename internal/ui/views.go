@@ -35,14 +35,14 @@ func (s *server) one(r *http.Request) (view, error) {
 	t := targetOf(r)
 	pkg := s.board.Package(t)
 	if pkg == nil {
-		return view{}, notFound(fmt.Sprintf("There is no %s, as far as you may read.", t))
+		return view{}, notFound(fmt.Sprintf("There is no %s that you may read.", t))
 	}
 	detail := s.details.Open(r.Context(), t, pkg.GetUID())
 	ctx, cancel := context.WithTimeout(r.Context(), pageReadTimeout)
 	defer cancel()
 	detail.Await(ctx, causePatience)
 	if o, known := detail.Observed(); !known || o.State.Target.Name == "" {
-		return view{}, errors.New(cmp.Or(o.Note, t.String()+" was not read in time: reload the page, or look at the API server: kubectl get --raw '/readyz?verbose'"))
+		return view{}, errors.New(cmp.Or(o.Note, t.String()+" was not read in time: reload the page, or check the API server: kubectl get --raw '/readyz?verbose'"))
 	}
 	icon := s.icon(ctx, pkg)
 	return view{
@@ -75,7 +75,7 @@ func (s *server) icon(ctx context.Context, pkg corev1alpha1.GenericPackage) temp
 func (s *server) diff(r *http.Request) (view, error) {
 	t := targetOf(r)
 	if s.board.Package(t) == nil {
-		return view{}, notFound(fmt.Sprintf("There is no %s, as far as you may read.", t))
+		return view{}, notFound(fmt.Sprintf("There is no %s that you may read.", t))
 	}
 	of := *s.cluster
 	of.Namespace = t.Namespace
@@ -88,7 +88,7 @@ func (s *server) diff(r *http.Request) (view, error) {
 	for i, name := range []string{"from", "to"} {
 		number, err := strconv.ParseInt(r.URL.Query().Get(name), 10, 64)
 		if err != nil {
-			return view{}, notFound("The address names no two revisions, as ?from=1&to=2.")
+			return view{}, notFound("The address does not name two revisions, as in ?from=1&to=2.")
 		}
 		if revisions[i], err = rollout.Revision(number); err != nil {
 			return view{}, notFound(err.Error())

@@ -37,10 +37,10 @@ func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "build SOURCE",
 		SuggestFor: []string{"push"},
-		Short:      "Make an image of a package",
-		Long: `Make an image of the package in a folder, after checking it as validate does. The same files always give
-the same digest. Names that begin with a dot are left out. --output writes a file for docker load, --push
-pushes with the credentials of the Docker configuration; both need --tag.`,
+		Short:      "Build an image of a package",
+		Long: `Build an image of the package in a folder, after the checks of validate. The same files always give
+the same digest. Names that start with a dot are left out. --output writes a file for docker load, --push
+pushes with the credentials of the Docker configuration. Both need --tag.`,
 		Example: `  # Check, build and push
   kubectl package build ./cert-operator --tag registry.example.com/cert-operator:v1.2.0 --push
 

@@ -35,8 +35,8 @@ func newInit(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "init FOLDER",
 		SuggestFor: []string{"create"},
-		Short:      "Begin a package that works",
-		Long: `Make a package in a new or empty folder: a manifest with a JSON Schema for editors, templates of a
+		Short:      "Create a working package",
+		Long: `Create a package in a new or empty folder: a manifest with a JSON Schema for editors, templates of a
 ConfigMap, a Deployment and a Service in two phases, probes, a configuration schema, a locked image, test
 cases and a README. It validates, passes its tests and lint, and can be installed as it is.`,
 		Example: `  kubectl package init shop && kubectl package test shop`,
@@ -87,10 +87,10 @@ func vacant(folder string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", folder, err)
+		return fmt.Errorf("read the folder %s: %w", folder, err)
 	}
 	if entries, err := os.ReadDir(folder); err != nil || !info.IsDir() || len(entries) > 0 || folder == "." {
-		return fmt.Errorf("%s exists and is not an empty folder: name a new one", folder)
+		return fmt.Errorf("%s exists and is not an empty folder: choose a new one", folder)
 	}
 	return nil
 }

@@ -43,9 +43,9 @@ func newInspect(on command.Command) *cobra.Command {
 	c := inspectCommand{on: on, streams: on.Streams}
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "inspect SOURCE|IMAGE",
-		Short: "Say what a package in a folder or an image is (an installed one: status, explain)",
+		Short: "Describe a package in a folder or an image (an installed one: status, explain)",
 		Long: `Describe a package in a folder or an image, without a cluster: its phases, objects and probes, its
-configuration, images and constraints, the rights that it grants, those that it needs, and its README.md.
+configuration, images and constraints, the rights that it grants and needs, and its README.md.
 
 --values prints an example of its values as YAML. --tree prints the objects in their phases, for the
 first test case or the one that --config-testcase names. --as-manager reads the image as the manager
@@ -58,12 +58,12 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 	}, c.run, c.output.Check, c.preview.check, c.check)
 	c.source.Add(cmd)
 	c.preview.add(cmd)
-	cmd.Flags().BoolVar(&c.tree, "tree", false, "the phases and objects alone")
-	cmd.Flags().BoolVar(&c.values, "values", false, "an example of its values alone")
+	cmd.Flags().BoolVar(&c.tree, "tree", false, "print only the phases and objects")
+	cmd.Flags().BoolVar(&c.values, "values", false, "print only an example of its values")
 	cmd.MarkFlagsMutuallyExclusive("tree", "values")
 	c.output.Add(cmd)
-	cmd.Flags().BoolVar(&c.asManager, "as-manager", false, "read the image by the ImageConfigs of the cluster, as its manager does")
-	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager, which has the keys that ImageConfigs name")
+	cmd.Flags().BoolVar(&c.asManager, "as-manager", false, "read the image as the manager of the cluster does, with its ImageConfigs")
+	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "the `namespace` of the manager, with the keys that ImageConfigs name")
 	c.on.Flags = genericclioptions.NewConfigFlags(false)
 	cmd.Flags().StringVar(c.on.Flags.Context, "context", "", "the `context` of the kubeconfig, for --as-manager")
 	cmd.Flags().StringVar(c.on.Flags.KubeConfig, "kubeconfig", "", "the kubeconfig `file`, for --as-manager")
@@ -72,7 +72,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 
 func (c *inspectCommand) check() error {
 	if (c.tree || c.values) && c.output.Wanted() {
-		return errors.New("--tree and --values have no -o: leave it out for these")
+		return errors.New("--tree and --values only print text: leave out -o")
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	case !c.asManager:
 		return c.source.Read(ctx, source)
 	case c.source.Folder(source) != "":
-		return nil, fmt.Errorf("--as-manager is about images, and %s is a folder", source)
+		return nil, fmt.Errorf("--as-manager needs an image, but %s is a folder", source)
 	}
 	cl, err := c.on.Connect()
 	if err != nil {

@@ -40,7 +40,7 @@ func TestInspectAsManager(t *testing.T) {
 	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); !strings.Contains(got.Out, "\nImages of its objects, as the manager writes them\n") {
 		t.Errorf("images as a table: %+v", got)
 	}
-	if got := clitest.InvokeOn(t, dial, "", "inspect", dir, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "--as-manager is about images, and "+dir+" is a folder") {
+	if got := clitest.InvokeOn(t, dial, "", "inspect", dir, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "--as-manager needs an image, but "+dir+" is a folder") {
 		t.Errorf("a folder: %+v", got)
 	}
 }
@@ -68,7 +68,7 @@ func TestInspect(t *testing.T) {
 		"arguments invalid: --cluster and --namespace contradict each other": {dir, "--cluster", "-n", "x"},
 		`unknown output format "xml"`:                                        {dir, "-o", "xml"},
 		"there is no folder ":                                                {dir + "/nope"},
-		"--tree and --values have no -o":                                     {dir, "--tree", "-o", "json"},
+		"--tree and --values only print text":                                {dir, "--tree", "-o", "json"},
 	} {
 		if got := clitest.Invoke(t, "", append([]string{"inspect"}, args...)...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
 			t.Errorf("%q: %+v, want %q", args, got, want)

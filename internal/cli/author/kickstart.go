@@ -40,12 +40,12 @@ type Kickstart struct {
 	recreate   []string
 }
 
-const kickstartHelp = `Make a package of Kubernetes objects: a folder with a manifest, objects in phases by their kinds,
-probes, and a test case. PKG_NAME is the folder; its last part is the name of the package.
+const kickstartHelp = `Turn Kubernetes objects into a package: a folder with a manifest, objects in phases by their kinds,
+probes, and a test case. PKG_NAME is the folder. Its last part is the name of the package.
 
 Objects come from -f (files, folders, patterns, URLs, - for standard input) or from a bundle of the
 Operator Lifecycle Manager (-b). Fields that an API server or a controller sets are removed, so the
-output of kubectl get -o yaml works. Values of Secrets become configuration; with -p, others too.
+output of kubectl get -o yaml works. Values of Secrets and the fields of -p become configuration.
 
 Rules of phases, namespaces and Helm hooks, and how to take over a new release:
 docs/packages/kickstart.md`
@@ -54,7 +54,7 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	c := Kickstart{Streams: streams}
 	cmd := &cobra.Command{
 		Use:   "kickstart PKG_NAME",
-		Short: "Begin a package from Kubernetes objects or a rendered Helm chart",
+		Short: "Create a package from Kubernetes objects or a rendered Helm chart",
 		Long:  kickstartHelp,
 		Example: `  helm template cert-manager jetstack/cert-manager | kubectl package kickstart cert-manager -f -
   kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images`,
@@ -67,15 +67,15 @@ func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 			return c.run(cmd.Context(), filepath.Clean(args[0]), opts)
 		},
 	}
-	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "`file`, folder, pattern or URL of objects, - for standard input; repeatable")
-	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "bundle `image` of the Operator Lifecycle Manager (registry+v1), whose name the package gets")
-	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the `namespace` of objects that name none")
-	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "`fields` to make configuration of: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
-	cmd.Flags().StringVar(&c.version, "version", "", "the `version` of the package; that of the chart where it is not given")
-	cmd.Flags().StringVar(&c.scope, "scope", "", "the `scope` of the package, Namespaced or Cluster; the one that the objects allow where it is not given")
-	cmd.Flags().BoolVar(&c.namespaces, "add-namespaces", true, "add a Namespace for each that objects are in and that is not in the input")
-	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
-	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and recreated when a field changes that cannot be changed: jobs")
+	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "read objects from this `file`, folder, pattern or URL, - for standard input; repeatable")
+	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "read this bundle `image` of the Operator Lifecycle Manager (registry+v1), and name the package after it")
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "put objects without a namespace into this `namespace`")
+	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "turn these `fields` into configuration: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
+	cmd.Flags().StringVar(&c.version, "version", "", "set the `version` of the package (default: the chart's)")
+	cmd.Flags().StringVar(&c.scope, "scope", "", "set the `scope` of the package, Namespaced or Cluster (default: the one that the objects allow)")
+	cmd.Flags().BoolVar(&c.namespaces, "add-namespaces", true, "add the Namespaces of objects that are not in the input")
+	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "keep these `kinds` when the package is deleted: crds")
+	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "delete and recreate these `kinds` when an immutable field changes: jobs")
 	c.registry.Add(cmd)
 	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}} {
 		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -101,7 +101,7 @@ func (c *Kickstart) options(folder string) (kickstart.Options, error) {
 		}
 	}
 	if len(c.files) == 0 && c.bundle == "" {
-		return opts, errors.New("nothing to make a package of: name files, folders or URLs by -f, or standard input by -f -")
+		return opts, errors.New("there are no objects: name files, folders or URLs with -f, or standard input with -f -")
 	}
 	if err := c.kinds(&opts); err != nil {
 		return opts, err
@@ -170,11 +170,11 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 		return content.Reported(c.Streams, err, "%s in the input: nothing was written")
 	}
 	made.Notes = append(notes, made.Notes...)
-	return c.Begin(ctx, folder, opts, made)
+	return c.Write(ctx, folder, opts, made)
 }
 
-// Begin writes a new package, with its fixtures.
-func (c *Kickstart) Begin(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
+// Write writes a new package, with its fixtures.
+func (c *Kickstart) Write(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
 	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 		return nil, fmt.Errorf("the bundle %s is called %q, which cannot be the name of a package: %s", c.bundle, bundle.Name, problems[0])
 	}
 	if problems := validation.IsDNS1123Label(bundle.Namespace); len(problems) > 0 {
-		return nil, fmt.Errorf("the bundle %s suggests the namespace %q, which cannot be one: choose another by --namespace", c.bundle, bundle.Namespace)
+		return nil, fmt.Errorf("the bundle %s suggests the namespace %q, which is not a valid name: choose another one with --namespace", c.bundle, bundle.Namespace)
 	}
 	return bundle, nil
 }
@@ -220,7 +220,7 @@ func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
 func (c *Kickstart) print(folder, called string, made *kickstart.Result) {
 	fmt.Fprintf(c.Streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
 	if len(made.Unprobed) > 0 {
-		fmt.Fprintln(c.Streams.Out, "No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:")
+		fmt.Fprintln(c.Streams.Out, "No probe is known for these kinds. If there is something to wait for, add one to spec.availabilityProbes:")
 		for _, kind := range made.Unprobed {
 			fmt.Fprintf(c.Streams.Out, "- %s\n", terminal.Line(kind))
 		}

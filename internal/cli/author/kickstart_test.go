@@ -49,7 +49,7 @@ func TestKickstart(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "below", "shop")
 	got := clitest.Invoke(t, "", "kickstart", out, "-f", in+"/deploy", "-f", in+"/*.yaml", "-p", "replicas,images", "--version", "v1.2.3")
 	want := clitest.Result{Code: 0, Out: `Kickstarted the "shop" package with 3 objects.
-No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:
+No probe is known for these kinds. If there is something to wait for, add one to spec.availabilityProbes:
 - Thing.example.com
 Next, pin its images: kubectl package update ` + out + "\n", Err: ""}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
@@ -106,7 +106,7 @@ func TestKickstartFromElsewhere(t *testing.T) {
 	}{
 		"standard input": {object, []string{"-f", "-"}, ""},
 		"URL":            {"", []string{"-f", server.URL + "/a.yaml"}, ""},
-		"both":           {object, []string{"-f", "-", "-f", server.URL + "/a.yaml"}, "ConfigMap a is in standard input (document 1) as well"},
+		"both":           {object, []string{"-f", "-", "-f", server.URL + "/a.yaml"}, "ConfigMap a is also in standard input (document 1)"},
 		"not found":      {"", []string{"-f", server.URL + "/b.yaml"}, "the server answers 404 Not Found"},
 		"redirects":      {"", []string{"-f", server.URL + "/loop"}, "it redirects more than 10 times"},
 		"endless":        {"", []string{"-f", server.URL + "/endless"}, "the input has more than 33554432 bytes"},
@@ -114,8 +114,8 @@ func TestKickstartFromElsewhere(t *testing.T) {
 		"no file":        {"", []string{"-f", "nope.yaml"}, "there is no file nope.yaml"},
 		"empty folder":   {"", []string{"-f", t.TempDir()}, "there is no YAML or JSON file in "},
 		"chart":          {"", []string{"-f", clitest.Folder(t, "-- Chart.yaml\nname: a\n")}, "is a chart of Helm: render it first"},
-		"no input":       {"", nil, "arguments invalid: nothing to make a package of"},
-		"parameter":      {"", []string{"-f", "-", "-p", "bogus"}, `arguments invalid: "bogus" cannot be made a parameter`},
+		"no input":       {"", nil, "arguments invalid: there are no objects"},
+		"parameter":      {"", []string{"-f", "-", "-p", "bogus"}, `arguments invalid: "bogus" cannot become a parameter`},
 		"namespace":      {"", []string{"-f", "-", "-n", "A"}, `arguments invalid: "A" cannot be a namespace`},
 		"version":        {"", []string{"-f", "-", "--version", "1.2"}, `arguments invalid: --version "1.2" is not a semantic version`},
 		"scope":          {"", []string{"-f", "-", "--scope", "global"}, `arguments invalid: unknown --scope "global": choose Namespaced or Cluster`},
@@ -190,7 +190,7 @@ func TestKickstartFromABundle(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for ref, want := range map[string]string{
-		host + "/other:v1": "the image is no bundle of the Operator Lifecycle Manager", host + "/nope:v1": "image not found", "a b": "invalid image reference",
+		host + "/other:v1": "the image is not a bundle of the Operator Lifecycle Manager", host + "/nope:v1": "image not found", "a b": "invalid image reference",
 	} {
 		if got := clitest.Invoke(t, "", "kickstart", out+"2", "-b", ref, "--insecure"); got.Code != 1 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: got %+v, want %q", ref, got, want)

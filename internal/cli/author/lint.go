@@ -34,12 +34,12 @@ func newLint(streams genericiooptions.IOStreams) *cobra.Command {
 	c := lintCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "lint SOURCE|IMAGE",
-		Short: "Look for mistakes in a package that is valid",
-		Long: `Look for mistakes in a valid package: what fails in a cluster (errors), what fails later or under load
-(warnings), and what makes a package better (info).
+		Short: "Find mistakes in a valid package",
+		Long: `Find mistakes in a valid package: failures in a cluster (errors), failures later or under load
+(warnings), and possible improvements (info).
 
---from names the package that this one upgrades; lint then also finds changes that the upgrade cannot
-make. A rule is disabled by --disable, or by the annotation lint.lockstep.run/disable of the manifest.
+--from names the package that this one upgrades, so that lint also finds changes that the upgrade cannot
+make. Disable a rule with --disable, or with the annotation lint.lockstep.run/disable on the manifest.
 Exits with 1 if there are findings of the level of --fail-on or worse.
 
 Rules: docs/lint.md`,
@@ -64,9 +64,9 @@ Rules: docs/lint.md`,
 	}
 	c.source.Add(cmd)
 	c.output.Add(cmd)
-	cmd.Flags().StringSliceVar(&c.only, "rule", nil, "only this `rule`; repeatable")
-	cmd.Flags().StringSliceVar(&c.disable, "disable", nil, "without this `rule`; repeatable")
-	cmd.Flags().StringVar(&c.from, "from", "", "`folder or image` of the package that is upgraded")
+	cmd.Flags().StringSliceVar(&c.only, "rule", nil, "run only this `rule`; repeatable")
+	cmd.Flags().StringSliceVar(&c.disable, "disable", nil, "skip this `rule`; repeatable")
+	cmd.Flags().StringVar(&c.from, "from", "", "compare with the older package in this `folder or image`")
 	cmd.Flags().StringVar(&c.failOn, "fail-on", string(lint.Error), "fail on findings of this `level`: error, warning, info or never")
 	cmd.Flags().BoolVar(&c.rules, "rules", false, "list the rules instead")
 	for _, name := range []string{"rule", "disable"} {
@@ -131,7 +131,7 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 		source = c.from
 	}
 	if err != nil {
-		return content.Reported(c.streams, err, "%s in "+source+": lint looks at packages that are valid")
+		return content.Reported(c.streams, err, "%s in "+source+": lint needs a valid package")
 	}
 	report := lintReport{Findings: found, Counts: map[lint.Level]int{lint.Error: 0, lint.Warning: 0, lint.Info: 0}}
 	for _, f := range found {

@@ -18,10 +18,10 @@ func TestLint(t *testing.T) {
     Probe .status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas, as the recipes of docs/packages/probes.md do.
 warning: web.yaml.gotmpl (document 1): unpinned-image: apps/v1 Deployment shop/web: spec.template.spec.containers[name="web"].image: web:1
     List it under spec.images of the manifest, run ` + "`kubectl package update`" + `, and write {{ .images.NAME }} in a template.
-info: manifest.yaml: no-display: spec.display: there is none
+info: manifest.yaml: no-display: spec.display: it is missing
     Add name, shortDescription and maintainers.
 info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties.color: the key color has no description
-    Say what it does, and in what unit.
+    Describe its effect and its unit.
 info: web.yaml.gotmpl (document 1): ready-at-once: apps/v1 Deployment shop/web: spec.template.spec.containers: no container has a readinessProbe or a startupProbe, and minReadySeconds is 0
     Add a readinessProbe, or set minReadySeconds.
 2 warnings, 3 info

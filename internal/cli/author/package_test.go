@@ -122,7 +122,7 @@ func TestInspectTreeErrors(t *testing.T) {
 		"no folder":       {[]string{"inspect", "--tree", dir + "/nope"}, "there is no folder "},
 		"no such path":    {[]string{"inspect", "--tree", "nope/"}, "there is no folder nope/"},
 		"an empty folder": {[]string{"inspect", "--tree", t.TempDir()}, ": name the folder with the manifest.yaml"},
-		"a file":          {[]string{"inspect", "--tree", dir + "/manifest.yaml"}, "is no folder: name the folder with the manifest.yaml"},
+		"a file":          {[]string{"inspect", "--tree", dir + "/manifest.yaml"}, "is not a folder: name the folder with the manifest.yaml"},
 		"no test case":    {[]string{"inspect", "--tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
 		"no config file":  {[]string{"inspect", "--tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
 		"contradiction":   {[]string{"inspect", "--tree", dir, "--cluster", "-n", "a"}, "arguments invalid: --cluster and --namespace contradict each other"},

@@ -32,9 +32,9 @@ type previewFlags struct {
 func (p *previewFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "show it as a Package in this `namespace`")
 	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
-	cmd.Flags().StringVar(&p.component, "component", "", "the component to show of a package that has several")
-	cmd.Flags().StringVar(&p.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
-	cmd.Flags().StringVar(&p.testCase, "config-testcase", "", "the `test case` of the manifest whose configuration is used")
+	cmd.Flags().StringVar(&p.component, "component", "", "show this component of a package with several")
+	cmd.Flags().StringVar(&p.config, "config", "", "read the package's configuration from this YAML or JSON `file`, - for standard input")
+	cmd.Flags().StringVar(&p.testCase, "config-testcase", "", "use the configuration of this `test case` of the manifest")
 	cmd.Flags().StringVar(&p.config, "config-path", "", "")
 	_ = cmd.Flags().MarkHidden("config-path") // Package Operator's name of --config
 	cmd.MarkFlagsMutuallyExclusive("config", "config-path", "config-testcase")

@@ -28,7 +28,7 @@ func newTest(streams genericiooptions.IOStreams) *cobra.Command {
 	c := testCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "test SOURCE",
-		Short: "Compare what a package renders to with its fixtures, and its objects with schemas",
+		Short: "Compare the rendered files of a package with fixtures, and its objects with schemas",
 		Long: `Render the package in each of its test cases, and compare the output of its templates with the
 fixtures in .test-fixtures/CASE (for components, components/NAME/.test-fixtures/CASE). A case without
 fixtures fails. --update writes the rendered files, and removes fixtures of files that are no longer
@@ -99,7 +99,7 @@ func accept(cases []testrunner.Case) string {
 	if !slices.ContainsFunc(cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed }) {
 		return ""
 	}
-	return ": correct the package, or accept what is rendered now by --update"
+	return ": correct the package, or accept the new output with --update"
 }
 
 func (c *testCommand) print(found content.Findings, report testReport) {
@@ -109,7 +109,7 @@ func (c *testCommand) print(found content.Findings, report testReport) {
 		printCase(c.streams.Out, styles, tc)
 	}
 	for _, kind := range slices.Sorted(maps.Keys(report.Unchecked)) {
-		fmt.Fprintf(c.streams.Out, "not checked, for lack of a schema: %d of %s\n", report.Unchecked[kind], terminal.Line(kind))
+		fmt.Fprintf(c.streams.Out, "not checked, because there is no schema: %d of %s\n", report.Unchecked[kind], terminal.Line(kind))
 	}
 	if len(report.Cases) == 0 && found.Valid {
 		fmt.Fprintln(c.streams.Out, "The package has no test cases: add one under test.template of the manifest.")

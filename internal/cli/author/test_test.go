@@ -60,7 +60,7 @@ func TestTest(t *testing.T) {
 	}
 	run("after a change", clitest.Result{Code: 1, Out: strings.Replace(diff("blue", "blue", "shop")+diff("cluster", "red", "web"),
 		"✗ cluster  failed\n", "✗ cluster  failed\n    old.yaml: not rendered\n    --- .test-fixtures/cluster/old.yaml\n    +++ rendered/old.yaml\n    @@ -1 +0,0 @@\n    -a: \\u001b[31m\n", 1),
-		Err: "Error: 2 of 2 test cases failed in " + dir + ": correct the package, or accept what is rendered now by --update\n"})
+		Err: "Error: 2 of 2 test cases failed in " + dir + ": correct the package, or accept the new output with --update\n"})
 	got := clitest.Invoke(t, "", "validate", dir, "-o", "json", "|jq", `.problems[] | "\(.path) \(.details)"`)
 	if want := ".test-fixtures/blue/settings/cm.yaml test case \"blue\": differs\n.test-fixtures/cluster/old.yaml test case \"cluster\": not rendered\n.test-fixtures/cluster/settings/cm.yaml test case \"cluster\": differs\n"; got.Out != want || got.Code != 1 {
 		t.Errorf("validate: %+v", got)
@@ -68,7 +68,7 @@ func TestTest(t *testing.T) {
 	if got := clitest.Invoke(t, "", "build", dir); got.Code != 1 || !strings.Contains(got.Err, "3 problems in ") {
 		t.Errorf("build: %+v", got)
 	}
-	run("as data", clitest.Result{Code: 1, Out: "failed\nfailed\n", Err: "Error: 2 of 2 test cases failed in " + dir + ": correct the package, or accept what is rendered now by --update\n"}, "-o", "json", "|jq", ".cases[].outcome")
+	run("as data", clitest.Result{Code: 1, Out: "failed\nfailed\n", Err: "Error: 2 of 2 test cases failed in " + dir + ": correct the package, or accept the new output with --update\n"}, "-o", "json", "|jq", ".cases[].outcome")
 	run("accepted", clitest.Result{Code: 0, Out: "✎ blue  updated\n    settings/cm.yaml: differs\n✎ cluster  updated\n    old.yaml: not rendered\n    settings/cm.yaml: differs\n", Err: ""}, "--update")
 	run("afterwards", clitest.Result{Code: 0, Out: "✓ blue  passed\n✓ cluster  passed\n", Err: ""})
 }

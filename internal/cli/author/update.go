@@ -88,7 +88,7 @@ func elsewhere(ref string) (string, error) {
 		return ref, nil
 	}
 	if _, err := name.NewRegistry(host); err != nil {
-		return "", fmt.Errorf("%s=%q is no registry: write a host, with its port if it has one", registryHostVariable, host)
+		return "", fmt.Errorf("%s=%q is not a registry: write a host, with its port if it has one", registryHostVariable, host)
 	}
 	parsed, err := name.ParseReference(ref)
 	if err != nil {

@@ -25,7 +25,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("before: %+v", got)
 	}
 	got := clitest.Invoke(t, "", "update", dir, "--registry-ca-file", clitest.Authority(t))
-	if got.Code != 1 || !strings.Contains(got.Err, "(here by --insecure-registry)") {
+	if got.Code != 1 || !strings.Contains(got.Err, "(here with --insecure-registry)") {
 		t.Errorf("plain HTTP: %+v", got)
 	}
 	if _, err := os.Stat(lock); !os.IsNotExist(err) {
@@ -74,7 +74,7 @@ func TestUpdateAtAnotherRegistry(t *testing.T) {
 		t.Errorf("%v, %s", err, data)
 	}
 	t.Setenv("PKO_REPOSITORY_HOST", "a b")
-	if got := clitest.Invoke(t, "", "update", dir); got.Code != 1 || !strings.Contains(got.Err, `PKO_REPOSITORY_HOST="a b" is no registry`) {
+	if got := clitest.Invoke(t, "", "update", dir); got.Code != 1 || !strings.Contains(got.Err, `PKO_REPOSITORY_HOST="a b" is not a registry`) {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -26,14 +26,14 @@ func newValidate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := validateCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "validate SOURCE|IMAGE",
-		Short: "Check a package and name every problem",
-		Long: `Check a package with all of its components, in a folder or in an image, and name every problem: the
+		Short: "Check a package, and report every problem",
+		Long: `Check a package with all of its components, in a folder or in an image, and report every problem: the
 file, document and line, the object and field, and the remedy.
 
 The package is rendered in each of its test cases, or with its default configuration. Objects are
 checked against the schemas of Kubernetes 1.37 and of the definitions in the package; no cluster or
 network is needed. Unknown fields and wrong types are problems, because the engine refuses them.
-A missing required field is a warning, because admission may set it; other kinds are not checked.
+A missing required field is a warning, because admission might set it; other kinds are not checked.
 A folder is also compared with its fixtures.
 
 Exits with 1 if there are problems.`,

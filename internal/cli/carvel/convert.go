@@ -100,11 +100,11 @@ func (c *converter) one(doc *unstructured.Unstructured) {
 	case strings.HasPrefix(version, installGroup) && kind == "PackageRepository":
 		i.repository()
 	case strings.HasPrefix(version, dataGroup):
-		i.lost("", "it belongs into a repository: kubectl package repository build")
+		i.lost("", "it belongs in a repository: kubectl package repository build")
 	case version == "v1" && kind == "Secret":
-		i.kept("", "it stays as it is; what uses it refers to it")
+		i.kept("", "it stays as it is, because other objects refer to it")
 	default:
-		i.lost("", "nothing stands for this kind")
+		i.lost("", "this kind has no counterpart")
 	}
 }
 
@@ -153,7 +153,7 @@ func (i *item) metadata(namespace string, handled map[string]bool) map[string]an
 		switch {
 		case handled[name], strings.HasPrefix(name, "kapp.k14s.io/"), strings.HasPrefix(name, "kubectl.kubernetes.io/"):
 		case name != ignoreKubernetes && (strings.Contains(name, ".carvel.dev/") || strings.HasPrefix(name, "packaging.carvel.dev/")):
-			i.lost("annotation "+name, "nothing stands for it")
+			i.lost("annotation "+name, "it has no counterpart")
 		default:
 			annotations[name] = i.doc.GetAnnotations()[name]
 		}
@@ -228,7 +228,7 @@ func (f *fields) list(name string) []*fields {
 func (f *fields) rest(i *item) {
 	for _, name := range slices.Sorted(maps.Keys(f.values)) {
 		if !f.read[name] {
-			i.lost(f.at(name), "nothing stands for it")
+			i.lost(f.at(name), "it has no counterpart")
 		}
 	}
 }
@@ -241,11 +241,11 @@ func (f *fields) interval(i *item, name, least string, allowed func(metav1.Durat
 	}
 	var d metav1.Duration
 	if err := d.UnmarshalJSON([]byte(`"` + text + `"`)); err != nil {
-		i.lost(f.at(name), "%q is no duration", text)
+		i.lost(f.at(name), "%q is not a valid duration", text)
 		return ""
 	}
 	if !allowed(d) {
-		i.kept(f.at(name), "becomes spec.interval: %s, the least, instead of %s", least, text)
+		i.kept(f.at(name), "becomes spec.interval: %s, the minimum, instead of %s", least, text)
 		return least
 	}
 	i.kept(f.at(name), "becomes spec.interval")

@@ -61,7 +61,7 @@ func (i *item) pause(from *fields, spec map[string]any) {
 	}
 	if i.different && spec["paused"] == nil {
 		spec["paused"] = true
-		i.kept("", "spec.paused is set, because what would be installed lacks something: add it, then kubectl package unpause %s", i.doc.GetName())
+		i.kept("", "spec.paused is set, because the installed objects would lack something: add it, then run kubectl package unpause %s", i.doc.GetName())
 	}
 }
 
@@ -107,7 +107,7 @@ func (i *item) identity(from *fields, spec map[string]any) {
 	switch {
 	case len(cluster.values) == 0:
 	case account != "":
-		i.lost("spec.cluster", "it had no effect beside spec.serviceAccountName")
+		i.lost("spec.cluster", "it had no effect next to spec.serviceAccountName")
 	default:
 		i.target(cluster, spec)
 	}
@@ -141,13 +141,13 @@ func (i *item) annotations(spec map[string]any) map[string]bool {
 			spec["downgradePolicy"] = "Allow"
 			i.kept(field, "becomes spec.downgradePolicy: Allow")
 		case name == yttPaths, strings.HasPrefix(name, yttPaths+"."):
-			i.missing(field, "overlays of ytt are not run: write what they change as spec.patches")
+			i.missing(field, "overlays of ytt are not run: write their changes as spec.patches")
 		case name == yttOverlays:
 			i.missing(field, "values that are overlays of ytt are not run: write them as plain values")
 		case name == helmValues, strings.HasPrefix(name, helmValues+"."):
 			// see values
 		case strings.HasPrefix(name, extension+"helm-template-"):
-			i.missing(field, "a package has no release of Helm: its objects have the names that the package gives them")
+			i.missing(field, "a package is not a release of Helm: its objects have the names that the package gives them")
 		case strings.HasPrefix(name, fetchPrefix) && strings.HasSuffix(name, secretName):
 			pull = append(pull, map[string]any{"name": all[name]})
 			i.kept(field, "becomes spec.imagePullSecrets")
@@ -248,7 +248,7 @@ func (i *item) secret(field, into, name string) (sources []any) {
 	}
 	switch {
 	case !known:
-		i.missing(field, "Secret %s is not among the input, so its keys are not known: add it to the input, or an entry to %s for each of its keys", name, into)
+		i.missing(field, "Secret %s is not in the input, so its keys are not known: add it to the input, or add an entry to %s for each of its keys", name, into)
 		return nil
 	case len(keys) == 0:
 		i.kept(field, "Secret %s is empty", name)
@@ -257,7 +257,7 @@ func (i *item) secret(field, into, name string) (sources []any) {
 	for _, k := range keys {
 		sources = append(sources, map[string]any{"secretKeyRef": map[string]any{"name": name, "key": k, "sensitive": false}})
 	}
-	i.kept(field, "becomes %s: %s of Secret %s; with sensitive: false, as they may stand outside of Secrets now; what the schema marks as a password or writeOnly may not",
+	i.kept(field, "becomes %s: %s of Secret %s; with sensitive: false, because other objects than Secrets can have them too; values that the schema marks as a password or writeOnly cannot be there",
 		into, strings.Join(keys, ", "), name)
 	return sources
 }

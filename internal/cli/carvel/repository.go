@@ -27,7 +27,7 @@ func (i *item) repository() {
 	source := i.source(from.child("fetch"))
 	from.rest(i)
 	if source == nil {
-		i.lost("spec.fetch", "it names no source that can be read, so nothing was made of this repository")
+		i.lost("spec.fetch", "it has no supported source, so this repository was left out")
 		return
 	}
 	spec["source"] = source
@@ -49,7 +49,7 @@ func (i *item) source(fetch *fields) map[string]any {
 			continue
 		}
 		if source != nil {
-			i.lost(fetch.at(kind.name), "it had no effect beside the other source")
+			i.lost(fetch.at(kind.name), "it had no effect next to the other source")
 			continue
 		}
 		of := fetch.child(kind.name)
@@ -118,7 +118,7 @@ func (i *item) git(from *fields) map[string]any {
 	i.tags(from, "refSelection", out)
 	for _, name := range []string{"lfsSkipSmudge", "depth", "forceHTTPBasicAuth"} {
 		if from.has(name) {
-			i.lost(from.at(name), "it is not needed: files of LFS are not read, and only what is read is fetched")
+			i.lost(from.at(name), "it is not needed: files of LFS are not read, and only files that are read are fetched")
 		}
 	}
 	return out

@@ -29,9 +29,9 @@ func newAvailable(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "available [NAME[/VERSION]]",
 		SuggestFor: []string{"search", "show"},
-		Short:      "Show which packages can be installed, in which versions, with which values",
+		Short:      "Show the packages that can be installed, with their versions and values",
 		Long: `List the packages that can be installed in the namespace, from its own repositories and the cluster's. The
-version is the one that is installed by default: the highest that works here and is not a prerelease.
+version is the default: the highest one that works here and is not a prerelease.
 
 With NAME, show the versions of a package, the highest first, and why one cannot be installed here; with
 a version also, its release notes, licences, dependencies, APIs and constraints.
@@ -60,7 +60,7 @@ unless one is named. For a folder or an image see kubectl package inspect.`,
 		ValidArgsFunction: c.CompleteAvailable,
 	}
 	c.Connects(cmd)
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "from the cluster's repositories alone, as for a ClusterPackage")
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "list only packages from the cluster's repositories, as for a ClusterPackage")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list packages from the repositories of all namespaces")
 	cmd.Flags().BoolVar(&c.example, "values", false, "print an example of the values")
 	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the values")
@@ -164,7 +164,7 @@ func offering(ctx context.Context, cl *cluster.Cluster) ([]string, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("AvailablePackageList"))
 	if err := cl.List(ctx, list); err != nil && !apierrors.IsForbidden(err) {
-		return nil, cl.Explain("cannot read what repositories offer", err)
+		return nil, cl.Explain("cannot read the offers of repositories", err)
 	}
 	namespaces := []string{""}
 	for i := range list.Items {

@@ -79,7 +79,7 @@ func (c *availableCommand) values(ctx context.Context, name string, v *corev1alp
 	case v.ConfigUnchecked != "":
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: the values of "+name+" "+v.Version+" are not checked: "+v.ConfigUnchecked))
 	case v.ConfigSchema == nil:
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+name+" "+v.Version+" states no schema of its values"))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+name+" "+v.Version+" has no schema for its values"))
 	}
 	schema, err := desired.SchemaOf(v.ConfigSchema)
 	if err != nil {
@@ -108,7 +108,7 @@ func sayPrereleases(r *availableReport) {
 	for i := range r.Versions {
 		v := &r.Versions[i]
 		if parsed, err := versions.Parse(v.Version); err == nil && parsed.Prerelease() != "" && v.NotHere == "" {
-			v.NotHere = "is a prerelease, which takes part with --prereleases only"
+			v.NotHere = "is a prerelease: add --prereleases to include it"
 		}
 	}
 }
@@ -121,7 +121,7 @@ func only(r *availableReport, version string) ([]availableVersionReport, error) 
 		}
 		known = append(known, v.Version)
 	}
-	return nil, fmt.Errorf("version %s of %s is not offered; these are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
+	return nil, fmt.Errorf("version %s of %s is not offered; the offered versions are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
 }
 
 func availableText(r *availableReport, one bool, styles terminal.Styles) string {

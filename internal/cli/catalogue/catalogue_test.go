@@ -44,7 +44,7 @@ func TestAvailable(t *testing.T) {
 		{nil, []string{"NAME              DISPLAY NAME  NEWEST  REPOSITORY\nshop.example.com  Shop          1.0.0   PackageRepository/stable\n"}},
 		{[]string{"--cluster"}, []string{"0.9.0   ClusterPackageRepository/stable\n"}},
 		{[]string{"-A"}, []string{"(cluster)  shop.example.com  Shop          0.9.0", "shop       shop.example.com  Shop          1.0.0"}},
-		{[]string{"shop.example.com"}, []string{"Is           Shop: Sells.", "  Keywords     shop, cart\n  Owners       Eve <eve@example.com>\n  Links        Website: https://shop.example.com\n               Source: https://git.example.com/shop\n", "template[0].ytt", "retracted", "it loses orders", "  3.0.0-rc.1  2026-01-31  PackageRepository/stable         is a prerelease, which takes part with --prereleases only\n", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
+		{[]string{"shop.example.com"}, []string{"Is           Shop: Sells.", "  Keywords     shop, cart\n  Owners       Eve <eve@example.com>\n  Links        Website: https://shop.example.com\n               Source: https://git.example.com/shop\n", "template[0].ytt", "retracted", "it loses orders", "  3.0.0-rc.1  2026-01-31  PackageRepository/stable         is a prerelease: add --prereleases to include it\n", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
 		{[]string{"shop.example.com/1.2.0"}, []string{"Licenses     MIT", "Provides     example.com/v1 Shop", "Release notes\n  Notes of 1.2.0.\n", "Not here", "template[0].ytt"}},
 		{[]string{"shop.example.com/1.0.0"}, []string{
 			"Installs as  Package\n", "At most      one in a cluster\n",
@@ -74,7 +74,7 @@ func TestAvailable(t *testing.T) {
 		"-A shop.example.com":    "--all-namespaces lists packages: leave out NAME",
 		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available`,
 		"shop":                   "Did you mean shop.example.com?",
-		"shop.example.com/4.0.0": "version 4.0.0 of shop.example.com is not offered; these are: 3.0.0-rc.1, 2.0.0",
+		"shop.example.com/4.0.0": "version 4.0.0 of shop.example.com is not offered; the offered versions are: 3.0.0-rc.1, 2.0.0",
 		"a/b/c":                  `"a/b/c" is neither NAME nor NAME/VERSION`,
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, strings.Fields(arg)...)...); got.Code != 1 || !strings.Contains(got.Err, want) {
@@ -124,13 +124,13 @@ func TestSource(t *testing.T) {
 		want string
 	}{
 		{[]string{"add", "stable", "example.com/repo:latest", "--secret-ref", "pull"}, 0, "packagerepository shop/stable added\npackagerepository shop/stable is ready: 1 package, 2 versions, after T\n"},
-		{[]string{"add", "stable", "example.com/repo:latest", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is as wanted already\n"},
-		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it by kubectl package repo update packagerepository/stable -n shop, with the flags that differ, or choose another name"},
+		{[]string{"add", "stable", "example.com/repo:latest", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is already up to date\n"},
+		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it with kubectl package repo update packagerepository/stable -n shop and the flags that differ, or choose another name"},
 		{[]string{"update", "stable", "--tag-constraint", ">=1", "--prereleases=rc"}, 0, "changed\npackagerepository shop/stable is ready"},
 		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package repo get packagerepository/missing -n shop"},
 		{[]string{"update", "stable", "--paused"}, 0, "changed\n"},
-		{[]string{"update", "stable", "--paused"}, 0, "packagerepository shop/stable is as wanted already\n"},
-		{[]string{"update", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package repo update packagerepository/stable -n shop --paused=false"},
+		{[]string{"update", "stable", "--paused"}, 0, "packagerepository shop/stable is already up to date\n"},
+		{[]string{"update", "stable"}, 1, "is paused, so it is not fetched. To resume it: kubectl package repo update packagerepository/stable -n shop --paused=false"},
 		{[]string{"update", "stable", "--paused=false", "--url", "example.com/repo:v2"}, 0, "is ready"},
 		{[]string{"list", "-o", "json"}, 0, `"kind": "PackageRepository"`},
 		{[]string{"get", "stable", "-o", "json"}, 0, `"kind": "PackageRepository"`},
@@ -138,7 +138,7 @@ func TestSource(t *testing.T) {
 		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main"}, 0, "is ready"},
 		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},
 		{[]string{"add", "inline", "--file", inline}, 0, "is ready"},
-		{[]string{"add", "large", "--file", large}, 1, "push them by kubectl package repository build FOLDER --push IMAGE, and add that image"},
+		{[]string{"add", "large", "--file", large}, 1, "push them with kubectl package repository build FOLDER --push IMAGE, and add that image"},
 		{[]string{"list"}, 0, "http https://example.com/a.tgz "},
 		{[]string{"list"}, 0, "git https://example.com/a.git main"},
 		{[]string{"get", "http"}, 0, "Source     http https://example.com/a.tgz\n"},
@@ -146,7 +146,7 @@ func TestSource(t *testing.T) {
 		{[]string{"list", "-o", "yaml"}, 0, "url: https://example.com/a.tgz?…\n"},
 		{[]string{"get", "git", "-o", "yaml"}, 0, "url: https://example.com/a.git\n"},
 		{[]string{"get", "none"}, 1, "there is neither a packagerepository none in namespace shop nor a clusterpackagerepository of that name"},
-		{[]string{"add", "a"}, 1, "it is not said where the repository is"},
+		{[]string{"add", "a"}, 1, "the repository has no source"},
 		{[]string{"add", "a", "b", "--git", "c"}, 1, "--url and --git contradict each other"},
 		{[]string{"add", "a", "--http", "https://me:hunter2@example.com"}, 1, "the URL has credentials"},
 		{[]string{"add", "a", "--git", "https://me:hunter2@example.com"}, 1, "the URL has credentials"},

@@ -25,11 +25,11 @@ type repoCommand struct {
 func newRepo(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repo",
-		Short: "Add, show and change the repositories that packages of the cluster come from",
-		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
+		Short: "Add, show and change the repositories of packages in the cluster",
+		Long: `Manage the repositories of a cluster: PackageRepositories, which offer packages in their
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.
-kubectl package available shows the packages that they offer. Files and images of repositories are
-made by kubectl package repository.`,
+kubectl package available shows the packages that they offer. To build files and images of
+repositories, see kubectl package repository.`,
 	}
 	cmd.AddCommand(newRepoAdd(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on))
 	return cmd

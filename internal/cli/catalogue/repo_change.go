@@ -34,12 +34,12 @@ func newRepoAdd(on command.Command) *cobra.Command {
 		Use:   "add NAME [IMAGE]",
 		Short: "Add a repository, and wait for its list of packages",
 		Long: `Add a repository of packages to the namespace, or with --cluster to the whole cluster, and wait until its
-content was fetched: an OCI image, an archive or file on a web server (--http), a git repository (--git),
+content is fetched: an OCI image, an archive or file on a web server (--http), a git repository (--git),
 or files that become part of the object (--file, at most 900 KiB).
 
 The manager fetches it, so addresses are as the cluster sees them. Secrets with credentials are in the
-namespace of the repository, or for a cluster repository in the manager's. What no flag sets, such as the
-interval, the priority or a folder in a git repository, is in docs/api-reference.md.`,
+namespace of the repository, or for a cluster repository in the manager's. For fields without a flag, such as the
+interval, the priority or a folder in a git repository, see docs/api-reference.md.`,
 		Example: `  kubectl package repo add stable registry.example.com/repositories/stable:latest
   kubectl package repo add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
   kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --cluster`,
@@ -73,7 +73,7 @@ func (c *repoAddCommand) checkNew(n cluster.Name) error {
 		return fmt.Errorf("NAME %q cannot be the name of a repository: %s", n.Name, problems[0])
 	}
 	if !slices.ContainsFunc(sourceNames, c.spec.given) {
-		return errors.New("it is not said where the repository is: name an IMAGE, or --http, --git or --file")
+		return errors.New("the repository has no source: name an IMAGE, or set --http, --git or --file")
 	}
 	return nil
 }
@@ -93,9 +93,9 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.Name, spec *corev1al
 			return err
 		}
 		if !equality.Semantic.DeepEqual(r.RepositorySpec(), spec) {
-			return fmt.Errorf("%s exists and differs. Change it by kubectl package repo update %s, with the flags that differ, or choose another name", name, cluster.RepositoryFlags(r))
+			return fmt.Errorf("%s exists and differs. Change it with kubectl package repo update %s and the flags that differ, or choose another name", name, cluster.RepositoryFlags(r))
 		}
-		what = "is as wanted already"
+		what = "is already up to date"
 	}
 	if err != nil {
 		return cl.Explain("cannot create "+name, err)
@@ -124,13 +124,13 @@ func newRepoUpdate(on command.Command) *cobra.Command {
 		Use:        "update NAME",
 		SuggestFor: []string{"kick"},
 		Short:      "Change a repository, or fetch it again at once, and wait for its list of packages",
-		Long: `Change what the flags name of a repository; the rest of it stays. If they change nothing, it is fetched
-again at once, instead of after its interval or the pause after a failure. With --paused nothing is fetched
-any more, and the fetched packages stay offered.`,
+		Long: `Change the fields of a repository that the flags name. If they do not change it, it is fetched
+again at once, instead of after its interval or the pause after a failure. With --paused it is not fetched
+any more, but its packages are still offered.`,
 	}
 	c.spec.add(cmd)
 	c.named(cmd, c.run, c.spec.check)
-	cmd.Flags().BoolVar(&c.paused, "paused", false, "stop fetching; --paused=false goes on with it")
+	cmd.Flags().BoolVar(&c.paused, "paused", false, "stop fetching; --paused=false resumes it")
 	c.AddWait(cmd, repoTimeout, "wait until the repository is fetched")
 	return cmd
 }
@@ -177,9 +177,9 @@ func (c *repoUpdateCommand) change(ctx context.Context, r corev1alpha1.GenericPa
 	case !equality.Semantic.DeepEqual(before, spec):
 		return "changed", "", nil
 	case c.paused:
-		return "is as wanted already", "", nil
+		return "is already up to date", "", nil
 	case spec.Paused:
-		return "", "", fmt.Errorf("%s is paused, so it is not fetched. Let it go on: kubectl package repo update %s --paused=false",
+		return "", "", fmt.Errorf("%s is paused, so it is not fetched. To resume it: kubectl package repo update %s --paused=false",
 			cluster.RepositoryText(r), cluster.RepositoryFlags(r))
 	}
 	fetch = time.Now().UTC().Format(time.RFC3339Nano)
@@ -196,11 +196,11 @@ func newRepoDelete(on command.Command) *cobra.Command {
 	c := &repoCommand{Command: on}
 	cmd := c.named(&cobra.Command{
 		Use:   "delete NAME",
-		Short: "Withdraw a repository; what was installed from it stays",
-		Long: `Delete a repository, and wait until nothing is offered from it. Packages that were installed from
-it stay installed and go on; they get no new versions of it.`,
+		Short: "Delete a repository, and keep the packages that were installed from it",
+		Long: `Delete a repository, and wait until it offers no packages any more. Packages that were installed from
+it stay installed, but get no new versions from it.`,
 	}, c.delete)
-	c.AddWait(cmd, repoTimeout, "wait until it is gone")
+	c.AddWait(cmd, repoTimeout, "wait until it is removed")
 	return cmd
 }
 

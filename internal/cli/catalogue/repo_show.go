@@ -32,13 +32,13 @@ func newRepoGet(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "get [NAME]", Aliases: []string{"list"},
 		Short: "Show the repositories of the namespace and of the cluster, or one of them",
-		Long: `List the repositories of the namespace and of the cluster, and how they stand. With NAME, show where a
-repository comes from, its packages, and its problems.`,
+		Long: `List the repositories of the namespace and of the cluster, and their states. With NAME, show the source of a
+repository, its packages, and its problems.`,
 	}
 	c.named(cmd, c.run)
 	cmd.Args = command.Takes("[NAME]")
-	cmd.Flags().Lookup("cluster").Usage = "a ClusterPackageRepository, or those alone"
-	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
+	cmd.Flags().Lookup("cluster").Usage = "show a ClusterPackageRepository, or only these"
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list the repositories of all namespaces")
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }

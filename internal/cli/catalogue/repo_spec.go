@@ -33,14 +33,14 @@ type repoSpecFlags struct {
 func (f *repoSpecFlags) add(cmd *cobra.Command) {
 	f.given = cmd.Flags().Changed
 	flags := cmd.Flags()
-	flags.StringVar(&f.image, "url", "", "`reference` of an OCI image, the same as IMAGE")
-	flags.StringVar(&f.http, "http", "", "`URL` of a tar archive, with or without gzip, or of a YAML file")
-	flags.StringVar(&f.git, "git", "", "`URL` of a git repository")
-	flags.StringVar(&f.ref, "ref", "", "the branch, tag or commit of the git repository, instead of its default branch")
-	flags.StringArrayVar(&f.files, "file", nil, "YAML `file`, or folder of such, that becomes part of the object itself; repeatable")
-	flags.StringArrayVar(&f.secrets, "secret-ref", nil, "`name` of the Secret with credentials; of pull secrets of an image, repeatable")
+	flags.StringVar(&f.image, "url", "", "fetch the OCI image with this `reference`, the same as IMAGE")
+	flags.StringVar(&f.http, "http", "", "fetch this `URL` of a tar archive, with or without gzip, or of a YAML file")
+	flags.StringVar(&f.git, "git", "", "fetch the git repository at this `URL`")
+	flags.StringVar(&f.ref, "ref", "", "fetch this branch, tag or commit of the git repository instead of its default branch")
+	flags.StringArrayVar(&f.files, "file", nil, "make this YAML `file`, or folder of files, part of the object itself; repeatable")
+	flags.StringArrayVar(&f.secrets, "secret-ref", nil, "use the credentials in the Secret with this `name`; repeatable for pull secrets of an image")
 	flags.StringVar(&f.tags, "tag-constraint", "", "take the highest tag of the image or git repository that fits, such as '>=1.2, <2'")
-	f.prereleases.Add(cmd, "let tags with a prerelease take part")
+	f.prereleases.Add(cmd, "include tags with a prerelease")
 }
 
 // sourceNames are the flags that name the source of a repository.
@@ -60,13 +60,13 @@ func (f *repoSpecFlags) check() error {
 	for _, address := range []string{f.http, f.git} {
 		if u, err := url.Parse(address); err == nil && u.User != nil {
 			if _, password := u.User.Password(); password || address == f.http {
-				return errors.New("the URL has credentials: put them into a Secret, and name it by --secret-ref")
+				return errors.New("the URL has credentials: put them into a Secret, and name it with --secret-ref")
 			}
 		}
 	}
 	if f.image != "" {
 		if _, err := name.ParseReference(f.image); err != nil {
-			return fmt.Errorf("%q is no image: write it as host/path:tag or host/path@sha256:…", f.image)
+			return fmt.Errorf("%q is not a valid image: write it as host/path:tag or host/path@sha256:…", f.image)
 		}
 	}
 	_, err := versions.ParseConstraint(f.tags)
@@ -174,7 +174,7 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 			}
 			files[name] = string(input.Data)
 			if total += len(input.Data); total > limits.InlineRepositoryBytes {
-				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: push them by kubectl package repository build FOLDER --push IMAGE, and add that image", limits.InlineRepositoryBytes)
+				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: push them with kubectl package repository build FOLDER --push IMAGE, and add that image", limits.InlineRepositoryBytes)
 			}
 		}
 	}

@@ -34,7 +34,7 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 	var failing time.Time
 	err := c.Await(ctx, cl, r, name, "is not ready", func() string { return last + see }, func() (bool, error) {
 		if r.GetUID() != uid {
-			return false, fmt.Errorf("%s was deleted meanwhile", name)
+			return false, fmt.Errorf("%s was deleted in the meantime", name)
 		}
 		word, failure, done := repositoryState(r, retry)
 		if failure == "" {
@@ -88,7 +88,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 	ready := conditionOf(r, corev1alpha1.ConditionReady)
 	switch {
 	case r.RepositorySpec().Paused:
-		return "paused", "it is paused, so nothing is fetched. Let it go on: kubectl package repo update " + cluster.RepositoryFlags(r) + " --paused=false", false
+		return "paused", "it is paused, so it is not fetched. To resume it: kubectl package repo update " + cluster.RepositoryFlags(r) + " --paused=false", false
 	case ready == nil || ready.ObservedGeneration < r.GetGeneration() || retry != "" && r.RepositoryStatus().LastHandledRetry != retry:
 		return waitingForManager, "", false
 	case ready.Status == metav1.ConditionTrue:
@@ -109,7 +109,7 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 	held := func() string {
 		return "it is held by the finalizers " + strings.Join(r.GetFinalizers(), ", ") + ". Is lockstep-manager running?"
 	}
-	err := c.Await(ctx, cl, r, cluster.RepositoryText(r), "is not gone", held, func() (bool, error) {
+	err := c.Await(ctx, cl, r, cluster.RepositoryText(r), "still exists", held, func() (bool, error) {
 		if r.GetUID() != uid {
 			return false, gone
 		}

@@ -45,8 +45,8 @@ func (c *Cluster) Catalogue(namespace string) *Catalogue {
 	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}, whole: &whole{}}
 }
 
-// Beside shares the offers of the cluster's repositories with another catalogue, which has the same Slim: they are read once.
-func (c *Catalogue) Beside(other *Catalogue) { c.whole = other.whole }
+// Share shares the offers of the cluster's repositories with another catalogue, which has the same Slim: they are read once.
+func (c *Catalogue) Share(other *Catalogue) { c.whole = other.whole }
 
 // All reads the whole catalogue once, and returns the sorted names of its packages.
 func (c *Catalogue) All(ctx context.Context) ([]string, error) {
@@ -167,7 +167,7 @@ func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(scope.Kind("AvailablePackage") + "List"))
 		if err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope))); err != nil {
-			return nil, c.cluster.Explain("cannot read what repositories offer", err)
+			return nil, c.cluster.Explain("cannot read the offers of repositories", err)
 		}
 		for i := range list.Items {
 			if name := list.Items[i].Name; !furtherPart.MatchString(name) {
@@ -233,7 +233,7 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 		case apierrors.IsNotFound(err) && !Unserved(err):
 			return found, nil
 		case err != nil:
-			return nil, c.Explain("cannot read what repositories offer of "+name, err)
+			return nil, c.Explain("cannot read the offers of repositories for "+name, err)
 		case a.AvailableSpec().PackageName != name:
 			return found, nil
 		}
@@ -250,7 +250,7 @@ func (c *Cluster) EachAvailable(ctx context.Context, scope corev1alpha1.Scope, n
 	for next := ""; ; {
 		list := scope.NewAvailablePackageList()
 		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(next)); err != nil {
-			return c.Explain("cannot read what repositories offer", err)
+			return c.Explain("cannot read the offers of repositories", err)
 		}
 		for _, a := range list.GenericAvailablePackages() {
 			if !use(a) {

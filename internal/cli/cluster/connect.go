@@ -141,7 +141,7 @@ func (c *Cluster) Explain(doing string, err error) error {
 		return fmt.Errorf("%s: the cluster at %s does not serve %s. Install the engine: kubectl apply --server-side -k config",
 			doing, c.Host, corev1alpha1.GroupVersion)
 	case unserved(err) != nil:
-		return fmt.Errorf("%s: %w. The cluster at %s does not serve this kind any more, or not yet. Try again in a moment", doing, err, c.Host)
+		return fmt.Errorf("%s: %w. The cluster at %s no longer serves this kind, or not yet. Try again in a moment", doing, err, c.Host)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: %w. Ask an administrator for a binding to the cluster role lockstep-admin; for cluster packages, for the rights of an administrator", doing, err)
 	case apierrors.IsUnauthorized(err):

@@ -31,7 +31,7 @@ func TestExplain(t *testing.T) {
 		},
 		"another kind that is not served": {
 			err:  fmt.Errorf("get dials.example.com shop/a: %w", apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{}, "", "404 page not found", 0, true)),
-			want: "cannot do it: get dials.example.com shop/a: the server could not find the requested resource. The cluster at https://cluster does not serve this kind any more, or not yet. Try again in a moment",
+			want: "cannot do it: get dials.example.com shop/a: the server could not find the requested resource. The cluster at https://cluster no longer serves this kind, or not yet. Try again in a moment",
 		},
 		"forbidden": {
 			err:  apierrors.NewForbidden(packages, "a", errors.New("no")),

@@ -37,7 +37,7 @@ func (c *Cluster) Delay(ctx context.Context) string {
 		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(silence(&lease, begin)))
 	}
 	if took > slowAnswer {
-		return fmt.Sprintf("the API server took %s for one read: look at its load, by kubectl get --raw '/readyz?verbose'", duration.HumanDuration(took))
+		return fmt.Sprintf("the API server took %s for one read: check its load with kubectl get --raw '/readyz?verbose'", duration.HumanDuration(took))
 	}
 	return ""
 }

@@ -63,7 +63,7 @@ func ParseResource(args []string) (Name, error) {
 	}
 	n, err := ParseName(arg)
 	if err != nil && slash {
-		return Name{}, fmt.Errorf("%q is no name of something with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
+		return Name{}, fmt.Errorf("%q is not the name of an object with revisions: write package/NAME, clusterpackage/NAME, objectdeployment/NAME or clusterobjectdeployment/NAME", arg)
 	}
 	return n, err
 }
@@ -129,7 +129,7 @@ func (c *Cluster) Find(ctx context.Context, n Name) (progress.Target, corev1alph
 	case len(found) == 1, len(found) > 1 && c.NamespaceGiven:
 		return targets[0], found[0], nil
 	case len(found) > 1:
-		return progress.Target{}, nil, fmt.Errorf("%s is ambiguous: there are %s and %s. Write %s or %s, or name the namespace by -n", n.Name, targets[0], targets[1], targets[0].Arg(), targets[1].Arg())
+		return progress.Target{}, nil, fmt.Errorf("%s is ambiguous: there are %s and %s. Write %s or %s, or name the namespace with -n", n.Name, targets[0], targets[1], targets[0].Arg(), targets[1].Arg())
 	case denied != nil:
 		return progress.Target{}, nil, denied
 	case len(scopes) == 1:

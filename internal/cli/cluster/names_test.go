@@ -59,7 +59,7 @@ func TestFind(t *testing.T) {
 	}{
 		"a package":                            {objects: []client.Object{pkg("a")}, arg: "a", want: "package shop/a"},
 		"a cluster package":                    {objects: []client.Object{clusterPkg("a")}, arg: "a", want: "clusterpackage a"},
-		"both":                                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "a", err: "a is ambiguous: there are package shop/a and clusterpackage a. Write package/a or clusterpackage/a, or name the namespace by -n"},
+		"both":                                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "a", err: "a is ambiguous: there are package shop/a and clusterpackage a. Write package/a or clusterpackage/a, or name the namespace with -n"},
 		"both, and a flag names the namespace": {objects: []client.Object{pkg("a"), clusterPkg("a")}, given: true, arg: "a", want: "package shop/a"},
 		"both, and said which":                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "clpkg/a", want: "clusterpackage a"},
 		"neither":                              {arg: "a", err: "there is neither a package a in namespace shop nor a clusterpackage of that name"},

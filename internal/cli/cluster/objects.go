@@ -39,7 +39,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 		return nil, errors.New("KIND/NAME is missing")
 	case !strings.Contains(args[0], "/"):
 		if len(args) == 1 {
-			return nil, fmt.Errorf("%q is no object: write KIND/NAME, such as deployment/%s", args[0], args[0])
+			return nil, fmt.Errorf("%q is not an object: write KIND/NAME, such as deployment/%s", args[0], args[0])
 		}
 		for _, name := range args[1:] {
 			if name == "" || strings.Contains(name, "/") {
@@ -52,7 +52,7 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 	for _, arg := range args {
 		parts := strings.Split(arg, "/")
 		if len(parts) == 1 || len(parts) > 3 || slices.Contains(parts, "") {
-			return nil, fmt.Errorf("%q is no object: write KIND/NAME, or NAMESPACE/KIND/NAME", arg)
+			return nil, fmt.Errorf("%q is not an object: write KIND/NAME, or NAMESPACE/KIND/NAME", arg)
 		}
 		n := ObjectName{Kind: parts[len(parts)-2], Name: parts[len(parts)-1]}
 		if len(parts) == 3 {
@@ -88,7 +88,7 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 		where := " in namespace " + key.Namespace
 		if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 			if n.Namespace != "" {
-				return nil, fmt.Errorf("%s %s is in no namespace: write %s/%s", mapping.GroupVersionKind.Kind, n.Name, n.Kind, n.Name)
+				return nil, fmt.Errorf("%s %s is cluster-scoped: write %s/%s", mapping.GroupVersionKind.Kind, n.Name, n.Kind, n.Name)
 			}
 			key.Namespace, where = "", ""
 		}

@@ -41,7 +41,7 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	err = c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, home)
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("the namespace %s, by which this cluster is recognized in the owners of objects, cannot be read: "+
+		return nil, fmt.Errorf("the namespace %s, which identifies this cluster in the owners of objects, cannot be read: "+
 			"you lack the right get on namespaces/%s", metav1.NamespaceSystem, metav1.NamespaceSystem)
 	case err != nil:
 		return nil, c.Explain("cannot read the namespace "+metav1.NamespaceSystem, err)

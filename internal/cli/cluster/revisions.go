@@ -41,7 +41,7 @@ func (r *Rollout) LastGood(before corev1alpha1.GenericObjectSet) (corev1alpha1.G
 		}
 	}
 	if len(passed) > 0 {
-		return nil, fmt.Errorf("no revision of %s before %d has succeeded without being rejected. To go back to another one (%s) all the same, name it by --to-revision",
+		return nil, fmt.Errorf("no revision of %s before %d has succeeded without being rejected. To go back to another one (%s) anyway, name it with --to-revision",
 			r, number, strings.Join(passed, ", "))
 	}
 	return nil, fmt.Errorf("%s has no revision before %d", r, number)
@@ -79,7 +79,7 @@ func (c *Cluster) ComparableObjects(ctx context.Context, set corev1alpha1.Generi
 		return nil, err
 	}
 	if sealed {
-		return nil, fmt.Errorf("revision %d has sensitive values: its objects are kept in Secrets while it is in charge and not afterwards, so it is not compared", set.ObjectSetSpec().Revision)
+		return nil, fmt.Errorf("revision %d has sensitive values: its objects are kept in Secrets only while it is in charge, so it is not compared", set.ObjectSetSpec().Revision)
 	}
 	return all, nil
 }

@@ -61,7 +61,7 @@ func (c *Cluster) Rollout(ctx context.Context, n Name) (*Rollout, error) {
 		return nil, c.Explain("cannot read the deployment of "+r.String(), err)
 	}
 	if owner := metav1.GetControllerOf(r.Deployment); r.Package != nil && (owner == nil || owner.UID != r.Package.GetUID()) {
-		return nil, fmt.Errorf("%s has no revision yet: the deployment of its name is not its own", r)
+		return nil, fmt.Errorf("%s has no revision yet: the deployment of the same name belongs to another owner", r)
 	}
 	return r, c.readSets(ctx, r)
 }

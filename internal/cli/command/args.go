@@ -16,7 +16,7 @@ import (
 func PackageName(args []string) (cluster.Name, error) {
 	n, err := cluster.ParseResource(args)
 	if err == nil && n.Deployment {
-		err = fmt.Errorf("%s is no package: name the package that made it", args[0])
+		err = fmt.Errorf("%s is not a package: name the package that created it", args[0])
 	}
 	return n, err
 }

@@ -46,9 +46,9 @@ func (c *Command) Connects(cmd *cobra.Command) {
 	own := pflag.NewFlagSet("", pflag.ContinueOnError)
 	c.Flags.AddFlags(own)
 	usage := map[string]string{
-		"namespace":  "the `namespace`, instead of the context's",
-		"context":    "the `context` of the kubeconfig, instead of its current one",
-		"kubeconfig": "the kubeconfig `file`, instead of KUBECONFIG's",
+		"namespace":  "use this `namespace` instead of the context's",
+		"context":    "use this `context` of the kubeconfig instead of the current one",
+		"kubeconfig": "use this kubeconfig `file` instead of KUBECONFIG's",
 	}
 	own.VisitAll(func(f *pflag.Flag) {
 		// The command "kubectl options" explains the hidden ones.
@@ -190,7 +190,7 @@ func (c *Command) Completes(names func(cl *cluster.Cluster, ctx context.Context,
 
 var (
 	errNotConfirmed   = errors.New("nothing was changed")
-	errNotInteractive = errors.New("nothing was changed: confirm it by --yes")
+	errNotInteractive = errors.New("nothing was changed: confirm it with --yes")
 )
 
 // Interactive reports whether the program can ask the user.

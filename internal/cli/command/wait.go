@@ -158,7 +158,7 @@ func (c *Command) Await(ctx context.Context, cl *cluster.Cluster, obj client.Obj
 	case errors.Is(err, ErrTimeout):
 		return fmt.Errorf("%s %s after %s: %s", name, failing, progress.Elapsed(c.Timeout), cause())
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it", name)
+		return fmt.Errorf("%s: interrupted; the cluster continues", name)
 	}
 	return err
 }

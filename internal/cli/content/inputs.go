@@ -68,7 +68,7 @@ func (in *Inputs) One(ctx context.Context, name string) error {
 
 func (in *Inputs) pattern(pattern string) error {
 	if !doublestar.ValidatePathPattern(pattern) {
-		return fmt.Errorf("%q is no pattern of files", pattern)
+		return fmt.Errorf("%q is not a valid file pattern", pattern)
 	}
 	paths, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
 	if err != nil {
@@ -88,7 +88,7 @@ func (in *Inputs) pattern(pattern string) error {
 
 func (in *Inputs) folder(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, "Chart.yaml")); err == nil {
-		return fmt.Errorf("%s is a chart of Helm: render it first, as by helm template NAME %s | kubectl package kickstart NAME -f -", dir, dir)
+		return fmt.Errorf("%s is a chart of Helm: render it first, for example with helm template NAME %s | kubectl package kickstart NAME -f -", dir, dir)
 	}
 	before := len(in.Out)
 	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
@@ -125,7 +125,7 @@ func (in *Inputs) fetch(ctx context.Context, address string) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return errors.New("an input begins as a URL and is none: correct the address")
+		return errors.New("an input looks like a URL but is not valid: correct the address")
 	}
 	// Queries and passwords might be credentials.
 	plain := *request.URL
@@ -159,7 +159,7 @@ func (in *Inputs) read(name string, r io.Reader) error {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
 	if in.bytes += len(data); in.bytes > limits.KickstartBytes {
-		return fmt.Errorf("%s: the input has more than %d bytes: name fewer files, or make several packages", name, limits.KickstartBytes)
+		return fmt.Errorf("%s: the input has more than %d bytes: name fewer files, or create several packages", name, limits.KickstartBytes)
 	}
 	in.Out = append(in.Out, Input{Name: name, Data: data})
 	return nil

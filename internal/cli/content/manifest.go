@@ -32,9 +32,9 @@ func CheckScope(source string, files loader.Files, component string, scope corev
 	cluster := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeCluster)
 	switch {
 	case scope == corev1alpha1.ScopeNamespaced && cluster && !namespaced:
-		return fmt.Errorf("%s can be installed as a ClusterPackage only: add --cluster", source)
+		return fmt.Errorf("%s can only be installed as a ClusterPackage: add --cluster", source)
 	case scope == corev1alpha1.ScopeCluster && namespaced && !cluster:
-		return fmt.Errorf("%s can be installed as a Package only, in a namespace: leave out --cluster", source)
+		return fmt.Errorf("%s can only be installed as a Package, in a namespace: leave out --cluster", source)
 	}
 	return nil
 }

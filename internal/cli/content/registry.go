@@ -35,11 +35,11 @@ type RegistryFlags struct {
 
 // Add adds the flags to a command.
 func (r *RegistryFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&r.insecure, "insecure-registry", nil, "`HOST[:PORT]` that may be reached by plain HTTP or with a certificate that does not verify; repeatable")
-	cmd.Flags().BoolVar(&r.all, "insecure", false, "all registries may be reached so; better name them by --insecure-registry")
-	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
-	cmd.Flags().StringArrayVar(&r.cas, "registry-ca", nil, "`HOST[:PORT]=FILE`: PEM file with certificate authorities of one registry to trust beside those of all; repeatable")
-	cmd.Flags().StringArrayVar(&r.proxies, "registry-proxy", nil, "`HOST[:PORT]=URL`: proxy of one registry, or direct for none, instead of that of the environment; repeatable")
+	cmd.Flags().StringArrayVar(&r.insecure, "insecure-registry", nil, "allow plain HTTP, and a certificate that does not verify, for the registry `HOST[:PORT]`; repeatable")
+	cmd.Flags().BoolVar(&r.all, "insecure", false, "allow this for all registries; it is safer to name them with --insecure-registry")
+	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "trust the certificate authorities of registries in this PEM `file`, in addition to the system's")
+	cmd.Flags().StringArrayVar(&r.cas, "registry-ca", nil, "trust the certificate authorities in a PEM file for one registry, `HOST[:PORT]=FILE`, in addition to the ones for all; repeatable")
+	cmd.Flags().StringArrayVar(&r.proxies, "registry-proxy", nil, "use a proxy for one registry, `HOST[:PORT]=URL`, or direct for none, instead of the environment's; repeatable")
 }
 
 // options returns the options for all registries.
@@ -133,7 +133,7 @@ func (r *RegistryFlags) Resolve(ctx context.Context, ref string) (string, error)
 func Advise(err error) error {
 	var failure *registry.PullError
 	if errors.As(err, &failure) && failure.Reason == registry.ReasonInsecure {
-		return fmt.Errorf("%w (here by --insecure-registry)", err)
+		return fmt.Errorf("%w (here with --insecure-registry)", err)
 	}
 	return err
 }
@@ -234,7 +234,7 @@ func requestError(doing string, ref name.Reference, err error) error {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("%s %s: interrupted", doing, ref)
 	case errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("%s %s: the registry refuses these credentials: %w. Log in with docker login or an equal tool", doing, ref, err)
+		return fmt.Errorf("%s %s: the registry refuses these credentials: %w. Log in with docker login or a similar tool", doing, ref, err)
 	case errors.As(err, &badCert):
 		return fmt.Errorf("%s %s: %w. Give its certificate authority: --registry-ca %s=FILE", doing, ref, badCert, ref.Context().RegistryStr())
 	case errors.Is(err, errPlainHTTP):

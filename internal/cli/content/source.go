@@ -25,7 +25,7 @@ type SourceFlags struct {
 
 // Add adds the flags to a command.
 func (s *SourceFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&s.Pull, "pull", false, "the argument is an image, even if there is a folder of that name")
+	cmd.Flags().BoolVar(&s.Pull, "pull", false, "read the argument as an image, even if there is a folder of that name")
 	s.Registry.Add(cmd)
 }
 
@@ -58,7 +58,7 @@ func ReadFolder(path string) (loader.Files, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the package: %w", err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is no folder: name the folder with the manifest.yaml", path)
+		return nil, fmt.Errorf("%s is not a folder: name the folder with the manifest.yaml", path)
 	}
 	files, err := loader.ReadFolder(path)
 	if err == nil && len(files) == 0 {
@@ -74,7 +74,7 @@ func ReadConfig(path string, stdin io.Reader) ([]byte, error) {
 	}
 	name, data, err := ReadInput(path, stdin)
 	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "{:\n") { // it might be sensitive, so it is not quoted
-		return nil, errors.New("read the configuration: --config takes a file, or - for standard input, and not the configuration itself")
+		return nil, errors.New("read the configuration: --config takes a file, or - for standard input, instead of the configuration itself")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
@@ -102,7 +102,7 @@ func ParseConfig(name string, data []byte) ([]byte, error) {
 	}
 	raw, err := json.Marshal(config)
 	if err != nil {
-		return nil, fmt.Errorf("the configuration in %s is no JSON: %w", name, err)
+		return nil, fmt.Errorf("the configuration in %s is not valid JSON: %w", name, err)
 	}
 	if len(raw) > limits.ConfigBytes {
 		return nil, fmt.Errorf("the configuration in %s has %d bytes; the limit is %d", name, len(raw), limits.ConfigBytes)

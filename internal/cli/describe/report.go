@@ -65,7 +65,7 @@ func AsksOf(m *manifestsv1alpha1.PackageManifest) *Asks {
 }
 
 func (a *Asks) String() string {
-	return fmt.Sprintf("The package asks for rights of its ServiceAccount %s: nothing is written unless the ceiling of the manager (--permission-ceiling) has them: %s",
+	return fmt.Sprintf("The package requests rights for its ServiceAccount %s: no object is written unless the ceiling of the manager (--permission-ceiling) includes them: %s",
 		a.ServiceAccount, permissions.DescribeRules(a.Rules))
 }
 

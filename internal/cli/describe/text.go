@@ -183,9 +183,9 @@ func (w *writer) imageTable(title string, images []Image) {
 
 func (w *writer) rights(r *Report) {
 	if r.Asks != nil {
-		w.title("Asks for these rights of its ServiceAccount " + r.Asks.ServiceAccount)
+		w.title("Requests these rights for its ServiceAccount " + r.Asks.ServiceAccount)
 		w.rules("  ", r.Asks.Rules)
-		w.line("  nothing is written unless the ceiling of the manager, --permission-ceiling, has them")
+		w.line("  no object is written unless the ceiling of the manager, --permission-ceiling, includes them")
 	}
 	if len(r.Grants) > 0 {
 		w.title("Gives these rights")
@@ -193,15 +193,15 @@ func (w *writer) rights(r *Report) {
 			to := "to " + cmp.Or(strings.Join(grant.To, ", "), "nobody yet")
 			w.line("  %s %s", grant.Role, to)
 			if len(grant.Rules) == 0 {
-				w.line("     what that role allows; the package does not bring it")
+				w.line("     the rights of that role, which the package does not contain")
 			}
 			w.rules("     ", grant.Rules)
 		}
 	}
-	w.title("Needs these rights, where a service account applies it")
+	w.title("Needs these rights if a service account applies it")
 	w.rules("  ", r.Needs)
 	if len(r.Grants) > 0 {
-		w.line("  and what it gives to others")
+		w.line("  and the rights that it gives to others")
 	}
 }
 

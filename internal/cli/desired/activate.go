@@ -25,7 +25,7 @@ func Awaited(r *cluster.Rollout, number int64) (corev1alpha1.GenericObjectSet, e
 			return set, nil
 		}
 	}
-	return nil, fmt.Errorf("no revision of %s awaits its activation: name one by --revision", r)
+	return nil, fmt.Errorf("no revision of %s awaits its activation: name one with --revision", r)
 }
 
 // Activate lets a revision take over, unless it was changed since it was read.
@@ -35,11 +35,11 @@ func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set 
 	case r.Deployment.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", r)
 	case r.Deployment.ObjectDeploymentSpec().RevisionActivationPolicy != corev1alpha1.RevisionActivationManual:
-		return fmt.Errorf("%s has revisionActivationPolicy: Automatic, so that its spec alone decides. Go back by: kubectl package rollout undo %s --to-revision %d", r, r.Target.Flags(), number)
+		return fmt.Errorf("%s has revisionActivationPolicy: Automatic, so only its spec decides. To go back: kubectl package rollout undo %s --to-revision %d", r, r.Target.Flags(), number)
 	case set == r.Current() && !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateActive:
-		return fmt.Errorf("revision %d of %s is in charge already", number, r)
+		return fmt.Errorf("revision %d of %s is already in charge", number, r)
 	case Sealed(set) && !objectsets.Owns(set):
-		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, and what they were is not kept", number, r)
+		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, which are not kept", number, r)
 	}
 	spec := map[string]any{"lifecycleState": corev1alpha1.ObjectSetLifecycleStateActive}
 	if objectsets.Owns(set) && !objectsets.Waits(set) {

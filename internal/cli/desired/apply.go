@@ -114,9 +114,9 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 // Change changes an installed package to the desired one.
 func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want Package) (Applied, error) {
 	if old.GetDeletionTimestamp() != nil {
-		return Applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
+		return Applied{}, fmt.Errorf("%s is being deleted: wait until it is removed (kubectl package delete %s)", t, t.Flags())
 	}
-	done := Applied{Pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), Before: old, What: "is as wanted already"}
+	done := Applied{Pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), Before: old, What: "is already up to date"}
 	if err := KeepsTarget(t, old.PackageSpec(), want.Target); err != nil {
 		return Applied{}, err
 	}
@@ -147,7 +147,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 	// The cause of a failure is not necessarily in the spec.
 	retry, err := RequestRetry(ctx, cl, t, done.Pkg)
 	if done.Retry = retry; len(changes) == 0 && Fails(t, old) {
-		done.What += "; what has failed is tried again"
+		done.What += "; failed steps are retried"
 	}
 	return done, err
 }
@@ -247,7 +247,7 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Op
 	}
 	if from := WithValues(old.ConfigFrom, want.values); !equality.Semantic.DeepEqual(old.ConfigFrom, from) {
 		patch = append(patch, Operation{"add", "/spec/configFrom", from})
-		changes = append(changes, "where values come from")
+		changes = append(changes, "sources of values")
 	}
 	if to := withOverrides(old.Dependencies, want.Overrides); !equality.Semantic.DeepEqual(old.Dependencies, to) {
 		patch = append(patch, Operation{"add", "/spec/dependencies", to})

@@ -28,13 +28,13 @@ type ChoiceFlags struct {
 // Add adds the flags to a command.
 func (f *ChoiceFlags) Add(cmd *cobra.Command) {
 	f.changed = cmd.Flags().Changed
-	cmd.Flags().StringVar(&f.version, "version", "", "`constraint` on the version, such as 1.2.3 or '>=1.2, <2'; the highest that fits is installed and followed")
-	f.prereleases.Add(cmd, "let versions with a prerelease take part")
+	cmd.Flags().StringVar(&f.version, "version", "", "install and follow the highest version that fits this `constraint`, such as 1.2.3 or '>=1.2, <2'")
+	f.prereleases.Add(cmd, "include versions with a prerelease")
 }
 
 // AddAPI adds --api to a command whose first argument is a package.
 func (f *ChoiceFlags) AddAPI(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.api, "api", "", "`APIVERSION/KIND`, such as example.com/v1/Shop, that the package has to provide, in the place of its name; the arguments are NAME alone then")
+	cmd.Flags().StringVar(&f.api, "api", "", "choose the package by the API that it provides, `APIVERSION/KIND`, such as example.com/v1/Shop, instead of by name; the only argument is then NAME")
 }
 
 // Takes is command.Takes, except that --api can replace the first argument.
@@ -55,10 +55,10 @@ func (f *ChoiceFlags) ByAPI(args []string) (*corev1alpha1.PackageReference, erro
 	at := strings.LastIndex(f.api, "/")
 	api := corev1alpha1.ProvidedAPI{APIVersion: f.api[:max(at, 0)], Kind: f.api[at+1:]}
 	if !manifest.IsAPI(api) || api.Kind == strings.ToLower(api.Kind) {
-		return nil, fmt.Errorf("--api %q is no APIVERSION/KIND, such as example.com/v1/Shop", f.api)
+		return nil, fmt.Errorf("--api %q is not a valid APIVERSION/KIND, such as example.com/v1/Shop", f.api)
 	}
 	if len(args) != 1 {
-		return nil, fmt.Errorf("--api stands in the place of the package: the only argument is NAME, and %q is one too many", args[len(args)-1])
+		return nil, fmt.Errorf("--api replaces the package: the only argument is NAME, and %q is one too many", args[len(args)-1])
 	}
 	ref := f.Reference("")
 	ref.API = (*corev1alpha1.APIReference)(&api)
@@ -105,14 +105,14 @@ type ValuesFlags struct {
 
 // Add adds the flags to a command.
 func (f *ValuesFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.File, "values", "f", "", "YAML or JSON `file` with the package's values; - for standard input")
-	cmd.Flags().BoolVar(&f.sensitive, "sensitive", false, "keep the values in a Secret; they may be rendered into Secrets only")
+	cmd.Flags().StringVarP(&f.File, "values", "f", "", "read the package's values from this YAML or JSON `file`, - for standard input")
+	cmd.Flags().BoolVar(&f.sensitive, "sensitive", false, "keep the values in a Secret; they can only be rendered into Secrets")
 }
 
 // Check returns an error of usage.
 func (f *ValuesFlags) Check() error {
 	if f.sensitive && f.File == "" {
-		return errors.New("--sensitive is about --values, which are not given")
+		return errors.New("--sensitive needs --values")
 	}
 	return nil
 }
@@ -160,7 +160,7 @@ const anyPrerelease = "*"
 // Add adds the flags to a command.
 func (p *PrereleaseFlag) Add(cmd *cobra.Command, usage string) {
 	p.changed = cmd.Flags().Changed
-	cmd.Flags().StringSliceVar(&p.identifiers, "prereleases", nil, usage+"; --prereleases=rc,beta those with these `identifiers` alone")
+	cmd.Flags().StringSliceVar(&p.identifiers, "prereleases", nil, usage+"; --prereleases=rc,beta only the ones with these `identifiers`")
 	cmd.Flags().Lookup("prereleases").NoOptDefVal = anyPrerelease
 }
 

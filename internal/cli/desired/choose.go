@@ -168,7 +168,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 		return "", &RefusedError{Message: message, see: "kubectl package available" + c.flag()}
 	}
 	if len(unread) > 0 {
-		c.Warnings = append(c.Warnings, fmt.Sprintf("you may not read %s: while one of these was never fetched, the manager does not choose %s for %s",
+		c.Warnings = append(c.Warnings, fmt.Sprintf("you may not read %s: the manager does not choose %s for %s until all of them were fetched",
 			strings.Join(unread, " and "), provider.Name, provider.API))
 	}
 	return provider.Name, nil
@@ -260,9 +260,9 @@ func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag stri
 	}
 	switch {
 	case found.Reason == corev1alpha1.ReasonDowngradeRefused:
-		b.WriteString("\nTo go down to a lower version, add --allow-downgrade to kubectl package upgrade")
+		b.WriteString("\nTo downgrade, add --allow-downgrade to kubectl package upgrade")
 	case prereleases && selection.Prereleases == nil:
-		b.WriteString("\nTo let prereleases take part: --prereleases")
+		b.WriteString("\nTo include prereleases: --prereleases")
 	}
 	fmt.Fprintf(&b, "\nSee: kubectl package available %s%s", found.Name, flag)
 	return errors.New(b.String())
@@ -299,5 +299,5 @@ func (c *Chooser) Newest(ctx context.Context, name string) (*Chosen, *offers.Off
 
 // NothingOffered is the remedy if no repository offers a package.
 func (c *Chooser) NothingOffered() string {
-	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or look at the problems of the present ones: kubectl package repo get -A"
+	return "Add a repository: kubectl package repo add NAME IMAGE" + c.flag() + "; or see the problems of the existing ones: kubectl package repo get -A"
 }

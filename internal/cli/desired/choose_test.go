@@ -93,7 +93,7 @@ func TestNameForWaitsForRepositories(t *testing.T) {
 		"never fetched":        {pending, byAPI("shop", ""), false, refusal},
 		"and chosen before":    {pending, byAPI("shop", "shop.example.com"), false, "shop.example.com"},
 		"paused":               {paused, byAPI("shop", ""), false, "shop.example.com"},
-		"that may not be read": {pending, byAPI("shop", ""), true, "shop.example.com; you may not read PackageRepositories and ClusterPackageRepositories: while one of these was never fetched, the manager does not choose shop.example.com for example.com/v1 Shop"},
+		"that may not be read": {pending, byAPI("shop", ""), true, "shop.example.com; you may not read PackageRepositories and ClusterPackageRepositories: the manager does not choose shop.example.com for example.com/v1 Shop until all of them were fetched"},
 	} {
 		c := lists(t, clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), tc.repository), func(list client.ObjectList) error {
 			switch list.(type) {

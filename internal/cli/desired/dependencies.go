@@ -38,7 +38,7 @@ func (f *DependencyFlags) wanted() (overrides []corev1alpha1.DependencyOverride,
 			return nil, err
 		}
 		if slices.ContainsFunc(overrides, func(other corev1alpha1.DependencyOverride) bool { return other.Name == o.Name }) {
-			return nil, fmt.Errorf("--override %s is given twice: put all of it into one", o.Name)
+			return nil, fmt.Errorf("--override %s is given twice: merge the two", o.Name)
 		}
 		overrides = append(overrides, o)
 	}

@@ -75,7 +75,7 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 	}
 	info, err := versions.ServerVersion()
 	if err != nil {
-		return nil, cl.Explain("cannot ask for the cluster's version", err)
+		return nil, cl.Explain("cannot read the cluster's version", err)
 	}
 	reader, err := dynamic.NewForConfig(cl.Config)
 	if err != nil {
@@ -101,7 +101,7 @@ func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*en
 			return all, nil
 		})
 	if err != nil {
-		return nil, cl.Explain("cannot look at the cluster", err)
+		return nil, cl.Explain("cannot examine the cluster", err)
 	}
 	return seen, nil
 }

@@ -104,7 +104,7 @@ func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, r
 		image.Keys = own
 	}
 	if i.set == nil && i.Unread != nil {
-		image.Warnings = append(image.Warnings, "you may not read the ImageConfigs of the cluster: the image is read from where its reference says, and its signature is not verified")
+		image.Warnings = append(image.Warnings, "you may not read the ImageConfigs of the cluster: the image is read from its original reference, and its signature is not verified")
 	}
 	if decision.Verification == nil {
 		return image, nil

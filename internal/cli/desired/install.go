@@ -61,7 +61,7 @@ func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *val
 	if !w.changed {
 		return done, nil
 	}
-	if done.What == "is as wanted already" {
+	if done.What == "is already up to date" {
 		done.What = "changed: values"
 	} else {
 		done.What += ", values"

@@ -52,7 +52,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 			choose := ChooserFor(cl, pkg.GetNamespace())
 			choose.Slim = slim
 			if first = cmp.Or(first, choose); choose != first {
-				choose.Beside(first.Catalogue)
+				choose.Share(first.Catalogue)
 			}
 			choosers[key] = choose.At(target)
 		}
@@ -109,7 +109,7 @@ func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPack
 		row.Newest = newest.Version.Version
 	}
 	if len(found.Offered) == 0 {
-		row.Why = "no repository offers it any more"
+		row.Why = "no repository offers it any longer"
 		return row, nil
 	}
 	if v := found.Version(); v != nil {
@@ -136,7 +136,7 @@ func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string
 		default:
 			return s.Summary().Words()
 		}
-		return "it has not moved yet"
+		return "it has not been updated yet"
 	case CompareVersions(row.Newest, row.Wanted) > 0:
 		return row.Newest + ": " + cmp.Or(found.Why()[row.Newest], "is not allowed by the constraint")
 	}

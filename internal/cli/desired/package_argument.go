@@ -52,9 +52,9 @@ func (f *ChoiceFlags) PackageOrImage(arg string) (pkg string, image name.Referen
 		}
 		return pkg, nil, nil
 	case !slash || host != "localhost" && !strings.ContainsAny(host, ".:"):
-		return "", nil, fmt.Errorf("%q names no registry: write an image in full, such as docker.io/library/web:v1, and a package that a repository offers by its name alone, with --version", arg)
+		return "", nil, fmt.Errorf("%q names no registry: write an image in full, such as docker.io/library/web:v1, or an offered package by its name, with --version", arg)
 	case f.Given():
-		return "", nil, fmt.Errorf("--version and --prereleases choose from what repositories offer, and %s is an image", arg)
+		return "", nil, fmt.Errorf("--version and --prereleases choose from the offers of repositories, but %s is an image", arg)
 	}
 	image, err = content.ImageReference("IMAGE", arg)
 	return "", image, err

@@ -20,14 +20,14 @@ type PullSecretFlags struct {
 func (f *PullSecretFlags) Add(cmd *cobra.Command) {
 	f.changed = cmd.Flags().Changed
 	cmd.Flags().StringArrayVar(&f.names, "pull-secret", nil,
-		"`name` of a Secret with credentials for the registry of the package, in its namespace, or in the manager's for a ClusterPackage; repeatable, \"\" for none any more")
+		"use the Secret with this `name` for the registry of the package; it is in the package's namespace, or in the manager's for a ClusterPackage; repeatable, \"\" removes all")
 }
 
 // Check returns an error of usage.
 func (f *PullSecretFlags) Check() error {
 	for _, name := range f.names {
 		if problems := validation.IsDNS1123Subdomain(name); name != "" && len(problems) > 0 {
-			return fmt.Errorf("--pull-secret %q is no name of a Secret: %s", name, problems[0])
+			return fmt.Errorf("--pull-secret %q is not a valid name of a Secret: %s", name, problems[0])
 		}
 	}
 	return nil

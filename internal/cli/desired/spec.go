@@ -17,7 +17,7 @@ type SpecFlags struct {
 func (f *SpecFlags) Add(cmd *cobra.Command, verb string) {
 	f.Given = cmd.Flags().Changed
 	cmd.Flags().BoolVar(&f.Cluster, "cluster", false, verb+" a ClusterPackage")
-	cmd.Flags().StringVar(&f.Component, "component", "", "the component to install of a package that has several")
-	cmd.Flags().StringVar(&f.Config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
-	cmd.Flags().BoolVar(&f.Adopt, "adopt", false, "take over objects that exist already and that nothing controls (spec.collisionProtection: IfNoController)")
+	cmd.Flags().StringVar(&f.Component, "component", "", "install this component of a package with several")
+	cmd.Flags().StringVar(&f.Config, "config", "", "read the package's configuration from this YAML or JSON `file`, - for standard input")
+	cmd.Flags().BoolVar(&f.Adopt, "adopt", false, "take over existing objects without a controller (spec.collisionProtection: IfNoController)")
 }

@@ -19,8 +19,8 @@ type TargetFlags struct{ secret, namespace string }
 // Add adds the flags to a command.
 func (f *TargetFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.secret, "target-kubeconfig-secret", "",
-		"install in the cluster of the kubeconfig in this Secret, `NAME[/KEY]`, of the namespace of the package, or of the manager's for a ClusterPackage; the key is value by default")
-	cmd.Flags().StringVar(&f.namespace, "target-namespace", "", "the `namespace` in that cluster, by default the one of the same name")
+		"install in the cluster of the kubeconfig in this Secret, `NAME[/KEY]`, which is in the package's namespace, or in the manager's for a ClusterPackage; the default key is value")
+	cmd.Flags().StringVar(&f.namespace, "target-namespace", "", "install in this `namespace` of that cluster (default: the namespace of the same name)")
 }
 
 // Reference returns spec.targetRef; nil if no flag is given.
@@ -29,13 +29,13 @@ func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, 
 	case f.secret == "" && f.namespace == "":
 		return nil, nil
 	case f.secret == "":
-		return nil, errors.New("--target-namespace is in another cluster, which --target-kubeconfig-secret names")
+		return nil, errors.New("--target-namespace is in another cluster: name that with --target-kubeconfig-secret")
 	case account != "":
 		return nil, errors.New("--service-account and --target-kubeconfig-secret contradict each other: objects in another cluster are written by the user of the kubeconfig")
 	}
 	name, key, _ := strings.Cut(f.secret, "/")
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not begin with the name of a Secret: %s", f.secret, problems[0])
+		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not start with the name of a Secret: %s", f.secret, problems[0])
 	}
 	if problems := validation.IsConfigMapKey(key); key != "" && len(problems) > 0 {
 		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not end with a key: %s", f.secret, problems[0])
@@ -53,5 +53,5 @@ func KeepsTarget(t progress.Target, old *corev1alpha1.PackageSpec, want *corev1a
 	if want == nil || equality.Semantic.DeepEqual(old.TargetRef, want) {
 		return nil
 	}
-	return fmt.Errorf("%s is installed in another cluster than --target-kubeconfig-secret and --target-namespace name, which cannot be changed: delete it first, or choose another NAME", t)
+	return fmt.Errorf("%s is installed in another cluster than the one that --target-kubeconfig-secret and --target-namespace name, and this cannot be changed: delete it first, or choose another NAME", t)
 }

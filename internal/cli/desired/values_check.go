@@ -119,7 +119,7 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	if len(lines) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the values do not fit %s:\n  %s\nSee what it takes: %s", v.What, strings.Join(lines, "\n  "), v.See)
+	return fmt.Errorf("the values do not fit %s:\n  %s\nTo see its values: %s", v.What, strings.Join(lines, "\n  "), v.See)
 }
 
 // problemText returns a problem without the value, which might be a secret. A package's own rule

@@ -122,7 +122,7 @@ func (w *valuesWriter) write(ctx context.Context) error {
 		return w.cluster.Explain("cannot read the values in "+name, err)
 	}
 	if live.GetLabels()[managedBy] != command.FieldManager {
-		return fmt.Errorf("%s exists and holds no values of kubectl package: delete it, or install under another --name", name)
+		return fmt.Errorf("%s exists and does not hold values of kubectl package: delete it, or install under another --name", name)
 	}
 	before := live.DeepCopyObject().(client.Object)
 	w.changed = w.values.Replace(live)

@@ -97,18 +97,18 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 		c.text = object + " is not established, because its schema is not structural: " + message
 		c.remedy = "Correct the schema in the package."
 	case key.GroupKind() == crd && typ == "Established":
-		c.reason, c.remedy = ReasonNotEstablished, "The API server accepts the definition when its names are free and its schema is valid."
+		c.reason, c.remedy = ReasonNotEstablished, "The API server accepts the definition once its names are free and its schema is valid."
 	case key.GroupKind() == job && typ == "Failed":
 		c.weight, c.reason = weightEvent, ReasonJob
 		c.text = object + " has failed: " + strings.TrimSpace(reason+said(message))
-		c.remedy = fmt.Sprintf("See its log: kubectl -n %s logs job/%s. Once the cause is mended, run it again: kubectl package retry job/%s -n %s", key.Namespace, key.Name, key.Name, key.Namespace)
+		c.remedy = fmt.Sprintf("See its log: kubectl -n %s logs job/%s. Once the cause is fixed, run it again: kubectl package retry job/%s -n %s", key.Namespace, key.Name, key.Name, key.Namespace)
 	case typ == "ReplicaFailure":
 		return notCreated(object, key.Namespace, message)
 	case key.GroupKind() == apiService && typ == "Available":
 		c.weight, c.reason = weightCertain, ReasonAPIService
 		c.text = object + " is not available: " + strings.TrimSpace(reason+said(message))
 		c.remedy = "Its Service has to exist, to have ready pods, and to be reachable from the API server with a certificate that its caBundle trusts: " +
-			"kubectl get apiservice " + key.Name + " -o yaml names it. What was uninstalled has to be deleted."
+			"kubectl get apiservice " + key.Name + " -o yaml names it. Delete the APIService if its server was uninstalled."
 	case isBad(typ):
 		c.text = object + " is " + typ + said(strings.TrimSpace(reason+said(message)))
 	}

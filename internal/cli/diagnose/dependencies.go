@@ -99,7 +99,7 @@ func (f *dependencies) one(ctx context.Context, t progress.Target, entry corev1a
 		d.Chain = append(d.Chain, link)
 	}
 	if below.Reason == ReasonNone {
-		d.Cause, d.Remedy = fmt.Sprintf("%s: %s is available, which the manager has not noticed yet", entry.Name, to), "Wait a moment, and look again."
+		d.Cause, d.Remedy = fmt.Sprintf("%s: %s is available, but the manager has not noticed it yet", entry.Name, to), "Wait a moment, and check again."
 		return d, nil
 	}
 	d.Object, d.Reason, d.Cause, d.Remedy, d.elsewhere = below.Object, below.Reason, below.Cause, below.Remedy, true
@@ -138,7 +138,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 	if override == "" {
 		return "See: kubectl package deps " + t.Flags()
 	}
-	return fmt.Sprintf("See: kubectl package available %s%s; another choice is made by kubectl package upgrade %s --override '%s=%s'",
+	return fmt.Sprintf("See: kubectl package available %s%s; to choose another one, run kubectl package upgrade %s --override '%s=%s'",
 		of, flag, t.Flags(), entry.Name, override)
 }
 

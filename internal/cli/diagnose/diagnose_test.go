@@ -188,14 +188,14 @@ func TestPod(t *testing.T) {
 		{"an end that the kubelet has not called a crash yet", podWith(backOff), nil, ReasonCrash, "main of Pod shop/web-1 crashes again and again, 2 restarts so far: it ended with exit code 0"},
 		{"too little memory", podWith(killed), nil, ReasonCrash, "more memory than its limit"},
 		{"a container that the kubelet ends", podWith(crashing), []corev1.Event{warning("Unhealthy", "Liveness probe failed: HTTP probe failed with statuscode: 503", 0)}, ReasonCrash, "7 restarts so far, because it does not pass its liveness probe: HTTP probe failed with statuscode: 503"},
-		{"a probe that failed before the pod was ready", readySince(time.Unix(1000, 0)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", time.Hour)}, ReasonNotReady, "runs and is not ready"},
+		{"a probe that failed before the pod was ready", readySince(time.Unix(1000, 0)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", time.Hour)}, ReasonNotReady, "runs but is not ready"},
 		{"a missing Secret", podWith(waits("CreateContainerConfigError", `secret "web" not found`)), nil, ReasonContainer, `cannot start: CreateContainerConfigError: secret "web" not found`},
 		{"no node", unscheduled, nil, ReasonUnschedulable, "Insufficient cpu"},
 		{"a probe that fails, by its event", podWith(running("main", false)), []corev1.Event{warning("Unhealthy", "Readiness probe failed: HTTP 503", 0)}, ReasonNotReady, "HTTP 503"},
 		{"a volume that is missing", podWith(waits("ContainerCreating", "")), []corev1.Event{warning("FailedMount", `configmap "web" not found`, 0)}, ReasonVolume, `configmap "web" not found`},
 		{"a node was found meanwhile, and a volume", placed, []corev1.Event{
 			warning("FailedScheduling", "0/2 nodes are available", 0), warning("FailedMount", "not yet", 0),
-		}, ReasonNotReady, "runs and is not ready"},
+		}, ReasonNotReady, "runs but is not ready"},
 		{"only begun", podWith(waits("ContainerCreating", "")), nil, "", ""},
 	} {
 		f := pod(tc.pod, tc.events)
@@ -433,9 +433,9 @@ func TestExplainTarget(t *testing.T) {
 		target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "app"}
 		d, err := Explain(t.Context(), nil, progress.Snapshot{Target: target, Package: pkg}, nil, nil, nil)
 		require.NoError(t, err)
-		cause, remedy := "its target is not connected: No answer.", "Look whether the target runs"
+		cause, remedy := "its target is not connected: No answer.", "Check whether the target runs"
 		if deleted {
-			cause, remedy = "its target is not connected, so that its objects there cannot be removed: No answer.", "The deletion goes on by itself"
+			cause, remedy = "its target is not connected, so its objects there cannot be removed: No answer.", "The deletion continues automatically"
 		}
 		if d.Reason != ReasonTarget || d.Cause != cause || !strings.HasPrefix(d.Remedy, remedy) {
 			t.Errorf("%s: %+v", name, d)

@@ -51,15 +51,15 @@ func eventCause(object string, e *corev1.Event) cause {
 	case e.Reason == "FailedScheduling":
 		c.weight, c.reason = weightPod, ReasonUnschedulable
 		c.text = object + " cannot be scheduled: " + e.Message
-		c.remedy = "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations."
+		c.remedy = "Make room on the nodes, or relax the pod's constraints: requests, selectors, affinities, tolerations."
 	case e.Reason == "FailedMount", e.Reason == "FailedAttachVolume", e.Reason == "ProvisioningFailed", e.Reason == "FailedBinding":
 		c.weight, c.reason = weightPod, ReasonVolume
-		c.text = object + ": a volume is not there: " + e.Message
+		c.text = object + ": a volume is missing: " + e.Message
 		c.remedy = "Check the volume's claim, its storage class, and the Secrets and ConfigMaps that it names."
 	case e.Reason == "Unhealthy":
 		c.reason = ReasonNotReady
 		c.text = object + " is not ready: " + e.Message
-		c.remedy = "Look at what the probe asks, and at the container's log."
+		c.remedy = "Check the request of the probe, and the container's log."
 		c.weight = weightPod
 	}
 	return c
@@ -73,16 +73,16 @@ func notCreated(object, namespace, message string) cause {
 	case strings.Contains(message, "denied the request"):
 		return cause{
 			weight: weightCertain, reason: ReasonWebhook, object: object,
-			text:   "the webhook " + refusals.Quoted(message) + " refuses what " + object + " makes: " + refusals.WebhookReason(message),
-			remedy: "Change the template as the webhook asks, or the webhook's configuration.",
+			text:   "the webhook " + refusals.Quoted(message) + " refuses the pods of " + object + ": " + refusals.WebhookReason(message),
+			remedy: "Change the template as the webhook requires, or the webhook's configuration.",
 		}
 	}
-	c := cause{weight: weightPod, reason: ReasonRefused, object: object, text: object + " cannot make its pods: " + message}
+	c := cause{weight: weightPod, reason: ReasonRefused, object: object, text: object + " cannot create its pods: " + message}
 	switch account := missingAccount.FindStringSubmatch(message); {
 	case account != nil:
-		c.remedy = fmt.Sprintf("Bring the ServiceAccount in an earlier phase, or create it: kubectl -n %s create serviceaccount %s", account[1], account[2])
+		c.remedy = fmt.Sprintf("Add the ServiceAccount to an earlier phase, or create it: kubectl -n %s create serviceaccount %s", account[1], account[2])
 	case strings.Contains(message, "violates PodSecurity "):
-		c.remedy = fmt.Sprintf("Have the pods ask for less in their securityContext, or allow more in the namespace: "+
+		c.remedy = fmt.Sprintf("Make the pods request less in their securityContext, or allow more in the namespace: "+
 			"kubectl label namespace %s pod-security.kubernetes.io/enforce=LEVEL", cmp.Or(namespace, "NAMESPACE"))
 	}
 	return c

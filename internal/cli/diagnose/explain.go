@@ -228,10 +228,10 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	}
 	f.cause = cause{
 		weight: weightProbe, reason: ReasonProbe, object: short(key), text: short(key) + " is not ready: " + message,
-		remedy: "Its availability probes say what they wait for.",
+		remedy: "The messages of its availability probes name the missing condition.",
 	}
 	if strings.HasPrefix(message, refusals.RuleFailed) {
-		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that may be absent by has()."
+		f.cause.remedy = "Correct the rule of its availability probe in the manifest; guard a field that can be absent with has()."
 	}
 	live, err := e.read(ctx, key)
 	if err != nil || live == nil {

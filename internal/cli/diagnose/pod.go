@@ -20,7 +20,7 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 		f.cause = cause{
 			weight: weightPod, reason: ReasonUnschedulable, object: object,
 			text:   object + " cannot be scheduled: " + c.Message,
-			remedy: "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations.",
+			remedy: "Make room on the nodes, or relax the pod's constraints: requests, selectors, affinities, tolerations.",
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -85,7 +85,7 @@ func container(p *corev1.Pod, s *corev1.ContainerStatus, events []corev1.Event) 
 			f.link.Message = fmt.Sprintf("restarted %s, %s before", terminal.Count(int(s.RestartCount), "time"), ended(last))
 		}
 		c.weight, c.reason = weightEvent, ReasonNotReady
-		c.text = fmt.Sprintf("container %s of %s runs and is not ready", s.Name, object)
+		c.text = fmt.Sprintf("container %s of %s runs but is not ready", s.Name, object)
 		c.remedy = "Its readiness probe fails, or has not run yet. " + logs(p, s.Name, false)
 	default:
 		return f, false
@@ -109,7 +109,7 @@ func waiting(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 		c.remedy = "Check what the container refers to: ConfigMaps, Secrets, volumes, its command. " +
 			fmt.Sprintf("kubectl -n %s describe pod %s", p.Namespace, p.Name)
 		if strings.Contains(w.Message, "runAsNonRoot") || strings.Contains(w.Message, "non-root") {
-			c.remedy = "Set securityContext.runAsUser of the container to a user other than 0, or take an image whose user is a number other than 0."
+			c.remedy = "Set securityContext.runAsUser of the container to a user other than 0, or use an image whose user is a number other than 0."
 		}
 	}
 	return c
@@ -134,7 +134,7 @@ func crashed(p *corev1.Pod, s *corev1.ContainerStatus, c cause, events []corev1.
 	restarts := terminal.Count(int(s.RestartCount), "restart") + " so far"
 	if failed := livenessFailure(s.Name, events); failed != "" {
 		c.text += "is restarted again and again, " + restarts + ", because it does not pass its liveness probe: " + failed
-		c.remedy = "Correct the probe or its endpoint, or give the container more time by a startupProbe. " + logs(p, s.Name, true)
+		c.remedy = "Correct the probe or its endpoint, or give the container more time with a startupProbe. " + logs(p, s.Name, true)
 		return c
 	}
 	c.text += strings.TrimSuffix("crashes again and again, "+restarts+": "+how, ": ")
@@ -165,7 +165,7 @@ func afterEnd(p *corev1.Pod, container string, t *corev1.ContainerStateTerminate
 	switch {
 	case t == nil:
 	case t.Reason == "OOMKilled":
-		return fmt.Sprintf("Raise resources.limits.memory of container %s, or have it take less.", container)
+		return fmt.Sprintf("Raise resources.limits.memory of container %s, or reduce its memory usage.", container)
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
 		return fmt.Sprintf("It never ran, so it has no log. Correct command and args of container %s, or its image.", container)
 	}
@@ -194,7 +194,7 @@ func alwaysRestarted(p *corev1.Pod, name string) bool {
 func ended(t *corev1.ContainerStateTerminated) string {
 	switch {
 	case t.Reason == "OOMKilled":
-		return "was killed because it took more memory than its limit"
+		return "was killed because it used more memory than its limit"
 	case t.Signal != 0:
 		return fmt.Sprintf("was ended by signal %d", t.Signal)
 	}

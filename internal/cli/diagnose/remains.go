@@ -208,14 +208,14 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	f.cause = cause{
 		weight: weightCertain, reason: ReasonDeleting, object: short(of),
 		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
-		remedy: "They are being removed; nothing has to be done.",
+		remedy: "They are being removed; there is nothing to do.",
 	}
 	if first := &items[0]; len(first.Finalizers) > 0 {
 		where := ""
 		if first.Namespace != "" {
 			where = " -n " + first.Namespace
 		}
-		f.cause.remedy = "Whoever set a finalizer removes it when its work is done: is that controller running? Where it is gone for good, and what it would clean up may stay: " +
+		f.cause.remedy = "The controller that set a finalizer removes it when its work is done: is it running? If it no longer exists, and the objects that it would clean up can stay: " +
 			fmt.Sprintf(`kubectl%s patch %s %s --type=merge -p '{"metadata":{"finalizers":null}}'.`, where, schema.GroupKind{Group: kind.Group, Kind: strings.ToLower(kind.Kind)}, first.Name)
 	}
 	return f
@@ -240,8 +240,8 @@ func (e *explainer) unavailable(ctx context.Context, of objects.Key) ([]finding,
 			link: Link{Object: name, State: "not available", Message: message},
 			cause: cause{
 				weight: weightCertain, reason: ReasonDeleting, object: short(of),
-				text:   short(of) + " is being deleted, and what is left in it is not known, because " + name + " does not answer" + said(message),
-				remedy: "Repair what serves it, or delete it where it is not needed any more: kubectl delete apiservice " + service.GetName() + ".",
+				text:   short(of) + " is being deleted, and its remaining objects are not known, because " + name + " does not answer" + said(message),
+				remedy: "Repair its server, or delete it if it is no longer needed: kubectl delete apiservice " + service.GetName() + ".",
 			},
 		})
 	}

@@ -51,7 +51,7 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 			link: Link{Object: "phase of the claim", State: phase},
 			cause: cause{
 				weight: weightCondition, reason: ReasonVolume, object: short(key), text: short(key) + " has no volume: it is " + phase,
-				remedy: "Check its storage class. A claim may also wait for the first pod that uses it.",
+				remedy: "Check its storage class. A claim can also wait for the first pod that uses it.",
 			},
 		}}, nil
 	}
@@ -172,7 +172,7 @@ func (e *explainer) lostNode(ctx context.Context, p *corev1.Pod) ([]finding, err
 		cause: cause{
 			weight: weightCertain, reason: ReasonNode, object: object,
 			text:   fmt.Sprintf("Node %s, where Pod %s/%s runs, is not ready since %s: %s", node.Name, p.Namespace, p.Name, ready.LastTransitionTime.UTC().Format("15:04:05 MST"), cmp.Or(ready.Message, ready.Reason)),
-			remedy: "Look at the node: kubectl describe node " + node.Name + ". Pods of Deployments are created on other nodes after the toleration of their pods, 5 minutes by default.",
+			remedy: "Check the node: kubectl describe node " + node.Name + ". Pods of Deployments are created on other nodes after the toleration of their pods, 5 minutes by default.",
 		},
 	}}, nil
 }
@@ -210,18 +210,18 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cau
 	why := ""
 	switch strategy := set.Spec.UpdateStrategy; {
 	case strategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
-		why = "it replaces no pod by itself (updateStrategy OnDelete)"
+		why = "it does not replace pods by itself (updateStrategy OnDelete)"
 	case set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement, ordinal(p) != first, strategy.RollingUpdate != nil && ptr.Deref(strategy.RollingUpdate.Partition, 0) > 0:
 		return c, false
 	default:
-		why = "it replaces no pod before this one is ready (podManagementPolicy OrderedReady)"
+		why = "it does not replace pods before this one is ready (podManagementPolicy OrderedReady)"
 	}
 	object := "Pod " + p.Namespace + "/" + p.Name
 	return cause{
 		weight: weightCertain, reason: ReasonOutdatedPod, object: object,
 		text: fmt.Sprintf("%s is not ready and has an earlier template (controller-revision-hash %s) than StatefulSet %s now (updateRevision %s): %s",
 			object, made, set.Name, now, why),
-		remedy: fmt.Sprintf("Delete the pod, and it is created from the present template: kubectl -n %s delete pod %s", p.Namespace, p.Name),
+		remedy: fmt.Sprintf("Delete the pod, so that it is created from the current template: kubectl -n %s delete pod %s", p.Namespace, p.Name),
 	}, true
 }
 

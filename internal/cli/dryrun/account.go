@@ -43,7 +43,7 @@ func (c *simulatedCluster) accountWarnings() []string {
 	defer c.mu.Unlock()
 	var warnings []string
 	for account := range c.asUser {
-		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: whether it may write the objects is not known, the dry runs are yours", account))
+		warnings = append(warnings, fmt.Sprintf("you may not impersonate %s: the dry runs use your own rights, so it is not known whether it may write the objects", account))
 	}
 	slices.Sort(warnings)
 	return warnings

@@ -53,7 +53,7 @@ func (b bystanders) String() string {
 func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
 	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
-		return bystanders{}, fmt.Errorf("ask the API server what it serves: %w", err)
+		return bystanders{}, fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}
 	found := bystanders{more: err != nil}
 	var resources []schema.GroupVersionResource

@@ -80,7 +80,7 @@ func Connect(config *rest.Config, reader client.Reader) (*Cluster, error) {
 	c.Discovery = disco
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
 	if _, err := c.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}); err != nil {
-		return nil, fmt.Errorf("ask the API server what it serves: %w", err)
+		return nil, fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}
 	c.Schemas = schemas.New(disco.RESTClient())
 	return c, nil
@@ -183,13 +183,13 @@ func unverifiable(err error) string {
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "User \"") && strings.Contains(s.Message, "cannot "):
 		return "you may not write it: " + s.Message
 	case s.Code == http.StatusForbidden && strings.Contains(s.Message, "is attempting to grant RBAC permissions not currently held"):
-		return "you may not grant all of the rights that it grants; the engine may"
+		return "you may not grant all of its rights, but the engine may"
 	case strings.Contains(s.Message, "does not support dry run"):
-		return "a webhook has no dry runs: " + s.Message
+		return "a webhook does not support dry runs: " + s.Message
 	}
 	switch apply.Classify(err) {
 	case apply.StaleFields:
-		return "its managedFields name a version that is not served any more; the engine puts that right first"
+		return "its managedFields name a version that is no longer served; the engine corrects that first"
 	case apply.NotServed:
 		return "its API is not served yet"
 	}

@@ -161,7 +161,7 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition 
 	if n > len(names) {
 		names = append(names, fmt.Sprintf("and %d more", n-len(names)))
 	}
-	return "waits for " + strings.Join(names, ", ") + ", whose controller may be one of this package and goes first: delete them before, and wait until they are gone", nil
+	return "waits for " + strings.Join(names, ", ") + ", whose controller might belong to this package and be deleted first: delete them before, and wait until they are removed", nil
 }
 
 // foreignFinalizers omits the finalizers of the garbage collector and the engine.

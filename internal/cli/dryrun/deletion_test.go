@@ -27,9 +27,9 @@ func TestResourcesOfDefinition(t *testing.T) {
 	for reason, tc := range map[string]struct{ phases, others, lost, held string }{
 		"own ones go first": {phases: "controller own front"},
 		"own ones go last":  {phases: "own controller", held: "own"},
-		"another one":       {phases: "controller own", others: "a", lost: "the only other object of it goes with it", held: "a"},
-		"others":            {phases: "controller own", others: "a b", lost: "all 2 other tanks go with it", held: "a b"},
-		"no own ones":       {phases: "controller", others: "a b", lost: "all 2 tanks go with it", held: "a b"},
+		"another one":       {phases: "controller own", others: "a", lost: "the only other object of its kind is deleted with it", held: "a"},
+		"others":            {phases: "controller own", others: "a b", lost: "all 2 other tanks are deleted with it", held: "a b"},
+		"no own ones":       {phases: "controller", others: "a b", lost: "all 2 tanks are deleted with it", held: "a b"},
 	} {
 		scheme := metadatafake.NewTestScheme()
 		require.NoError(t, metav1.AddMetaToScheme(scheme))

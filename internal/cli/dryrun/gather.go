@@ -132,14 +132,14 @@ func (in *input) foreign() string {
 	controller := metav1.GetControllerOf(dep)
 	switch {
 	case dep.GetDeletionTimestamp() != nil:
-		return fmt.Sprintf("%s %s is being torn down: wait until it is gone", kind, dep.GetName())
+		return fmt.Sprintf("%s %s is being torn down: wait until it is removed", kind, dep.GetName())
 	case controller != nil && (controller.Name != in.Name || controller.Kind != in.Scope.Kind("Package")):
 		return fmt.Sprintf("%s %s is controlled by %s %s: give this package another name",
 			kind, dep.GetName(), controller.Kind, controller.Name)
 	case in.Alone:
 		return ""
 	case controller == nil && dep.GetLabels()[corev1alpha1.PackageInstanceLabel] != in.Name && dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] == "":
-		return fmt.Sprintf("%s %s exists and was not made for a package: delete or rename it, or give this package another name", kind, dep.GetName())
+		return fmt.Sprintf("%s %s exists and was not created for a package: delete or rename it, or give this package another name", kind, dep.GetName())
 	}
 	return ""
 }
@@ -212,7 +212,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 			return in.inline(ctx, scope, set)
 		})
 		if apierrors.IsForbidden(err) {
-			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so claims of other packages are not known", scope.Kind("ObjectSet")))
+			in.warnings = append(in.warnings, fmt.Sprintf("you may not read %s objects, so other packages' claims are not known", scope.Kind("ObjectSet")))
 			continue
 		}
 		if err != nil {

@@ -63,12 +63,12 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 		}
 	case statefulSetKind:
 		if policy, _, _ := unstructured.NestedString(live.Object, "spec", "persistentVolumeClaimRetentionPolicy", "whenDeleted"); policy == "Delete" {
-			loss.Message = "the claims that it made go with it, by spec.persistentVolumeClaimRetentionPolicy"
+			loss.Message = "its claims are deleted with it, because of spec.persistentVolumeClaimRetentionPolicy"
 		}
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		loss.Message = "its volume is released, and deleted where its reclaim policy says so"
+		loss.Message = "its volume is released, and deleted if its reclaim policy is Delete"
 	case schema.GroupKind{Kind: "PersistentVolume"}:
-		loss.Message = "what it stores may go with it"
+		loss.Message = "its stored data might be lost"
 	}
 	return loss, nil
 }
@@ -96,9 +96,9 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definitions.CRD) stri
 	case n <= 0:
 		return ""
 	case n == 1:
-		return "the only " + other + "object of it goes with it"
+		return "the only " + other + "object of its kind is deleted with it"
 	default:
-		return fmt.Sprintf("all %d %s go with it", n, other+plural)
+		return fmt.Sprintf("all %d %s are deleted with it", n, other+plural)
 	}
 }
 

@@ -78,7 +78,7 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	}
 	plan := &Plan{Kind: r.Scope.Kind("Package"), Namespace: r.Namespace, Name: r.Name, Revision: in.number, Warnings: in.warnings}
 	if s.next == nil {
-		plan.Warnings = append(plan.Warnings, "the package has no objects, so no revision is made of it")
+		plan.Warnings = append(plan.Warnings, "the package has no objects, so it gets no revision")
 		plan.finish()
 		return plan, nil
 	}

@@ -88,9 +88,9 @@ func (c simulatedWrites) forbidden(err error) bool {
 func (c *simulatedCluster) blind(key objects.Key, o *object) string {
 	switch {
 	case o.now == nil && key.Namespace != "" && c.bringsNamespace(key.Namespace):
-		return "its namespace comes with the package"
+		return "the package creates its namespace"
 	case o.now != nil && o.live == nil:
-		return "it is made by the package itself"
+		return "the package itself creates it"
 	case o.now == nil && o.live != nil:
 		return cmp.Or(o.unverified, "it is deleted first")
 	}
@@ -240,7 +240,7 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 		return err
 	}
 	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) {
-		return &cause{err, apply.Brief(err) + " (what else the API server says is left out, because it may repeat a value)"}
+		return &cause{err, apply.Brief(err) + " (the rest of the API server's message is omitted, because it might repeat a value)"}
 	}
 	return &cause{err, strings.TrimSpace(request.Err.Error())}
 }
@@ -316,5 +316,5 @@ func (c *simulatedCluster) deniedByStale(err error) string {
 	if o == nil || !o.changed {
 		return ""
 	}
-	return fmt.Sprintf("it is refused by %s %s, which the package changes before", key.Kind, key.Name)
+	return fmt.Sprintf("%s %s refuses it, but the package changes that first", key.Kind, key.Name)
 }

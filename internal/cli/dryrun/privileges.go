@@ -113,7 +113,7 @@ func gainsByRole(own roleObjects, before, after *grants, bound map[objects.Key]b
 		}
 		var subjects []string
 		for _, name := range r.into {
-			subjects = append(subjects, "whoever has ClusterRole "+name)
+			subjects = append(subjects, "every subject with ClusterRole "+name)
 		}
 		if len(subjects) == 0 {
 			subjects = []string{""}

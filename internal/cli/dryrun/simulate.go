@@ -76,7 +76,7 @@ func (s *simulation) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return fmt.Errorf("the rollout does not come to an end in %d steps: please report this as a defect", rounds)
+	return fmt.Errorf("the rollout does not end within %d steps: please report this as a bug", rounds)
 }
 
 // mostRounds is the number of reconciles after which a rollout of n objects counts as endless.
@@ -191,7 +191,7 @@ func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if terminating {
-		o.unverified = "it is being deleted; the engine waits until it is gone"
+		o.unverified = "it is being deleted; the engine waits until it is removed"
 	}
 	o.now, o.observed = nil, nil
 	s.at.Assume(s.rollout, rev, b.Key, nil)

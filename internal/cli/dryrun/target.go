@@ -34,8 +34,8 @@ func (in *input) checkTarget() error {
 	}
 	recorded := types.UID(in.deployment.GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
 	if recorded != "" && recorded != in.ID {
-		return fmt.Errorf("the kubeconfig leads to another cluster than the one that has the objects of %s: name that one. "+
-			"If its former one was recreated, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
+		return fmt.Errorf("the kubeconfig leads to another cluster than the one with the objects of %s: name the latter. "+
+			"If the former cluster was recreated, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
 	}
 	return nil
 }

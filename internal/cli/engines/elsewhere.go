@@ -41,14 +41,14 @@ func Elsewhere(leases []coordinationv1.Lease, managers []appsv1.Deployment, boot
 	for i := range leases {
 		l := &leases[i]
 		if holder := Holder(l, now, now); l.Namespace != here && holder != "" {
-			why = append(why, fmt.Sprintf("%s leads by the Lease %s/%s, beside that of %s: stop it, and pause ClusterPackage %s before where that starts it again",
+			why = append(why, fmt.Sprintf("%s leads by the Lease %s/%s at the same time as the engine in %s: stop it. If ClusterPackage %s starts it again, pause that first",
 				holder, l.Namespace, l.Name, here, corev1alpha1.EnginePackage))
 		}
 	}
 	for i := range managers {
 		d := &managers[i]
 		if d.Namespace != here && ptr.Deref(d.Spec.Replicas, 1) > 0 {
-			why = append(why, fmt.Sprintf("Deployment %s runs in the namespace %s, where it leads beside that of %s: kubectl -n %s scale deployment %s --replicas=0",
+			why = append(why, fmt.Sprintf("Deployment %s in the namespace %s leads at the same time as the engine in %s: kubectl -n %s scale deployment %s --replicas=0",
 				d.Name, d.Namespace, here, d.Namespace, d.Name))
 		}
 	}

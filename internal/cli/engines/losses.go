@@ -33,7 +33,7 @@ func Losses(pkg corev1alpha1.GenericPackage) (lost []string, err error) {
 		lost = append(lost, strings.Join(fields, ", ")+" is ignored")
 	}
 	if pkg.PackageSpec().Image == "" {
-		lost = append(lost, "spec.image is missing: what is installed stays, and nothing new is unpacked")
+		lost = append(lost, "spec.image is missing: the installed objects stay, and no new image is unpacked")
 	}
 	return lost, nil
 }

@@ -43,18 +43,18 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 // Refusals returns the reasons why Package Operator cannot take the deployment back.
 func (r *Rollout) Refusals() (why []string) {
 	if r.Deployment.GetDeletionTimestamp() != nil {
-		why = append(why, "it is being deleted: wait for that")
+		why = append(why, "it is being deleted: wait until it is removed")
 	}
 	template := &r.Deployment.ObjectDeploymentSpec().Template.Spec
 	if template.TargetRef != nil {
 		why = append(why, "its objects are in another cluster (spec.targetRef): Package Operator would recreate them in this one")
 	}
 	if slices.ContainsFunc(template.Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 }) {
-		why = append(why, "it has objects with sensitive values, which Package Operator cannot read: give it values by spec.config")
+		why = append(why, "it has objects with sensitive values, which Package Operator cannot read: set its values with spec.config")
 	}
 	for _, set := range r.Sets {
 		if set.GetDeletionTimestamp() != nil {
-			why = append(why, "revision "+set.GetName()+" is being deleted: wait for that")
+			why = append(why, "revision "+set.GetName()+" is being deleted: wait until it is removed")
 		}
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&r.Deployment.ObjectDeploymentSpec().Selector)
@@ -65,7 +65,7 @@ func (r *Rollout) Refusals() (why []string) {
 		}
 	}
 	if err != nil {
-		why = append(why, "its selector cannot be used, by which Package Operator finds revisions: "+err.Error())
+		why = append(why, "Package Operator cannot find its revisions, because the selector is invalid: "+err.Error())
 	}
 	return why
 }

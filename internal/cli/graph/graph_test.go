@@ -160,7 +160,7 @@ func TestInstalledForLabels(t *testing.T) {
 	if why.InstalledFor == nil || *why.InstalledFor != key("shop/front") || why.Remedy != "kubectl package delete package/x -n shop" {
 		t.Errorf("%+v", why)
 	}
-	if text := why.Text(terminal.Plain()); !strings.Contains(text, "which needs it no more") {
+	if text := why.Text(terminal.Plain()); !strings.Contains(text, "which no longer needs it") {
 		t.Error(text)
 	}
 }

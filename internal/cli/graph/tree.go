@@ -128,7 +128,7 @@ func (d *drawing) edge(e Edge, branch, further string) {
 	n := d.node(e)
 	switch {
 	case n == nil:
-		d.line(head, terminal.Line(e.Version), wants, d.styles.Faint("cannot be read, or is gone"), problem)
+		d.line(head, terminal.Line(e.Version), wants, d.styles.Faint("cannot be read, or no longer exists"), problem)
 	case d.above[n.Key]:
 		d.line(head, d.styles.Bad(markCycle), wants, problem)
 	case d.drawn[n.Key]:

@@ -88,14 +88,14 @@ func (r Reasons) Text(styles terminal.Styles) string {
 	}
 	how := "installed by a user"
 	if r.Generated {
-		how = "generated: installed for what depends on it"
+		how = "generated: installed for its dependents"
 	}
 	line("%s: %s", name, how)
 	switch {
 	case r.InstalledFor != nil && r.installedForGone:
-		line("Nothing needs it; it was installed for %s, which is gone: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
+		line("Nothing needs it; it was installed for %s, which no longer exists: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
 	case r.InstalledFor != nil:
-		line("Nothing needs it; it was installed for %s, which needs it no more: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
+		line("Nothing needs it; it was installed for %s, which no longer needs it: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
 	case r.Remedy != "":
 		line("Nothing needs it: %s", terminal.Line(r.Remedy))
 	case len(r.NeededBy) == 0:

@@ -38,16 +38,16 @@ func newDelete(on command.Command) *cobra.Command {
 	parse := func(args []string) (cluster.Name, error) { return cluster.ParseName(args[0]) }
 	cmd := c.About(&cobra.Command{
 		Use: "delete NAME", Aliases: []string{"uninstall"},
-		Short: "Delete a package, and watch its objects go in reverse order",
-		Long: `Delete a package, and watch its objects being removed, the last phase first, until all are gone. NAME
-may be package/NAME or clusterpackage/NAME.
+		Short: "Delete a package, and watch the removal of its objects in reverse order",
+		Long: `Delete a package, and watch its objects being removed, last phase first, until none is left. NAME
+can be package/NAME or clusterpackage/NAME.
 
-Objects of others in a Namespace of the package, and custom resources that may hang, are named first;
-on a terminal it asks. While other packages depend on it, the deletion waits; --force-required deletes
-it before them. --cascade=orphan deletes the Package alone: a new one of that name takes the objects
-back. --dry-run lists what would be deleted, and which data may be lost.
+Other owners' objects in a Namespace of the package, and custom resources that might hang, are named first;
+on a terminal it asks. While other packages depend on it, the deletion waits. --force-required deletes
+it before them. --cascade=orphan only deletes the Package: a new one of the same name takes the objects
+back. --dry-run lists the objects to delete, and the data that might be lost.
 
-Exits with 1 if the package is not gone in time, and says what holds it.`,
+Exits with 1 if the package is not removed in time, and names the cause.`,
 		Args: command.Takes("NAME"),
 	}, parse, c.run, func() error {
 		if c.cascade != "background" && c.cascade != "orphan" {
@@ -57,10 +57,10 @@ Exits with 1 if the package is not gone in time, and says what holds it.`,
 	})
 	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
 	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
-	cmd.Flags().BoolVar(&c.required, "force-required", false, "delete it although other packages depend on it ("+corev1alpha1.DeleteRequiredAnnotation+")")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the objects to delete without deleting them")
+	cmd.Flags().BoolVar(&c.required, "force-required", false, "delete it even if other packages depend on it ("+corev1alpha1.DeleteRequiredAnnotation+")")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
-	c.AddWait(cmd, command.WaitTimeout, "watch until the package is gone")
+	c.AddWait(cmd, command.WaitTimeout, "watch until the package is removed")
 	return cmd
 }
 
@@ -91,7 +91,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 		return nil
 	}
 	w := command.Waiter{
-		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Failing: "is not gone",
+		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Failing: "still exists",
 		Before: progress.State{Target: target}, Assess: progress.Delete{}.Assess, Timeout: c.Timeout, Refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
 	}
 	_, elapsed, err := w.Run(ctx)
@@ -141,7 +141,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		harm, err = dryrun.Harm(ctx, at, request)
 	}
 	if err != nil {
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: cannot determine what else would be deleted or block the deletion: "+err.Error()))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: cannot determine the other objects that would be deleted or would block the deletion: "+err.Error()))
 		return false, nil
 	}
 	styles := terminal.StylesFor(c.Streams.ErrOut)
@@ -151,7 +151,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	if len(harm) == 0 || c.yes || !command.Interactive(c.Streams) {
 		return false, nil
 	}
-	return false, command.Confirm(c.Streams, "Delete "+target.String()+" all the same?")
+	return false, command.Confirm(c.Streams, "Delete "+target.String()+" anyway?")
 }
 
 // remains adds the reasons why blocking objects of a teardown wait, because the engine only watches

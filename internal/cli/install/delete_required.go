@@ -17,7 +17,7 @@ import (
 func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t progress.Target) *graph.Graph {
 	all, _, err := cl.Packages(ctx)
 	if err != nil {
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: which packages depend on it is not known: "+err.Error()))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: its dependents are not known: "+err.Error()))
 		return nil
 	}
 	g := graph.Of(all)
@@ -27,7 +27,7 @@ func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t p
 	}
 	styles := terminal.StylesFor(c.Streams.ErrOut)
 	verb := map[bool]string{false: "is", true: "would be"}[c.dryRun]
-	what := fmt.Sprintf("its deletion %s held until these are deleted. To delete it before them: kubectl package delete %s --force-required", verb, t.Flags())
+	what := fmt.Sprintf("its deletion %s held until they are deleted. To delete it before them: kubectl package delete %s --force-required", verb, t.Flags())
 	if c.required || allowsDeletion(all, t) {
 		what = "they lose it"
 	}

@@ -50,17 +50,17 @@ func newInstall(on command.Command) *cobra.Command {
 		Use:   "install PACKAGE[/VERSION]|IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
 		Long: `Install a package, and watch its rollout until it is available. PACKAGE is a package of a repository,
-in the highest version that --version allows, or PACKAGE/VERSION; IMAGE names its registry. NAME defaults to
-the name of the package. If NAME exists, it is changed; what no flag names stays.
+in the highest version that --version allows, or PACKAGE/VERSION. IMAGE names its registry. NAME defaults to
+the name of the package. If NAME exists, it is changed, and fields without a flag stay.
 
 Dependencies are installed first; --override changes one of them. --values are kept in a ConfigMap
-NAME-values, --sensitive in a Secret; both are checked before anything is written.
+NAME-values, or with --sensitive in a Secret. All checks precede the first write.
 
 Exits with 1, and names the cause, if the package is invalid, stuck or not available in time. An
 interrupt ends the watching, not the rollout.
 
 Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#claims`,
-		Example: `  # What a repository offers, with values
+		Example: `  # A package of a repository, with values
   kubectl package install shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
 
   # An image, into the cluster, under a name of your own
@@ -81,7 +81,7 @@ Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#clai
 	c.choice.AddAPI(cmd)
 	c.values.Add(cmd)
 	c.needs.Add(cmd)
-	cmd.Flags().StringVar(&c.account, "service-account", "", "the `name` of the ServiceAccount that creates and changes the objects of the package")
+	cmd.Flags().StringVar(&c.account, "service-account", "", "create and change the objects of the package as the ServiceAccount with this `name`")
 	c.target.Add(cmd)
 	c.secrets.Add(cmd)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
@@ -182,11 +182,11 @@ func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1
 	what, old, was := "", installed.PackageSpec(), offers.NameOf(installed)
 	switch {
 	case want.Ref != nil && old.PackageRef == nil:
-		what = fmt.Sprintf("%s is installed from the image %s and would follow what repositories offer of %s", t, old.Image, c.follows)
+		what = fmt.Sprintf("%s is installed from the image %s and would follow the offers of repositories for %s", t, old.Image, c.follows)
 	case want.Ref != nil && was != "" && was != c.follows:
 		what = fmt.Sprintf("%s is the package %s and would change to another one, %s", t, was, c.follows)
 	case want.Ref == nil && old.PackageRef != nil:
-		what = fmt.Sprintf("%s follows what repositories offer of %s and would stay at the image %s", t, cmp.Or(was, progress.Subject(old.PackageRef)), want.Image)
+		what = fmt.Sprintf("%s follows the offers of repositories for %s and would stay at the image %s", t, cmp.Or(was, progress.Subject(old.PackageRef)), want.Image)
 	case want.Ref == nil:
 		what = unexpectedImage(t, old.Image, want.Image)
 	}
@@ -194,7 +194,7 @@ func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1
 		return nil
 	}
 	fmt.Fprintln(c.Streams.ErrOut, terminal.Line(what))
-	return command.Confirm(c.Streams, "Change it all the same?")
+	return command.Confirm(c.Streams, "Change it anyway?")
 }
 
 // unexpectedImage describes an image that might belong to another package, because it is in another
@@ -206,7 +206,7 @@ func unexpectedImage(t progress.Target, old, wanted string) string {
 	case err2 != nil || err == nil && was.Name() == is.Name():
 		return ""
 	case err != nil:
-		return fmt.Sprintf("%s is not installed from an image that it names, and would be from %s", t, is.Name())
+		return fmt.Sprintf("%s does not name its image, and would be installed from %s", t, is.Name())
 	case was.Context().Name() != is.Context().Name():
 		return fmt.Sprintf("%s is installed from %s and would change to another repository, %s", t, old, is.Name())
 	}

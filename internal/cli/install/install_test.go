@@ -132,7 +132,7 @@ func TestInstallChanges(t *testing.T) {
 		want corev1alpha1.PackageSpec
 	}{
 		"nothing": {
-			[]string{"example.com/web:v1"}, "is as wanted already",
+			[]string{"example.com/web:v1"}, "is already up to date",
 			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
 		},
 		"image": {
@@ -148,7 +148,7 @@ func TestInstallChanges(t *testing.T) {
 			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
 		},
 		"config of the same value": {
-			[]string{"example.com/web:v1", "--config", "-"}, "is as wanted already",
+			[]string{"example.com/web:v1", "--config", "-"}, "is already up to date",
 			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
 		},
 	} {
@@ -211,7 +211,7 @@ func TestDelete(t *testing.T) {
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "web", "--timeout", "1s")
 	_, got.Err = splitProgress(got.Err)
 	got.Err = clitest.Times.ReplaceAllString(got.Err, " T")
-	want := clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is not gone after T: phase deploy cannot be torn down yet because of:\n" +
+	want := clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web still exists after T: phase deploy cannot be torn down yet because of:\n" +
 		"  ConfigMap shop/a: is held by the finalizer x\nSee: kubectl package status clusterpackage/web\n"}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
@@ -284,7 +284,7 @@ func TestInstallOfAnotherPackage(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))
 	args := []string{"install", "docker.io/web", "--cluster", "--wait=false"}
-	want := clitest.Result{Code: 1, Out: "", Err: "clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest\nError: nothing was changed: confirm it by --yes\n"}
+	want := clitest.Result{Code: 1, Out: "", Err: "clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest\nError: nothing was changed: confirm it with --yes\n"}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", args...); got != want {
 		t.Errorf("got %+v", got)
 	}
@@ -300,7 +300,7 @@ func TestValuesOfOthersStay(t *testing.T) {
 	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-values"}, Data: map[string]string{"values.yaml": "mine"}}
 	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), mine)
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "web", "--values", clitest.ValuesFile(t, "title: a"))
-	if got.Code != 1 || !strings.Contains(got.Err, "ConfigMap shop/web-values exists and holds no values of kubectl package") {
+	if got.Code != 1 || !strings.Contains(got.Err, "ConfigMap shop/web-values exists and does not hold values of kubectl package") {
 		t.Errorf("%+v", got)
 	}
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(mine), mine); err != nil || mine.Data["values.yaml"] != "mine" {

@@ -54,12 +54,12 @@ func newList(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		SuggestFor: []string{"installed"},
-		Short:      "List installed packages: version, state, and what each waits for",
-		Long: `List the Packages of the namespace and the ClusterPackages, with version and state, and what each waits
-for. Those that need help are first. To follow changes: kubectl get packages -w.
+		Short:      "List installed packages, with version, state and cause",
+		Long: `List the Packages of the namespace and the ClusterPackages, with version, state, and the cause if one is not
+available. Packages that need help are first. To follow changes: kubectl get packages -w.
 
---outdated lists those that follow repositories and are not at the newest version: the installed version,
-the one that the constraint allows, the newest one, and why they do not move. Packages that can be
+--outdated lists packages that follow repositories and are not at the newest version: the installed version,
+the one that the constraint allows, the newest one, and why they are not updated. Packages that can be
 installed are listed by kubectl package available.`,
 		Example: `  kubectl package list -A --not-ready
   kubectl package list -o json | jq -r '.[] | select(.state != "Available") | .name'`,
@@ -67,7 +67,7 @@ installed are listed by kubectl package available.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.Output.Check()
 			if c.cluster && c.everywhere {
-				err = cmp.Or(err, errors.New("--all-namespaces contains what --cluster selects: leave one of them out"))
+				err = cmp.Or(err, errors.New("--all-namespaces includes --cluster: leave one of them out"))
 			}
 			if c.outdated && (c.notReady || c.Output.ByName()) {
 				err = cmp.Or(err, errors.New("--outdated has a list of its own: leave out --not-ready and -o name"))
@@ -81,9 +81,9 @@ installed are listed by kubectl package available.`,
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
-	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
-	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
-	cmd.Flags().BoolVar(&c.outdated, "outdated", false, "those alone that are not at their newest version, and why")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "list the packages of all namespaces")
+	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "only list packages that are not available as their spec requires")
+	cmd.Flags().BoolVar(&c.outdated, "outdated", false, "only list packages that are not at their newest version, and why")
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
@@ -114,10 +114,10 @@ func (c *listCommand) run(ctx context.Context) error {
 	case len(found) > 0:
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("Every package "+command.Where(cl, c.cluster, c.everywhere)+" is available"))
 	default:
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+". What can be: kubectl package available"))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+". To see the packages that can be installed: kubectl package available"))
 	}
 	if len(forbidden) > 0 {
-		fmt.Fprintf(c.Streams.ErrOut, "Not listed, as it is forbidden: %s\n", terminal.Line(strings.Join(forbidden, ", ")))
+		fmt.Fprintf(c.Streams.ErrOut, "Not listed, because it is forbidden: %s\n", terminal.Line(strings.Join(forbidden, ", ")))
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *listCommand) listOutdated(ctx context.Context, cl *cluster.Cluster, fou
 		return c.Output.Print(c.Streams.Out, rows)
 	}
 	if byImage > 0 {
-		fmt.Fprintf(c.Streams.ErrOut, "note: %s by image, which follow no repository\n", terminal.Count(byImage, "package"))
+		fmt.Fprintf(c.Streams.ErrOut, "note: %s by image follow no repository\n", terminal.Count(byImage, "package"))
 	}
 	if len(rows) == 0 {
 		fmt.Fprintln(c.Streams.Out, "Nothing is outdated")

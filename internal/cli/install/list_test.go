@@ -39,7 +39,7 @@ func TestList(t *testing.T) {
 		{[]string{"list", "--cluster"}, []string{"certs"}, "web"},
 		{[]string{"list", "-n", "other", "-o", "name"}, []string{"package.package-operator.run/cache\nclusterpackage.package-operator.run/certs\n"}, "web"},
 		{[]string{"list", "-o", "json"}, []string{`"package": "shop.example.com"`, `"version": "1.2.0"`, `"state": "Available"`, `"kind": "ClusterPackage"`}, "cache"},
-		{[]string{"list", "--not-ready"}, []string{"(cluster)  certs  certs.example.com  -        paused  0         292y  it is paused, so nothing is written (Paused.). Let it go on: kubectl package unpause clusterpackage…"}, "web"},
+		{[]string{"list", "--not-ready"}, []string{"(cluster)  certs  certs.example.com  -        paused  0         292y  it is paused, so the engine does not write it (Paused.). To resume it: kubectl package unpause clus…"}, "web"},
 		{[]string{"list", "--not-ready", "-o", "json"}, []string{`"message": "it is paused`}, "web"},
 		{[]string{"list", "-A"}, []string{"cache"}, ""},
 		{[]string{"list", "-o", "yaml"}, []string{"state: Paused"}, "cache"},
@@ -57,7 +57,7 @@ func TestList(t *testing.T) {
 		c.Namespace = "shop"
 	}
 	golden.JSON(t, "list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "-A", "-o", "json").Out)
-	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. What can be: kubectl package available") {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. To see the packages that can be installed: kubectl package available") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -93,7 +93,7 @@ func TestListOfManyNamespaces(t *testing.T) {
 	if want := []string{"NAME", "c", "a", "b"}; got.Code != 0 || !slices.Equal(names, want) || !strings.Contains(got.Out, "manifest.yaml: no phases") {
 		t.Errorf("got %q, want %q in\n%+v", names, want, got)
 	}
-	if !strings.Contains(got.Err, "Not listed, as it is forbidden: packages of other namespaces\n") {
+	if !strings.Contains(got.Err, "Not listed, because it is forbidden: packages of other namespaces\n") {
 		t.Error(got.Err)
 	}
 }
@@ -112,7 +112,7 @@ func TestListOutdated(t *testing.T) {
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "--outdated")
 	want := []string{
 		"shop       unmet   shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
-		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any more",
+		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any longer",
 		"shop       moving  shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
 		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
 	}
@@ -126,7 +126,7 @@ func TestListOutdated(t *testing.T) {
 	} else {
 		golden.JSON(t, "list-outdated", got.Out)
 	}
-	if got.Err != "note: 1 package by image, which follow no repository\n" {
+	if got.Err != "note: 1 package by image follow no repository\n" {
 		t.Errorf("got %q", got.Err)
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), clustertest.Following("", "1.0.0"))), "", "list", "--outdated"); got.Out != "Nothing is outdated\n" {

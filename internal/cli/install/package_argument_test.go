@@ -38,7 +38,7 @@ func TestInstallNamesPackageAndVersion(t *testing.T) {
 	for arg, want := range map[string]string{
 		"shop.example.com/9.0.0":        `no version of shop.example.com can be installed with "9.0.0"`,
 		"shpo.example.com/1.0.0":        `no repository offers shpo.example.com in namespace shop. Did you mean "shop.example.com"?`,
-		"shop.example.com:1.0.0":        `"shop.example.com:1.0.0" names no registry: write an image in full, such as docker.io/library/web:v1, and a package that a repository offers by its name alone, with --version`,
+		"shop.example.com:1.0.0":        `"shop.example.com:1.0.0" names no registry: write an image in full, such as docker.io/library/web:v1, or an offered package by its name, with --version`,
 		"shop.example.com@1.0.0":        "names no registry",
 		"stable/shop.example.com:1.0.0": "names no registry",
 		"stable/other":                  "names no registry",
@@ -106,7 +106,7 @@ func TestPullSecrets(t *testing.T) {
 			t.Errorf("%v: %v %v", test.args, pkg.PackageSpec().ImagePullSecrets, err)
 		}
 	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "upgrade", "web", "--pull-secret", "A/b"); got.Code != 1 || !strings.Contains(got.Err, `--pull-secret "A/b" is no name of a Secret`) {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "upgrade", "web", "--pull-secret", "A/b"); got.Code != 1 || !strings.Contains(got.Err, `--pull-secret "A/b" is not a valid name of a Secret`) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -29,8 +29,8 @@ func TestWrongScope(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"Cluster":    {corev1alpha1.ScopeNamespaced, []string{"-n", "shop"}, " can be installed as a ClusterPackage only: add --cluster\n"},
-		"Namespaced": {corev1alpha1.ScopeCluster, []string{"--cluster"}, " can be installed as a Package only, in a namespace: leave out --cluster\n"},
+		"Cluster":    {corev1alpha1.ScopeNamespaced, []string{"-n", "shop"}, " can only be installed as a ClusterPackage: add --cluster\n"},
+		"Namespaced": {corev1alpha1.ScopeCluster, []string{"--cluster"}, " can only be installed as a Package, in a namespace: leave out --cluster\n"},
 	} {
 		dir := t.TempDir() + "/web"
 		args := []string{"init", dir}
@@ -91,7 +91,7 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 	}
 	for range 2 {
 		got := install(bad)
-		for _, want := range []string{"the values do not fit " + image, "colour: unknown key", "size: ", "See what it takes: kubectl package inspect " + image} {
+		for _, want := range []string{"the values do not fit " + image, "colour: unknown key", "size: ", "To see its values: kubectl package inspect " + image} {
 			if got.Code != 1 || !strings.Contains(got.Err, want) {
 				t.Errorf("no %q in %+v", want, got)
 			}

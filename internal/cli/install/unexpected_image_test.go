@@ -19,7 +19,7 @@ func TestUnexpectedImage(t *testing.T) {
 		"another registry":        {"example.com/web:v1", "example.org/web:v1", "another repository, example.org/web:v1"},
 		"a forgotten tag":         {"example.com/web:v1", "example.com/web", "would change to example.com/web:latest, because example.com/web names no tag"},
 		"a port is no tag":        {"example.com:5000/web:v1", "example.com:5000/web", "names no tag"},
-		"chosen from a catalogue": {"", "example.com/web:v1", "is not installed from an image that it names"},
+		"chosen from a catalogue": {"", "example.com/web:v1", "does not name its image"},
 	} {
 		got := unexpectedImage(target, tc.old, tc.wanted)
 		if tc.want == "" && got != "" || !strings.Contains(got, tc.want) {

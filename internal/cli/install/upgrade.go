@@ -24,12 +24,12 @@ func newUpgrade(on command.Command) *cobra.Command {
 	c.spec.Given = func(string) bool { return false }
 	cmd := c.About(&cobra.Command{
 		Use:   "upgrade NAME",
-		Short: "Move an installed package to another version, or give it other values (a lock file: update)",
+		Short: "Upgrade an installed package to another version, or change its values (a lock file: update)",
 		Long: `Change the versions that a package takes from its repositories, or its values, and watch the rollout.
-Without flags it moves to the highest version that it allows. Flags are those of install; what no flag
-names stays. A package by image is changed by install.
+Without flags it is upgraded to the highest version that it allows. It has the flags of install, and fields
+without a flag stay. To change a package by image, use install.
 
-Version and values are checked before anything is written. A version lower than the one chosen last
+Version and values are checked before the first write. A version lower than the one chosen last
 is refused without --allow-downgrade.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    command.Takes("NAME"),
@@ -38,7 +38,7 @@ is refused without --allow-downgrade.`,
 	c.values.Add(cmd)
 	c.needs.Add(cmd)
 	c.secrets.Add(cmd)
-	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "go to a version below the one that was chosen last, this once")
+	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "allow a version below the one that was chosen last, only this time")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
 	return cmd
 }
@@ -105,7 +105,7 @@ func (c *upgradeCommand) check(
 // nothing reports that a package is at its newest possible version, and why it goes no further.
 func (c *upgradeCommand) nothing(ctx context.Context, cl *cluster.Cluster, t progress.Target, found *desired.Chosen) error {
 	version := found.Version().Version.Version
-	text := fmt.Sprintf("%s is at %s already, the highest that it allows", t, version)
+	text := fmt.Sprintf("%s is already at %s, the highest version that it allows", t, version)
 	_, newest, err := desired.ChooserFor(cl, t.Namespace).Newest(ctx, found.Name)
 	if err != nil {
 		return err

@@ -36,15 +36,15 @@ func newAdopt(on command.Command) *cobra.Command {
 	c := &adoptCommand{handoverCommand: handoverCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
-		Short: "Have a package take over objects of kubectl or Helm (a whole Package Operator: adopt-engine)",
-		Long: `Have an installed package take over existing objects, such as those of kubectl apply or Helm. Nothing is
-deleted or recreated. The package has to bring the objects, and nothing may control them. The plan comes
-first, with each field that changes; nothing is adopted while other objects of the package are refused.
+		Short: "Make a package take over objects of kubectl or Helm (a whole Package Operator: adopt-engine)",
+		Long: `Make an installed package take over existing objects, for example of kubectl apply or Helm. No object is
+deleted or recreated. The package has to contain the objects, and they must not have a controller. The plan comes
+first, with each field that changes. No object is adopted while other objects of the package are refused.
 
 --from-helm takes the objects of a release from Helm's record in the namespace, which is deleted once the
-package has them. If that did not happen, run the command again. KIND is a kind, resource or short name;
+package has them. If it is not deleted, run the command again. KIND is a kind, resource or short name;
 NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate-from-helm.md.`,
-		Example: `  # What would happen
+		Example: `  # Show the plan
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
 
   # Do it
@@ -69,8 +69,8 @@ NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate
 		},
 	}
 	c.add(cmd, "watch until the package has the objects and is available")
-	cmd.Flags().StringVar(&c.into, "into", "", "the `package` that takes them over")
-	cmd.Flags().StringVar(&c.release, "from-helm", "", "the `release` of Helm in the namespace, all of whose objects it takes over")
+	cmd.Flags().StringVar(&c.into, "into", "", "make this `package` take them over")
+	cmd.Flags().StringVar(&c.release, "from-helm", "", "take over all objects of this `release` of Helm in the namespace")
 	_ = cmd.RegisterFlagCompletionFunc("into", c.CompleteNames)
 	return cmd
 }
@@ -124,12 +124,12 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	case err != nil, c.dryRun:
 		return err
 	case len(left) == 0 && !unreleases && len(installed.records) == 0:
-		fmt.Fprintln(c.Streams.Out, terminal.Line("nothing to do: "+h.Target.String()+" has the objects already"))
+		fmt.Fprintln(c.Streams.Out, terminal.Line("nothing to do: "+h.Target.String()+" already has the objects"))
 		return nil
 	}
-	question := fmt.Sprintf("Have %s adopt %s?", h.Target, terminal.Count(len(left), "object"))
+	question := fmt.Sprintf("Let %s adopt %s?", h.Target, terminal.Count(len(left), "object"))
 	if len(installed.records) > 0 {
-		question = fmt.Sprintf("Have %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), "Helm's record of the release "+installed.release)
+		question = fmt.Sprintf("Let %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), "Helm's record of the release "+installed.release)
 	}
 	if err := c.confirmed(question); err != nil {
 		return err

@@ -31,7 +31,7 @@ func newAdoptEngine(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt-engine",
 		Short: "Take a cluster over from Package Operator, with all of its packages (single objects: adopt)",
-		Long: `Have this engine take over a cluster in which Package Operator runs. No object of its packages is deleted,
+		Long: `Make this engine take over a cluster from Package Operator. No object of its packages is deleted,
 recreated or restarted. Package Operator is stopped, its own ClusterPackage is removed without its objects,
 and this engine's CRDs, roles and policies are installed, with --image also its manager. The plan comes
 first.
@@ -46,7 +46,7 @@ namespace. The way back is release-engine; the guide is docs/migrate-from-packag
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().StringVar(&c.image, "image", "", "the `image` of the manager to install; without it, install config yourself afterwards")
+	cmd.Flags().StringVar(&c.image, "image", "", "install the manager from this `image`; without it, install config yourself afterwards")
 	return cmd
 }
 
@@ -122,16 +122,16 @@ func (f *former) possible() error {
 	case f.own.empty():
 		return nil
 	case f.ours != nil && ptr.Deref(f.ours.Spec.Replicas, 1) > 0:
-		return fmt.Errorf("nothing was changed: this engine runs already, beside Package Operator's own package. Stop it: kubectl -n %s scale deployment %s --replicas=0",
+		return fmt.Errorf("nothing was changed: this engine already runs, although Package Operator's own package exists. Stop it: kubectl -n %s scale deployment %s --replicas=0",
 			f.ours.Namespace, f.ours.Name)
 	case f.holder != "" && !strings.HasPrefix(f.holder, formerDeployment):
-		return fmt.Errorf("nothing was changed: %s leads beside Package Operator's own package, and is not its manager: stop it", f.holder)
+		return fmt.Errorf("nothing was changed: %s leads and is not the manager of Package Operator's own package: stop it", f.holder)
 	}
 	return nil
 }
 
 func (f *former) findings() (all []engineFinding) {
-	lease := "held by nobody"
+	lease := "not held"
 	if f.holder != "" {
 		lease = "held by " + f.holder
 	}
@@ -152,10 +152,10 @@ func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep,
 	lease := c.leaseStep(f.holder)
 	lease.done = lease.done || f.ours != nil && strings.HasPrefix(f.holder, engineDeployment)
 	steps = append(steps, lease, engineStep{
-		what: fmt.Sprintf("take %s out of ClusterPackage %s: they stay", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
+		what: fmt.Sprintf("remove %s from ClusterPackage %s without deleting them", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
 		done: len(f.own.owned) == 0, do: c.disown,
 	}, engineStep{
-		what: fmt.Sprintf("delete ClusterPackage %s, with %s that it is made of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
+		what: fmt.Sprintf("delete ClusterPackage %s and the %s that it consists of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
 		done: f.own.empty(), do: c.deleteOwn,
 	})
 	installs, err := c.installSteps(ctx)

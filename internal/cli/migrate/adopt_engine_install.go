@@ -101,14 +101,14 @@ func (c *adoptEngineCommand) packages(ctx context.Context) (found engineFinding,
 	packages = slices.DeleteFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
 		return pkg.GetNamespace() == "" && pkg.GetName() == corev1alpha1.EnginePackage
 	})
-	return engineFinding{"Packages", terminal.Count(len(packages), "package") + " in all namespaces: no object of theirs is written"}, nil
+	return engineFinding{"Packages", terminal.Count(len(packages), "package") + " in all namespaces: none of their objects is written"}, nil
 }
 
 // classTexts describes the future of a deployment's phases that an agent rolls out.
 func classTexts(dep corev1alpha1.GenericObjectDeployment) (all []string) {
 	for _, ph := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
 		if ph.Class != "" {
-			all = append(all, fmt.Sprintf("phase %s has the class %s: its ObjectSetPhase stays as it is, for the agent of that class", ph.Name, ph.Class))
+			all = append(all, fmt.Sprintf("phase %s has the class %s: its ObjectSetPhase stays unchanged, for the agent of that class", ph.Name, ph.Class))
 		}
 	}
 	return all

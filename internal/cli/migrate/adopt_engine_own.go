@@ -50,7 +50,7 @@ func (o *ownPackage) findings() []engineFinding {
 	case o.pkg != nil:
 		about.text = o.pkg.Spec.Image
 	case !o.empty():
-		about.text = "deleted, but for " + terminal.Count(len(o.parts), "object") + " of it"
+		about.text = "deleted, except for " + terminal.Count(len(o.parts), "object") + " of it"
 	}
 	definitions := 0
 	for _, obj := range o.owned {
@@ -59,7 +59,7 @@ func (o *ownPackage) findings() []engineFinding {
 		}
 	}
 	return []engineFinding{
-		about, {"CustomResourceDefinitions", fmt.Sprintf("%d, of which %d would go with that ClusterPackage; %d with fields of the field manager %s",
+		about, {"CustomResourceDefinitions", fmt.Sprintf("%d; %d would be deleted with that ClusterPackage; %d with fields of the field manager %s",
 			o.definitions, definitions, o.formerFields, corev1alpha1.FieldManager)},
 	}
 }

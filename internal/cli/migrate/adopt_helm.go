@@ -66,7 +66,7 @@ func readRelease(ctx context.Context, h *handoverPlan, name string) (*installati
 			}
 			return in, err
 		case strings.HasPrefix(status, "pending-") || status == "uninstalling":
-			return nil, fmt.Errorf("revision %d of the release %s of Helm is %s: wait until Helm is done, or end it by helm rollback %s -n %s",
+			return nil, fmt.Errorf("revision %d of the release %s of Helm is %s: wait until Helm is done, or end it with helm rollback %s -n %s",
 				in.revision(o), name, terminal.Line(status), name, in.namespace)
 		}
 	}
@@ -94,9 +94,9 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 	case len(text) > limits.HelmReleaseBytes:
 		return nil, fmt.Errorf("it has more than %d bytes uncompressed, which is the limit", limits.HelmReleaseBytes)
 	case json.Unmarshal(text, &r) != nil:
-		return nil, errors.New("it is no JSON of a release")
+		return nil, errors.New("it is not valid JSON of a release")
 	case r.Name != name || cmp.Or(r.Namespace, namespace) != namespace:
-		return nil, errors.New("it is of another release than its name and namespace say")
+		return nil, errors.New("it belongs to another release than its name and namespace")
 	}
 	problems := document.EachWithDoubts("manifest", []byte(r.Manifest), func(d *document.Document) {
 		content, _ := d.Value.(map[string]any)
@@ -107,7 +107,7 @@ func readHelm(data, namespace, name string) (keys []objects.Key, err error) {
 		keys = append(keys, key)
 	})
 	if len(problems) > 0 {
-		err = errors.New("its manifest is no valid YAML")
+		err = errors.New("its manifest is not valid YAML")
 	}
 	return keys, err
 }
@@ -138,7 +138,7 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 		}
 		switch {
 		case phases[key] == "" || key.Kind == "Namespace":
-			h.others = append(h.others, step{object: object{Key: recorded}, Done: true, Note: "stays as it is: the package does not bring it, or it is to be named"})
+			h.others = append(h.others, step{object: object{Key: recorded}, Done: true, Note: "stays unchanged: the package does not contain it, or it has to be named"})
 			continue
 		case !slices.ContainsFunc(h.objects, func(o object) bool { return o.Key == key }):
 			if err := h.readRecorded(ctx, key); err != nil {
@@ -148,9 +148,9 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 		brought = true
 	}
 	if !brought {
-		return fmt.Errorf("%s brings none of the objects of the release %s", h.Target, in.release)
+		return fmt.Errorf("%s contains none of the objects of the release %s", h.Target, in.release)
 	}
-	h.notes = append(h.notes, "Helm's record of the release "+in.release+" is deleted once the package has the objects, so that helm uninstall deletes nothing")
+	h.notes = append(h.notes, "Helm's record of the release "+in.release+" is deleted once the package has the objects, so that helm uninstall cannot delete them")
 	return nil
 }
 
@@ -192,7 +192,7 @@ func (in *installation) remains(err error) error {
 	if in.release == "" {
 		return err
 	}
-	text := fmt.Sprintf("Helm's record of the release %[1]s is still there: do not run helm uninstall, which deletes the objects. Run this command again once the package has them, or: "+
+	text := fmt.Sprintf("Helm's record of the release %[1]s still exists: do not run helm uninstall, which deletes the objects. Run this command again once the package has them, or: "+
 		"kubectl delete secrets -n %[2]s -l owner=helm,name=%[1]s", in.release, in.namespace)
 	if err == nil {
 		return errors.New(text)

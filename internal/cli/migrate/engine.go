@@ -53,7 +53,7 @@ type engineFinding struct{ about, text string }
 func (c *engineCommand) add(cmd *cobra.Command) {
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.AddTimeout(cmd, engineTimeout, "how long to wait for a manager to stop")
 	c.Reports(cmd)
@@ -125,7 +125,7 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 			continue
 		}
 		if err := s.do(ctx); err != nil {
-			return false, fmt.Errorf("%s: %w. What was done stays; go on by the same command", s.what, err)
+			return false, fmt.Errorf("%s: %w. Completed steps stay; run the same command again to continue", s.what, err)
 		}
 		fmt.Fprintln(c.Streams.Out, terminal.Line(s.what)+": done")
 	}
@@ -173,13 +173,13 @@ func (c *engineCommand) others(ctx context.Context) error {
 	named := func(name string) client.MatchingFields { return client.MatchingFields{"metadata.name": name} }
 	leases := &coordinationv1.LeaseList{}
 	if err := c.cluster.List(ctx, leases, named(corev1alpha1.LeaderElectionLease)); err != nil {
-		return c.cluster.Explain("cannot look for engines in other namespaces", err)
+		return c.cluster.Explain("cannot search for engines in other namespaces", err)
 	}
 	var deployments []appsv1.Deployment
 	for _, name := range []string{formerDeployment, engineDeployment} {
 		found := &appsv1.DeploymentList{}
 		if err := c.client.List(ctx, found, named(name)); err != nil {
-			return c.cluster.Explain("cannot look for engines in other namespaces", err)
+			return c.cluster.Explain("cannot search for engines in other namespaces", err)
 		}
 		deployments = append(deployments, found.Items...)
 	}
@@ -187,7 +187,7 @@ func (c *engineCommand) others(ctx context.Context) error {
 	jobs.SetAPIVersion("batch/v1")
 	jobs.SetKind("JobList")
 	if err := c.client.List(ctx, jobs, named(formerBootstrap)); err != nil {
-		return c.cluster.Explain("cannot look for the bootstrap of Package Operator", err)
+		return c.cluster.Explain("cannot search for the bootstrap of Package Operator", err)
 	}
 	if why := engines.Elsewhere(leases.Items, deployments, jobs.Items, time.Now()); len(why) > 0 {
 		return fmt.Errorf("nothing was changed: %s", strings.Join(why, "; "))
@@ -198,7 +198,7 @@ func (c *engineCommand) others(ctx context.Context) error {
 // leaseStep waits for the Lease.
 func (c *engineCommand) leaseStep(holder string) engineStep {
 	return engineStep{
-		what: "wait until nobody holds the Lease " + corev1alpha1.DefaultNamespace + "/" + corev1alpha1.LeaderElectionLease,
+		what: "wait for the release of the Lease " + corev1alpha1.DefaultNamespace + "/" + corev1alpha1.LeaderElectionLease,
 		done: holder == "", do: c.awaitLease,
 	}
 }

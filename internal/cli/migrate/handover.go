@@ -41,7 +41,7 @@ type handoverCommand struct {
 func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.source.Registry.Add(cmd)
 	c.AddWait(cmd, command.WaitTimeout, usage)
@@ -118,11 +118,11 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 func (c *handoverCommand) possible(h *handoverPlan) error {
 	switch {
 	case h.Remote != nil:
-		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where no single object is adopted or released. What nothing controls there is taken over by spec.collisionProtection: IfNoController", h.Target)
+		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where single objects cannot be adopted or released. To take over objects without a controller there, set spec.collisionProtection: IfNoController", h.Target)
 	case h.Before.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", h.Target)
 	case h.Before.PackageSpec().Paused && !c.dryRun:
-		return fmt.Errorf("%s is paused, so nothing of it happens. Let it go on: kubectl package unpause %s", h.Target, h.Target.Flags())
+		return fmt.Errorf("%s is paused, so it does not change. To resume it: kubectl package unpause %s", h.Target, h.Target.Flags())
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string
 	case value == nil && apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
-		return fmt.Errorf("%s was replaced or deleted meanwhile: %w", o.Key, err)
+		return fmt.Errorf("%s was replaced or deleted in the meantime: %w", o.Key, err)
 	}
 	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
 }
@@ -264,7 +264,7 @@ func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []st
 			err := h.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
 			switch {
 			case apierrors.IsNotFound(err):
-				return false, fmt.Errorf("%s was deleted meanwhile", s.Key)
+				return false, fmt.Errorf("%s was deleted in the meantime", s.Key)
 			case err != nil:
 				return false, h.cluster.Explain("cannot read "+s.Key.String(), err)
 			case !is(metav1.GetControllerOf(u)):
@@ -274,7 +274,7 @@ func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []st
 		return len(left) == 0, nil
 	})
 	if err != nil && errors.Is(context.Cause(ctx), command.ErrTimeout) {
-		return fmt.Errorf("not %s after %s: %s. The engine goes on with it; see: kubectl package explain %s",
+		return fmt.Errorf("not %s after %s: %s. The engine continues; see: kubectl package explain %s",
 			what, c.Timeout, strings.Join(left[:min(len(left), command.MostNamed)], ", "), h.Target.Flags())
 	}
 	return err

@@ -18,7 +18,7 @@ import (
 func newImport(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Make Lockstep objects of what other package managers have",
+		Short: "Convert objects of other package managers",
 	}
 	cmd.AddCommand(newCarvel(on))
 	return cmd
@@ -33,18 +33,18 @@ func newCarvel(on command.Command) *cobra.Command {
 	c := &importCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "carvel FILE...|-",
-		Short: "Make Packages and PackageRepositories of kapp-controller's objects",
+		Short: "Convert kapp-controller's objects into Packages and PackageRepositories",
 		Long: `Read PackageInstalls and PackageRepositories of kapp-controller from files, folders or standard input, and
-print Packages and PackageRepositories that stand for them. Standard error reports what becomes of each
-field (+ carried over, - not); nothing is changed in a cluster. A Package that would be installed
-differently is paused. Secrets are read for the names of their keys alone.
+print the equivalent Packages and PackageRepositories. Standard error reports the result for each
+field (+ carried over, - not). No cluster is changed. A Package that would be installed
+differently is paused. Only the names of keys are read from Secrets.
 
-A version whose template has steps, such as ytt, is rendered with your own tools, and the objects are made
+Render a version with template steps, such as ytt, with your own tools, and turn the objects into
 a package: docs/packages/publish.md`,
 		Example: `  kubectl get packagerepositories.packaging.carvel.dev,packageinstalls,secrets -n shop -o yaml |
     kubectl package import carvel - > shop.yaml
 
-  # A package of the objects of one version
+  # A package from the objects of one version
   ytt -f shop/config | kbld -f - -f shop/.imgpkg/images.yml | kubectl package kickstart shop -f - --version 1.2.0`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
@@ -56,7 +56,7 @@ a package: docs/packages/publish.md`,
 			return c.run(cmd.Context(), args)
 		},
 	}
-	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "the `namespace` whose repositories are for all namespaces")
+	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "treat repositories in this `namespace` as repositories for all namespaces")
 	return cmd
 }
 
@@ -118,5 +118,5 @@ func (c *importCommand) report(notes []carvel.Note) {
 		}
 		fmt.Fprintln(c.Streams.ErrOut, "  "+mark+" "+terminal.Line(text))
 	}
-	fmt.Fprintf(c.Streams.ErrOut, "%s, of which %d not carried over\n", terminal.Count(len(notes), "note"), lost)
+	fmt.Fprintf(c.Streams.ErrOut, "%s; %d not carried over\n", terminal.Count(len(notes), "note"), lost)
 }

@@ -10,7 +10,7 @@ import (
 func TestImportCarvel(t *testing.T) {
 	t.Parallel()
 	got := clitest.Invoke(t, "", "import", "carvel", "../carvel/testdata/input.yaml")
-	if got.Code != 0 || strings.Count(got.Out, "\nkind: ") != 6 || !strings.Contains(got.Err, "  - spec.values[0]: Secret missing is not among the input") ||
+	if got.Code != 0 || strings.Count(got.Out, "\nkind: ") != 6 || !strings.Contains(got.Err, "  - spec.values[0]: Secret missing is not in the input") ||
 		!strings.HasSuffix(got.Err, " not carried over\n") || strings.Contains(got.Out+got.Err, "hunter2") {
 		t.Errorf("%+v", got)
 	}

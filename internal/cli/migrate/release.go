@@ -25,11 +25,11 @@ func newRelease(on command.Command) *cobra.Command {
 	c := &releaseCommand{handoverCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME...",
-		Short: "Have a package leave single objects to others, without deleting them (all packages: release-engine)",
-		Long: `Have a package leave objects to others: only the owner reference and the label of the engine are removed.
+		Short: "Make a package release single objects without deleting them (all packages: release-engine)",
+		Long: `Make a package release objects to others: only the owner reference and the label of the engine are removed.
 Then kubectl, Helm or another package can take them (adopt). The package continues without them: a patch
-in its spec.patches deletes each from what it renders. Remove that patch if a later version does not bring
-the object; adopt removes it too.
+in its spec.patches deletes each from its rendered objects. Remove that patch if a later version does not contain
+the object. adopt removes it too.
 
 All objects have to belong to one package. The last object of a package cannot be released: set
 spec.deletionPolicy: Orphan and delete the package. After --wait=false, remove the
@@ -72,7 +72,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 		return err
 	}
 	if h.Before.GetLabels()[corev1alpha1.GeneratedLabel] == "true" {
-		return fmt.Errorf("%s was installed for others, which decide on its spec. Make it your own first: kubectl annotate %s %s=true",
+		return fmt.Errorf("%s was installed for other packages, which control its spec. Make it your own first: kubectl annotate %s %s=true",
 			h.Target, h.Target.Flags(), corev1alpha1.AdoptAnnotation)
 	}
 	phases, err := h.phases()
@@ -80,11 +80,11 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	case err != nil:
 		return err
 	case len(phases) == 0:
-		return fmt.Errorf("%s would bring no object any more. Delete it, and leave its objects: set spec.deletionPolicy: Orphan, then kubectl package delete %s", h.Target, h.Target.Flags())
+		return fmt.Errorf("%s would have no objects left. Delete it, and keep its objects: set spec.deletionPolicy: Orphan, then kubectl package delete %s", h.Target, h.Target.Flags())
 	}
 	steps := releaseSteps(h.objects, h.plan)
 	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps, func(step) []string {
-		return []string{"stays as it is", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
+		return []string{"stays unchanged", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
 	})
 	if others := removedBesides(steps, h.plan); err == nil && len(others) > 0 {
 		err = fmt.Errorf("nothing was changed: %s would remove other objects with its next revision, too: %s. Roll that out first",
@@ -93,7 +93,7 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	if err != nil || c.dryRun {
 		return err
 	}
-	if err := c.confirmed(fmt.Sprintf("Have %s release %s?", h.Target, terminal.Count(len(steps), "object"))); err != nil {
+	if err := c.confirmed(fmt.Sprintf("Let %s release %s?", h.Target, terminal.Count(len(steps), "object"))); err != nil {
 		return err
 	}
 	return c.release(ctx, h, steps)
@@ -131,7 +131,7 @@ func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
 func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (cluster.Name, error) {
 	controller := metav1.GetControllerOf(o.Live)
 	if controller == nil {
-		return cluster.Name{}, fmt.Errorf("%s belongs to no package: nothing controls it", o.Key)
+		return cluster.Name{}, fmt.Errorf("%s does not belong to a package: it has no controller", o.Key)
 	}
 	n := cluster.Name{Scope: corev1alpha1.ScopeNamespaced, Name: controller.Name}
 	if controller.Kind == corev1alpha1.ScopeCluster.Kind("ObjectDeployment") {
@@ -139,7 +139,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 	}
 	gv, err := schema.ParseGroupVersion(controller.APIVersion)
 	if err != nil || gv.Group != corev1alpha1.GroupName || controller.Kind != n.Scope.Kind("ObjectDeployment") {
-		return n, fmt.Errorf("%s belongs to no package: %s %s controls it", o.Key, controller.Kind, controller.Name)
+		return n, fmt.Errorf("%s does not belong to a package: %s %s controls it", o.Key, controller.Kind, controller.Name)
 	}
 	dep := n.Scope.NewObjectDeployment()
 	key := client.ObjectKey{Name: controller.Name}
@@ -150,7 +150,7 @@ func controllingPackage(ctx context.Context, cl *cluster.Cluster, o object) (clu
 		return n, cl.Explain("cannot read "+controller.Kind+" "+controller.Name, err)
 	}
 	if owner := metav1.GetControllerOf(dep); dep.GetUID() != controller.UID || owner == nil || owner.Kind != n.Scope.Kind("Package") || owner.Name != n.Name {
-		return n, fmt.Errorf("%s belongs to %s %s, which no package made: annotate the object %s=%s, and take it off the template",
+		return n, fmt.Errorf("%s belongs to %s %s, which no package created: annotate the object %s=%s, and remove it from the template",
 			o.Key, controller.Kind, controller.Name, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 	}
 	return n, nil

@@ -35,9 +35,9 @@ func newReleaseEngine(on command.Command) *cobra.Command {
 		Use:   "release-engine",
 		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
 		Long: `Prepare all packages for Package Operator to take them back: the way back from adopt-engine. The manager is
-stopped, then owner references, labels and finalizers change; no object is deleted, recreated or restarted.
-The plan comes first. What Package Operator does not know of a package is named, and needs --accept-losses;
-packages in other clusters and those with sensitive values are refused.
+stopped, then owner references, labels and finalizers change. No object is deleted, recreated or restarted.
+The plan comes first. It names the fields that Package Operator does not know, which need --accept-losses;
+packages in other clusters or with sensitive values are refused.
 
 The command can be repeated, also after an interrupt. Afterwards install Package Operator, and keep the
 CustomResourceDefinitions: deleting them deletes every package.`,
@@ -49,7 +49,7 @@ CustomResourceDefinitions: deleting them deletes every package.`,
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "go on although Package Operator does not know all of what packages say")
+	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "continue even if Package Operator does not know all fields of packages")
 	return cmd
 }
 
@@ -65,7 +65,7 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.show("What this engine gives back", append(more, findings...), steps); err != nil {
+	if err := c.show("Packages to give back", append(more, findings...), steps); err != nil {
 		return err
 	}
 	if err := c.others(ctx); err != nil {
@@ -75,7 +75,7 @@ func (c *releaseEngineCommand) run(ctx context.Context) error {
 	case refused > 0:
 		return fmt.Errorf("nothing was changed: %s cannot be given back", terminal.Count(refused, "deployment"))
 	case lost > 0 && !c.acceptLosses && !c.dryRun:
-		return fmt.Errorf("nothing was changed: Package Operator does not know all of %s; --accept-losses goes on all the same", terminal.Count(lost, "object"))
+		return fmt.Errorf("nothing was changed: Package Operator does not know all fields of %s; add --accept-losses to continue anyway", terminal.Count(lost, "object"))
 	}
 	done, err := c.perform(ctx, "Give the packages back to Package Operator?", steps)
 	if done && err == nil {
@@ -132,7 +132,7 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		err := c.templates(ctx, scope, func(about string, spec *corev1alpha1.ObjectTemplateSpec) {
 			if engines.UsesJQ(spec) {
-				findings = append(findings, engineFinding{about, "has keys with jq:, which it cannot read: it renders nothing any more"})
+				findings = append(findings, engineFinding{about, "has keys with jq:, which it cannot read: it stops rendering"})
 				lost++
 			}
 		})
@@ -156,7 +156,7 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 	if err != nil {
 		return nil, nil, err
 	}
-	findings := []engineFinding{{"Lease", "held by nobody"}}
+	findings := []engineFinding{{"Lease", "not held"}}
 	if holder != "" {
 		findings[0].text = "held by " + holder
 	}
@@ -243,7 +243,7 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 	r := &engines.Rollout{Deployment: dep, Objects: map[types.UID][]objects.Key{}}
 	scope, in := corev1alpha1.ScopeOf(dep.GetNamespace()), client.InNamespace(dep.GetNamespace())
 	sets, found := scope.NewObjectSetList(), scope.NewObjectSliceList()
-	doing := "cannot read what is of " + deploymentText(dep)
+	doing := "cannot read the objects of " + deploymentText(dep)
 	err := c.cluster.List(ctx, sets, in)
 	if err == nil {
 		err = c.cluster.List(ctx, found, in, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: dep.GetName()})

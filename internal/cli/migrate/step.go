@@ -43,7 +43,7 @@ func adoptSteps(all []object, owner types.UID, phases map[objects.Key]string, pl
 		change := changeOf(plan, o.Key)
 		switch {
 		case s.Phase == "":
-			s.Refusal = "the package does not bring it: a package adopts what it brings alone"
+			s.Refusal = "the package does not contain it: a package only adopts its own objects"
 		case controller != nil && controller.UID == owner:
 			s.Done = true
 		case o.Live.GetDeletionTimestamp() != nil:

@@ -70,7 +70,7 @@ func TestAdopt(t *testing.T) {
 		},
 		{
 			reason: "the package lacks it", given: installed(), plan: planOf(),
-			want: want{Refusal: "the package does not bring it: a package adopts what it brings alone"},
+			want: want{Refusal: "the package does not contain it: a package only adopts its own objects"},
 		},
 		{
 			reason: "another actor controls it", given: installed(), phases: brought, plan: refused(web.Key, "is controlled by Release web: leave it out here"),
@@ -129,7 +129,7 @@ func TestStepLines(t *testing.T) {
 	}
 	refused, left, done := named("refused"), named("left"), named("b")
 	refused.Refusal = "Internal error occurred:" + strings.Repeat(" long", 10)
-	left.Done, left.Note = true, "stays as it is: the package does not bring it"
+	left.Done, left.Note = true, "stays unchanged: the package does not contain it"
 	done.Done = true
 	got := stepLines([]step{named("a"), refused, left, done, named("c")}, terminal.StylesFor(&strings.Builder{}), func(s step) []string {
 		return []string{"phase " + strings.Repeat(s.Key.Name, 3), "controller"}
@@ -138,7 +138,7 @@ func TestStepLines(t *testing.T) {
 		"  < ConfigMap shop/a        phase aaa  controller",
 		"  ✗ ConfigMap shop/refused",
 		"      Internal error occurred:" + strings.Repeat(" long", 10),
-		"  · ConfigMap shop/left  stays as it is: the package does not bring it",
+		"  · ConfigMap shop/left  stays unchanged: the package does not contain it",
 		"  · ConfigMap shop/b  nothing to do",
 		"  < ConfigMap shop/c        phase ccc  controller",
 	}

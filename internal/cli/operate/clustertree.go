@@ -135,7 +135,7 @@ func treeOf(
 			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
 			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
 			if ph.Class != "" && ph.Class != corev1alpha1.PhaseClassDefault {
-				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it, where that is", ph.Class)
+				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it", ph.Class)
 			}
 			if leaf.Health == string(status.NotFoundStatus) && ranBefore(recorded[o.Key], o) {
 				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"

@@ -27,20 +27,20 @@ func newDeps(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:        "deps [NAME]",
 		SuggestFor: []string{"dependency"},
-		Short:      "Show which installed packages depend on which, and why one is installed",
-		Long: `Show the packages of the namespace and their dependencies: which package is installed for which, whether
+		Short:      "Show the dependencies of installed packages, and why one is installed",
+		Long: `Show the packages of the namespace and their dependencies: the package installed for each, whether
 it was generated, and its problems. "(above)" marks one that was shown before, "(cycle)" one that depends
 on itself.
 
-With NAME, show that package alone, and why it is installed: by a user, or for others, which are named with
-the versions that each requires. For a generated package that nothing needs any more it prints how to
+With NAME, only show that package, and why it is installed: by a user, or for others, which are named with
+the versions that each requires. For a generated package that is no longer needed, it prints how to
 delete it.`,
 		Example: `  kubectl package deps -n shop
   kubectl package deps clusterpackage/cert-operator`,
 		Args: command.Takes("[NAME]", "[NAME]"),
 	}, c.name, c.run)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
-	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "show the packages of all namespaces and of the cluster")
 	c.Output.Add(cmd)
 	return cmd
 }
@@ -74,7 +74,7 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	if len(hidden) > 0 {
-		fmt.Fprintf(c.Streams.ErrOut, "note: you may not read %s, so dependencies on them and of them may be missing\n", strings.Join(hidden, " and "))
+		fmt.Fprintf(c.Streams.ErrOut, "note: you may not read %s, so dependencies on them and of them might be missing\n", strings.Join(hidden, " and "))
 	}
 	c.WarnOfSilence(ctx, cl)
 	g := graph.Of(all)

@@ -20,13 +20,13 @@ func newExplain(on command.Command) *cobra.Command {
 	c := &explainCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
-		Short: "Say why an installed package is not available, and what to do about it",
-		Long: `Explain why an installed package is not available, and what to do about it: from the package down to the
+		Short: "Explain why an installed package is not available, and how to fix it",
+		Long: `Explain why an installed package is not available, and how to fix it: from the package down to the
 pod, the Event or the refusal that blocks it, and on to the packages that it depends on. The cause and
-the remedy come first, then the way to it. Exits with 0 if the package exists, whatever its state.
+the remedy come first, followed by the path to it. Exits with 0 if the package exists, whatever its state.
 
-NAME may be package/NAME or clusterpackage/NAME. The command only reads, with your rights; what you may
-not read is left out. A package in a folder or an image is explained by kubectl package inspect.`,
+NAME can be package/NAME or clusterpackage/NAME. The command only reads, with your rights, and skips objects that you may
+not read. For a package in a folder or an image see kubectl package inspect.`,
 		Example: `  kubectl package explain clusterpackage/cert-operator`,
 		Args:    command.Takes("NAME"),
 	}

@@ -78,7 +78,7 @@ func TestDeleteRequired(t *testing.T) {
 	}
 	c := clustertest.FakeCluster(t, packages()...)
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--wait=false")
-	want := "warning: package shop/front.db is needed by package shop/front: its deletion is held until these are deleted. " +
+	want := "warning: package shop/front.db is needed by package shop/front: its deletion is held until they are deleted. " +
 		"To delete it before them: kubectl package delete package/front.db -n shop --force-required\n"
 	if got.Code != 0 || got.Err != want {
 		t.Errorf("%+v", got)

@@ -29,15 +29,15 @@ func newPause(on command.Command) *cobra.Command {
 	c := &pauseCommand{Command: on, paused: true}
 	cmd := c.complete(&cobra.Command{
 		Use:   "pause NAME",
-		Short: "Stop the engine from writing anything of a package",
-		Long: `Pause a package: nothing of it is rolled out or corrected, and a change of its spec waits. Its status is
-still reported, and a deletion is carried out. NAME may be package/NAME or clusterpackage/NAME. The command
+		Short: "Stop the engine from writing the objects of a package",
+		Long: `Pause a package: its objects are neither rolled out nor corrected, and a change of its spec waits. Its status is
+still reported, and a deletion is carried out. NAME can be package/NAME or clusterpackage/NAME. The command
 returns when the engine has noticed.
 
-To stop everything that the engine writes, stop the manager: kubectl -n package-operator-system scale
+To stop all writes of the engine, stop the manager: kubectl -n package-operator-system scale
 deployment/lockstep-manager --replicas=0.`,
 	})
-	cmd.Flags().StringVarP(&c.message, "message", "m", "", "why it is paused, for others to read")
+	cmd.Flags().StringVarP(&c.message, "message", "m", "", "record why it is paused, for others to read")
 	return cmd
 }
 
@@ -46,9 +46,9 @@ func newUnpause(on command.Command) *cobra.Command {
 	return c.complete(&cobra.Command{
 		Use:        "unpause NAME",
 		SuggestFor: []string{"resume"},
-		Short:      "Let the engine go on with a package",
+		Short:      "Resume a paused package",
 		Long: `Let the engine continue with a paused package. The command returns when the engine has noticed; rollout
-status watches what follows.`,
+status watches the rollout.`,
 	})
 }
 
@@ -74,15 +74,15 @@ func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
 	if err := desired.MergePatch(ctx, cl, target, pkg, corev1alpha1.PauseMessageAnnotation, message, map[string]any{"paused": c.paused}); err != nil {
 		return err
 	}
-	word := "is going on"
+	word := "is resumed"
 	if c.paused {
 		word = "is paused"
 	}
 	uid := pkg.GetUID()
 	if c.Wait {
-		err = c.Await(ctx, cl, pkg, target.String(), "was noticed by no manager", func() string { return "is lockstep-manager running? The change stays" }, func() (bool, error) {
+		err = c.Await(ctx, cl, pkg, target.String(), "was not noticed by a manager", func() string { return "is lockstep-manager running? The change stays" }, func() (bool, error) {
 			if pkg.GetUID() != uid || pkg.PackageSpec().Paused != c.paused {
-				return false, fmt.Errorf("%s was changed by someone else meanwhile", target)
+				return false, fmt.Errorf("%s was changed by another client in the meantime", target)
 			}
 			return pauseNoticed(pkg, c.paused), nil
 		})

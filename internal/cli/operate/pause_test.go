@@ -45,7 +45,7 @@ func TestPause(t *testing.T) {
 	if pkg := read(); !pkg.PackageSpec().Paused || pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation] != "not today" {
 		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
 	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "unpause", "package", "web"); got != (clitest.Result{Code: 0, Out: "package shop/web is going on\n", Err: ""}) {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "unpause", "package", "web"); got != (clitest.Result{Code: 0, Out: "package shop/web is resumed\n", Err: ""}) {
 		t.Errorf("got %+v", got)
 	}
 	if pkg := read(); pkg.PackageSpec().Paused || len(pkg.GetAnnotations()) > 0 {
@@ -61,7 +61,7 @@ func TestPauseAClusterPackage(t *testing.T) {
 	for _, step := range []struct {
 		command, says string
 		paused        bool
-	}{{"pause", "clusterpackage store is paused\n", true}, {"unpause", "clusterpackage store is going on\n", false}} {
+	}{{"pause", "clusterpackage store is paused\n", true}, {"unpause", "clusterpackage store is resumed\n", false}} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", step.command, "clusterpackage/store"); got != (clitest.Result{Code: 0, Out: step.says, Err: ""}) {
 			t.Errorf("%s: %+v", step.command, got)
 		}
@@ -78,9 +78,9 @@ func TestPauseErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no manager":   {[]string{"pause", "web", "--timeout", "100ms"}, "was noticed by no manager after 0.1s: is lockstep-manager running? The change stays"},
+		"no manager":   {[]string{"pause", "web", "--timeout", "100ms"}, "was not noticed by a manager after 0.1s: is lockstep-manager running? The change stays"},
 		"no name":      {[]string{"pause"}, "arguments invalid: NAME is missing"},
-		"a deployment": {[]string{"unpause", "objectdeployment/web"}, "is no package"},
+		"a deployment": {[]string{"unpause", "objectdeployment/web"}, "is not a package"},
 		"no package":   {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
 		"bad timeout":  {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
 	} {
@@ -126,7 +126,7 @@ func TestPauseInterrupted(t *testing.T) {
 			time.AfterFunc(time.Second, cancel)
 			var out, errOut bytes.Buffer
 			code := cli.RunOn(ctx, []string{command, "web"}, clustertest.Streams(&out, &errOut), clustertest.DialTo(c))
-			want := "Error: package shop/web: interrupted; the cluster goes on with it\n"
+			want := "Error: package shop/web: interrupted; the cluster continues\n"
 			if code != 1 || errOut.String() != want {
 				t.Errorf("%s: exit code %d, got %q", command, code, errOut.String())
 			}

@@ -24,9 +24,9 @@ func newRetry(on command.Command) *cobra.Command {
 		Use:        "retry NAME|job/NAME",
 		SuggestFor: []string{"kick"},
 		Short:      "Retry the failed steps of a package at once, or run a finished Job of it again",
-		Long: `Have the engine retry at once what has failed of a package, instead of after its back-off: an image that
+		Long: `Make the engine retry the failed steps of a package at once, instead of after its back-off: an image that
 could not be pulled, a write that was refused, an object of another owner. If the package has an
-interval, its tag is looked up. Then watch the rollout. NAME may be package/NAME or clusterpackage/NAME.
+interval, its tag is looked up. Then watch the rollout. NAME can be package/NAME or clusterpackage/NAME.
 
 With job/NAME, run a finished Job of a package once more: it is deleted if it still exists, and its record is
 removed from the status of its deployment, so that the engine creates it again. A running Job is left alone.
@@ -54,13 +54,13 @@ func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	if pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil {
-		return fmt.Errorf("%s is paused, so nothing of it is tried. Let it go on: kubectl package unpause %s", target, target.Flags())
+		return fmt.Errorf("%s is paused, so it is not retried. To resume it: kubectl package unpause %s", target, target.Flags())
 	}
 	done := desired.Applied{Pkg: pkg, Before: pkg.DeepCopyObject().(corev1alpha1.GenericPackage)}
 	if done.Retry, err = desired.RequestRetry(ctx, cl, target, pkg); err != nil {
 		return err
 	}
-	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is tried again"))
+	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is being retried"))
 	if !c.Wait || pkg.GetDeletionTimestamp() != nil {
 		return nil
 	}

@@ -74,11 +74,11 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 		}
 	}
 	if dep.ObjectDeploymentSpec().Paused {
-		return fmt.Errorf("%s: its package %s is paused, so nothing of it is created. Let it go on: kubectl package unpause", r, dep.GetName())
+		return fmt.Errorf("%s: its package %s is paused, so its objects are not created. To resume it: kubectl package unpause", r, dep.GetName())
 	}
 	if job != nil {
 		if objects.OutcomeOf(job.Object) == "" {
-			return fmt.Errorf("%s has not finished. Delete it to have it begin again: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
+			return fmt.Errorf("%s has not finished. Delete it to start it again: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
 		}
 		r.before = job.GetUID()
 		err := r.kinds.Delete(ctx, job, client.Preconditions{UID: ptr.To(r.before)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
@@ -88,9 +88,9 @@ func (c *retryCommand) runJob(ctx context.Context, n cluster.Name) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
-	switch err := wait.PollUntilContextCancel(ctx, rerunInterval, true, func(ctx context.Context) (bool, error) { return r.began(ctx, dep) }); {
+	switch err := wait.PollUntilContextCancel(ctx, rerunInterval, true, func(ctx context.Context) (bool, error) { return r.restarted(ctx, dep) }); {
 	case err != nil && errors.Is(context.Cause(ctx), command.ErrTimeout):
-		return fmt.Errorf("%s was not created again within %s: see kubectl package explain, or whether lockstep-manager runs", r, c.Timeout)
+		return fmt.Errorf("%s was not created again within %s: see kubectl package explain, and check whether lockstep-manager runs", r, c.Timeout)
 	case err != nil:
 		return err
 	}
@@ -162,7 +162,7 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 			case dep.GetUID() != owner && !elsewhere, found != nil && inTarget(found) == inTarget(dep):
 				continue
 			case found != nil:
-				return nil, fmt.Errorf("%s is of %s and of %s, in different clusters: delete the one that is meant, then its package makes it again", r, found.GetName(), dep.GetName())
+				return nil, fmt.Errorf("%s belongs to %s and to %s, in different clusters: delete the right one, and its package creates it again", r, found.GetName(), dep.GetName())
 			}
 			if found = dep; elsewhere {
 				r.before = dep.ObjectDeploymentStatus().Jobs[at].UID
@@ -173,7 +173,7 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 	case found != nil:
 		return found, nil
 	case job != nil:
-		return nil, fmt.Errorf("%s belongs to no package", r)
+		return nil, fmt.Errorf("%s does not belong to a package", r)
 	}
 	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
 }
@@ -189,9 +189,9 @@ func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	})
 }
 
-// began reports whether a new Job exists. Until then, it removes the record, because events of the
+// restarted reports whether a new Job exists. Until then, it removes the record, because events of the
 // former Job might restore it.
-func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
+func (r *rerun) restarted(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	job, err := r.read(ctx)
 	if err != nil {
 		return false, err
@@ -223,5 +223,5 @@ func (r *rerun) began(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	if apierrors.IsInvalid(err) || apierrors.IsConflict(err) {
 		return false, nil // it has changed, so read it again
 	}
-	return false, r.Explain("cannot take the record of "+r.String()+" off the status of its deployment", err)
+	return false, r.Explain("cannot remove the record of "+r.String()+" from the status of its deployment", err)
 }

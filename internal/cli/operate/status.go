@@ -45,15 +45,15 @@ func newStatus(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:        "status NAME",
 		SuggestFor: []string{"get", "describe"},
-		Short:      "Show how a package stands, what blocks it and why",
-		Long: `Show the state of a package: its phases, what blocks them and why, its image and revision. --objects adds
-the objects of the newest revision with their health in the cluster; explain says more of the cause.
+		Short:      "Show the state of a package, and why it is blocked",
+		Long: `Show the state of a package: its phases, why they are blocked, its image and revision. --objects adds
+the objects of the newest revision with their health in the cluster. explain has more about the cause.
 
-NAME may be package/NAME or clusterpackage/NAME. Exits with 0 if the package exists, whatever its state;
+NAME can be package/NAME or clusterpackage/NAME. Exits with 0 if the package exists, whatever its state;
 kubectl wait --for=condition=Ready package/NAME waits until its newest version is in place and works.`,
 		Args: command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
-	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
+	cmd.Flags().BoolVar(&c.objects, "objects", false, "add the objects, and the health of each")
 	c.Output.Add(cmd)
 	return cmd
 }

@@ -37,15 +37,15 @@ func newVerify(on command.Command) *cobra.Command {
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
 		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster, by one of the
-public keys of --key, or by the identity of --certificate-identity. Only the registry of the image is
-asked; an identity needs a --trusted-root. Exits with 1 without a good signature; the error begins with
+public keys of --key, or by the identity of --certificate-identity. It only queries the registry of the
+image. An identity needs a --trusted-root. Exits with 1 without a good signature. The error starts with
 
   NoSignature          the registry has no signature of this digest
   SignatureInvalid     no signature of this digest is by a given key or authority
   IdentityMismatch     it is good, but of another identity
   KeyExpired           it is good, but its key is not valid now
   TrustRootInvalid     a given key or trusted root cannot be used
-  RegistryUnreachable  the registry did not say whether there is one`,
+  RegistryUnreachable  the registry did not answer whether there is one`,
 		Example: `  kubectl package verify registry.example.com/cert-operator:v1.2.0
   kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub
   kubectl package verify ghcr.io/acme/shop:v1.0.0 --trusted-root trusted_root.json \
@@ -60,14 +60,14 @@ asked; an identity needs a --trusted-root. Exits with 1 without a good signature
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&c.keys, "key", nil, "`file` with a public key in PEM form; repeatable, one of them suffices")
-	flags.StringVar(&c.identity.Subject, "certificate-identity", "", "`subject` of the certificate")
-	flags.StringVar(&c.identity.SubjectRegExp, "certificate-identity-regexp", "", "regular `expression` for the whole subject of the certificate")
-	flags.StringVar(&c.identity.Issuer, "certificate-oidc-issuer", "", "`issuer` that attested the subject")
-	flags.StringVar(&c.identity.IssuerRegExp, "certificate-oidc-issuer-regexp", "", "regular `expression` for the whole issuer")
-	flags.StringVar(&c.root, "trusted-root", "", "`file` with the certificate authorities and logs, in the form of Sigstore's trusted_root.json")
-	flags.BoolVar(&c.noLog, "insecure-ignore-tlog", false, "the signature needs no entry in a transparency log")
-	flags.StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager, which has the keys that ImageConfigs name")
+	flags.StringArrayVar(&c.keys, "key", nil, "verify with the public key in this PEM `file`; repeatable, one of them suffices")
+	flags.StringVar(&c.identity.Subject, "certificate-identity", "", "require this `subject` of the certificate")
+	flags.StringVar(&c.identity.SubjectRegExp, "certificate-identity-regexp", "", "require that the whole subject of the certificate matches this regular `expression`")
+	flags.StringVar(&c.identity.Issuer, "certificate-oidc-issuer", "", "require this `issuer` of the subject")
+	flags.StringVar(&c.identity.IssuerRegExp, "certificate-oidc-issuer-regexp", "", "require that the whole issuer matches this regular `expression`")
+	flags.StringVar(&c.root, "trusted-root", "", "trust the certificate authorities and logs in this `file`, in the format of Sigstore's trusted_root.json")
+	flags.BoolVar(&c.noLog, "insecure-ignore-tlog", false, "accept a signature without an entry in a transparency log")
+	flags.StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "the `namespace` of the manager, with the keys that ImageConfigs name")
 	c.registry.Add(cmd)
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
@@ -79,7 +79,7 @@ func (c *verifyCommand) keyless() bool { return c.identity != imagepolicy.Identi
 func (c *verifyCommand) check() error {
 	switch {
 	case c.keyless() && c.root == "":
-		return errors.New("it is not said which authorities issue the certificates: add --trusted-root FILE")
+		return errors.New("the authorities that issue the certificates are not known: add --trusted-root FILE")
 	case !c.keyless() && c.root != "":
 		return errors.New("--trusted-root is for certificates: add --certificate-identity and --certificate-oidc-issuer")
 	}
@@ -153,7 +153,7 @@ func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []i
 		}
 	}
 	if len(decisions) == 0 {
-		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
+		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: create one, or name the public key with --key FILE", ref)
 	}
 	return decisions, keys, err
 }

@@ -70,7 +70,7 @@ func (f *Flags) Print(w io.Writer, value any) error {
 	case f.format != Names:
 		return terminal.WriteJSON(w, value)
 	case !isList:
-		return fmt.Errorf("this cannot be printed as %s", f.format)
+		return fmt.Errorf("this result cannot be printed as %s", f.format)
 	}
 	for _, name := range list.names() {
 		fmt.Fprintln(w, terminal.Line(name))

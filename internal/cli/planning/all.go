@@ -51,7 +51,7 @@ func (c *Planner) planAll(cmd *cobra.Command) error {
 		return cl.Explain("cannot read the packages", err)
 	}
 	if len(hidden) > 0 {
-		return fmt.Errorf("you may not read %s, which are not planned then", strings.Join(hidden, ", "))
+		return fmt.Errorf("you may not read %s, so they are not planned", strings.Join(hidden, ", "))
 	}
 	if c.shared, err = share(ctx, cl, packages); err != nil {
 		return cl.Explain("cannot plan", err)

@@ -34,7 +34,7 @@ func (p *Planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 		return err
 	}
 	for _, what := range resolution.Hidden {
-		plan.Warnings = append(plan.Warnings, "you may not read "+what+", so what is planned for dependencies may be wrong")
+		plan.Warnings = append(plan.Warnings, "you may not read "+what+", so the plan for dependencies might be wrong")
 	}
 	root := resolver.Root{
 		Instance: snapshot.InstanceOf(p.Pkg), Package: p.Loaded.CatalogName, Version: p.Loaded.Manifest.Spec.Version,

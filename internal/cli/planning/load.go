@@ -99,7 +99,7 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
 	}
 	if p.Before.PackageSpec().Paused {
-		plan.Warnings = append(plan.Warnings, "the package is paused: nothing of this happens before spec.paused is false")
+		plan.Warnings = append(plan.Warnings, "the package is paused: the plan waits until spec.paused is false")
 	}
 	if p.Before.GetDeletionTimestamp() != nil {
 		plan.Warnings = append(plan.Warnings, "the package is being deleted")
@@ -190,7 +190,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 		if want.Name.Scope != target.Scope && target.Scope == corev1alpha1.ScopeCluster {
 			p.otherScope = true
 			p.warnings = append(p.warnings, fmt.Sprintf(
-				"%s was meant, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
+				"%s was planned, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
 		}
 		return nil
 	case errors.As(err, new(cluster.NotFoundError)):
@@ -226,7 +226,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	case want.source != "" && !want.folder:
 		spec.Image, spec.PackageRef = want.source, nil
 	case want.moves && spec.PackageRef == nil:
-		return fmt.Errorf("%s is installed from the image %s, and follows no repository: --version and --prereleases choose nothing", p.Target, spec.Image)
+		return fmt.Errorf("%s is installed from the image %s, and follows no repository: --version and --prereleases have no effect", p.Target, spec.Image)
 	case want.moves:
 		spec.PackageRef = c.choice.Over(spec.PackageRef)
 	}
@@ -356,7 +356,7 @@ func withMissing(err error, missing []string) error {
 	if len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
+	return fmt.Errorf("%w. Unusable spec.imagePullSecrets: %s", err, strings.Join(missing, "; "))
 }
 
 // home is the namespace of the objects that the spec names.

@@ -45,13 +45,13 @@ func newPlan(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
 		SuggestFor: []string{"diff"},
-		Short:      "Show what an install or an upgrade would do, without doing it",
-		Long: `Show what installing a package, or changing an installed one, would do to the objects in the cluster, which
-rights somebody gains, and which data may be lost. Every change is sent to the API server as a dry run,
-which needs the rights of the change. Arguments and flags are those of install.
+		Short:      "Preview an install or an upgrade",
+		Long: `Show how the installation or change of a package would change the objects in the cluster, the rights that
+are gained, and the data that might be lost. Every change is sent to the API server as a dry run,
+which needs the rights for the change. It has the arguments and flags of install.
 
-NAME alone, as package/NAME, plans the installed package itself. --all plans all of them, and exits with 2
-if anything would change. Otherwise exits with 1 if the engine would refuse the change.
+Only NAME, as package/NAME, plans the installed package itself. --all plans all of them, and exits with 2
+if there are changes. Otherwise exits with 1 if the engine would refuse the change.
 
   + created    ± recreated     < taken over     - deleted after the rollout
   ~ changed    ✗ refused       o left behind
@@ -64,7 +64,7 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
   # The activation of a revision
   kubectl package plan package/web -n shop --revision 3
 
-  # What this version of the engine would change, before it is upgraded
+  # The changes of a new version of the engine, before its upgrade
   kubectl package plan --all`,
 		Args:              c.choice.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
@@ -89,9 +89,9 @@ Probes count as successful. Values of Secrets are hidden. More: docs/plan.md`,
 		}
 		return c.planRevision(cmd, args)
 	}
-	cmd.Flags().Int64Var(&c.revision, "revision", 0, "plan the activation of the existing revision of this `number`; NAME alone is given then")
-	cmd.Flags().BoolVar(&c.all, "all", false, "plan all installed packages, and exit with 2 where anything would change")
-	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "plan the activation of the existing revision with this `number`; the only argument is then NAME")
+	cmd.Flags().BoolVar(&c.all, "all", false, "plan all installed packages, and exit with 2 if there are changes")
+	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 if there are changes")
 	for _, one := range []string{
 		"adopt", "api", "cluster", "component", "config", "exit-code", "namespace", "prereleases", "pull", "revision", "sensitive",
 		"target-kubeconfig-secret", "target-namespace", "values", "version",
@@ -183,7 +183,7 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 func (c *Planner) offered(w *Wanted) error {
 	if w.folder || c.Source.Pull {
 		if c.choice.Given() {
-			return fmt.Errorf("--version and --prereleases choose from what repositories offer, and %s is a folder or an image", w.source)
+			return fmt.Errorf("--version and --prereleases choose from the offers of repositories, but %s is a folder or an image", w.source)
 		}
 		if _, err := name.ParseReference(w.source); err != nil && !w.folder {
 			return fmt.Errorf("%q is neither a folder nor an image reference", w.source)

@@ -37,28 +37,28 @@ func newRBAC(on command.Command) *cobra.Command {
 		Use:   "rbac PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
 		Short: "Print the smallest roles for the service account of a package",
 		Long: `Print the smallest Roles and ClusterRoles, with bindings, that the service account of a package needs to
-install, correct, upgrade and delete it. Nothing is written; kubectl apply -f - does that. Review the
-output: the author of the package chose what it needs, and rights beyond its objects are warned of.
+install, correct, upgrade and delete it. To apply them, use kubectl apply -f -. Review the
+output: the author of the package chose its needs. Rights beyond its objects lead to warnings.
 
-Arguments and flags are those of plan. The roles of an installed package also cover its revisions that
-are not archived, and those of the package of --from.
+It has the arguments and flags of plan. The roles of an installed package also cover its revisions that
+are not archived, and the one of --from.
 
-RBAC cannot limit create to names. Rights in a namespace that the package brings are in the ClusterRole.
-If the manager has few rights, ClusterRoles let it read the kinds. Whoever writes roles needs what they
+RBAC cannot limit create to names. Rights in a namespace that the package contains are in the ClusterRole.
+If the manager has few rights, ClusterRoles let it read the kinds. To write roles, you need the rights they
 grant. More: docs/administrate/accounts.md`,
-		Example: `  # An account for a package that is to be installed
+		Example: `  # An account for a new package
   kubectl package rbac shop.example.com shop -n shop --account deployer >roles.yaml
   kubectl apply -f roles.yaml
   kubectl package install shop.example.com shop -n shop --service-account deployer
 
-  # What an upgrade needs
+  # The rights for an upgrade
   kubectl package rbac package/shop -n shop --version 2.0.0`,
 		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
 	c.complete(cmd, c.print, command.Positive("from", &c.from))
-	cmd.Flags().StringVar(&c.account, "account", "", "the `ServiceAccount` to bind the roles to; that of the package where it is not given")
-	cmd.Flags().Int64Var(&c.from, "from", 0, "an archived `revision` that is to be gone back to")
+	cmd.Flags().StringVar(&c.account, "account", "", "bind the roles to this `ServiceAccount` (default: the package's)")
+	cmd.Flags().Int64Var(&c.from, "from", 0, "include the rights to go back to this archived `revision`")
 	return cmd
 }
 
@@ -67,7 +67,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		return fmt.Errorf("the objects of %s are in another cluster, where the user of the kubeconfig writes them, not a service account", planned.Target)
 	}
 	if planned.otherScope {
-		return fmt.Errorf("there is no package of that name in namespace %s, and there is %s: say which is meant, as %s or package/%s", cl.Namespace, planned.Target, planned.Target.Arg(), planned.Target.Name)
+		return fmt.Errorf("there is no package of that name in namespace %s, but there is %s: write %s or package/%s", cl.Namespace, planned.Target, planned.Target.Arg(), planned.Target.Name)
 	}
 	request := permissions.Request{Namespace: planned.Target.Namespace, Released: map[*unstructured.Unstructured]bool{}}
 	var err error
@@ -91,7 +91,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		request.Released[u] = u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	}
 	if err := planned.served(ctx, &request); err != nil {
-		return cl.Explain("cannot tell which rights "+planned.Target.String()+" needs", err)
+		return cl.Explain("cannot determine the rights that "+planned.Target.String()+" needs", err)
 	}
 	scopes, warnings := permissions.Needed(request)
 	for _, w := range planned.Loaded.Warnings {
@@ -100,14 +100,14 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	roles := permissions.Roles(scopes, planned.rolesName(), planned.subjects(accounts))
 	readers, err := planned.readers(ctx, request)
 	if err != nil {
-		return cl.Explain("cannot tell which kinds the manager may read", err)
+		return cl.Explain("cannot determine the kinds that the manager may read", err)
 	}
 	roles = append(roles, readers...)
 	switch {
 	case len(roles) == 0:
 		warnings = append(warnings, planned.Target.String()+" has no objects, and needs no rights")
 	case accounts[0] == "":
-		warnings = append(warnings, "the package names no service account: name it by --account, and at the installation by --service-account")
+		warnings = append(warnings, "the package has no service account: name one with --account, and with --service-account for the installation")
 	}
 	for _, warning := range append(planned.warnings, warnings...) {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: "+terminal.Line(warning))
@@ -204,7 +204,7 @@ func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev
 		return nil, err
 	}
 	if sealed {
-		fmt.Fprintf(c.Streams.ErrOut, "Warning: revision %d keeps objects with sensitive values in Secrets, which are not read: where an upgrade drops one of these, add the right to delete it\n", set.ObjectSetSpec().Revision)
+		fmt.Fprintf(c.Streams.ErrOut, "Warning: revision %d keeps objects with sensitive values in Secrets, which are not read: if an upgrade drops one of these, add the right to delete it\n", set.ObjectSetSpec().Revision)
 	}
 	var all []*unstructured.Unstructured
 	for _, o := range stored {

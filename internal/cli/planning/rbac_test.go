@@ -68,7 +68,7 @@ func TestRolesOfAnotherScope(t *testing.T) {
 	cl := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))
 	cl.Namespace = "shop"
 	out, _, err := printed(t, cl, 0)
-	if err == nil || out != "" || !strings.Contains(err.Error(), "say which is meant, as clusterpackage/web or package/web") {
+	if err == nil || out != "" || !strings.Contains(err.Error(), "write clusterpackage/web or package/web") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -33,9 +33,9 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 			t.change(&p.Cleanup[i], true)
 		}
 	}
-	t.Section("Data that may be lost", styles.Bad, LossRows(p.Losses))
-	t.Section("What may hang", styles.Busy, LossRows(p.Stranded))
-	t.Section("Rights that are gained", styles.Busy, powerRows(p.Powers))
+	t.Section("Data that might be lost", styles.Bad, LossRows(p.Losses))
+	t.Section("Resources that might hang", styles.Busy, LossRows(p.Stranded))
+	t.Section("Rights gained", styles.Busy, powerRows(p.Powers))
 	t.Refusals(p.Refusals)
 	for _, w := range p.Warnings {
 		t.Line(styles.Busy("warning") + ": " + terminal.Line(w))
@@ -66,7 +66,7 @@ func (t *Printer) head(p *dryrun.Plan) {
 	if p.From != nil {
 		what = fmt.Sprintf("revision %d → %d", p.From.Revision, p.Revision)
 		if p.From.Revision == p.Revision {
-			what = fmt.Sprintf("revision %d, as it is", p.Revision)
+			what = fmt.Sprintf("revision %d, unchanged", p.Revision)
 		}
 	}
 	t.Line(t.Styles.Strong(terminal.Line(name)) + "  " + what)
@@ -131,7 +131,7 @@ func (t *Printer) phase(ph *dryrun.Phase) {
 var planMarks = map[dryrun.Action]struct{ mark, word string }{
 	dryrun.ActionCreate:   {"+", ""},
 	dryrun.ActionChange:   {"~", ""},
-	dryrun.ActionCorrect:  {"~", "someone changed it: put back"},
+	dryrun.ActionCorrect:  {"~", "another client changed it: corrected"},
 	dryrun.ActionTakeOver: {"<", "taken over from "},
 	dryrun.ActionReplace:  {"±", "deleted and recreated"},
 	dryrun.ActionDelete:   {"-", ""},
@@ -171,7 +171,7 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 		t.Line("        " + text)
 	}
 	if c.Class != "" {
-		t.Line("        " + t.Styles.Faint("what the agent of class "+terminal.Line(c.Class)+" does with the objects in it is not foreseen"))
+		t.Line("        " + t.Styles.Faint("the changes of the agent of class "+terminal.Line(c.Class)+" in it cannot be predicted"))
 	}
 	if c.Unverified != "" {
 		t.Line("        " + t.Styles.Faint("no dry run: "+terminal.Line(c.Unverified)))
@@ -232,7 +232,7 @@ func powerRows(powers []dryrun.PrivilegeGain) [][]string {
 	for i, p := range powers {
 		who := p.Subject
 		if who == "" {
-			who = "whoever it is bound to"
+			who = "all subjects that it is bound to"
 		}
 		where := "everywhere"
 		if p.Namespace != "" {
@@ -265,7 +265,7 @@ func (t *Printer) Refusals(all []dryrun.Refusal) {
 	t.Line(t.Styles.Strong("The engine would stop at"))
 	for _, group := range groupRefusals(all) {
 		r := group.first
-		where := "nothing would be written"
+		where := "no object would be written"
 		if r.Phase != "" {
 			where = "phase " + r.Phase
 		}

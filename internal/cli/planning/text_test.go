@@ -54,11 +54,11 @@ func TestPlanText(t *testing.T) {
 After the rollout
     - Service old
 
-Data that may be lost
+Data that might be lost
     ! Namespace shop  everything in it is deleted
 
-Rights that are gained
-    ! whoever it is bound to  get things,things.apps (one)  in shop  by Role shop/web
+Rights gained
+    ! all subjects that it is bound to  get things,things.apps (one)  in shop  by Role shop/web
 warning: careful\u001b[2J
 
 Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged

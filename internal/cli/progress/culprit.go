@@ -37,15 +37,15 @@ func (c Cause) String() string {
 
 // Line is the whole cause in one line.
 func (c Cause) Line() string {
-	text := strings.Join(strings.Fields(c.says()), " ")
+	text := strings.Join(strings.Fields(c.body()), " ")
 	if c.Remedy != "" {
 		text += ". " + c.Remedy
 	}
 	return text
 }
 
-// says returns String without the remedy.
-func (c Cause) says() string {
+// body returns String without the remedy.
+func (c Cause) body() string {
 	c.Remedy = ""
 	return c.String()
 }
@@ -57,13 +57,13 @@ func Culprit(s State) string { return CauseOf(s).String() }
 func CauseOf(s State) Cause {
 	switch {
 	case s.Lost != "":
-		return Cause{Text: "the connection to the cluster is lost (" + s.Lost + "), so it is not known how it stands"}
+		return Cause{Text: "the connection to the cluster is lost (" + s.Lost + "), so its state is not known"}
 	case s.Gone:
 		return Cause{Text: "it does not exist"}
 	case s.Deleting:
 		return s.holding()
 	case s.Paused != "":
-		return Cause{Text: "it is paused, so nothing is written (" + oneLine(s.Paused) + ")", Remedy: "Let it go on: kubectl package unpause " + s.Target.Flags()}
+		return Cause{Text: "it is paused, so the engine does not write it (" + oneLine(s.Paused) + ")", Remedy: "To resume it: kubectl package unpause " + s.Target.Flags()}
 	case s.Awaiting != "":
 		return ending(Cause{Text: oneLine(s.Awaiting)})
 	case s.Away != "":
@@ -79,7 +79,7 @@ func CauseOf(s State) Cause {
 	case s.Waiting != "":
 		return Cause{Text: "it waits for its dependencies", Details: lines(s.Waiting)}
 	case !s.Observed:
-		return Cause{Text: "no manager has looked at it", Remedy: managerRunning}
+		return Cause{Text: "no manager has noticed it", Remedy: managerRunning}
 	}
 	return s.rollingOut()
 }
@@ -124,7 +124,7 @@ func (s State) invalid() Cause {
 		return c
 	}
 	c = ending(c)
-	c.Remedy = strings.TrimSpace(c.Remedy + " A change of the spec is tried at once; else: " + again)
+	c.Remedy = strings.TrimSpace(c.Remedy + " A change of the spec is tried at once; otherwise: " + again)
 	return c
 }
 
@@ -138,7 +138,7 @@ func (s State) notPulled() Cause {
 		c.Remedy = remedy + ". "
 	}
 	c.Text = strings.TrimSuffix(c.Text, ".")
-	c.Remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + s.Target.Flags()
+	c.Remedy += "Once that is fixed, it is retried automatically; to retry at once: kubectl package retry " + s.Target.Flags()
 	return c
 }
 
@@ -157,8 +157,8 @@ func (s State) rollingOut() Cause {
 		return c
 	case s.Retrying != "":
 		return Cause{
-			Text: "the API server refuses or delays what the manager writes, which is tried again", Details: []string{s.Retrying},
-			Remedy: "Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'",
+			Text: "the API server refuses or delays the manager's writes, which are retried", Details: []string{s.Retrying},
+			Remedy: "Check the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'",
 		}
 	}
 	if ph, ok := s.unfinished(); ok {
@@ -178,11 +178,11 @@ func Unreported(s State) bool { return Culprit(s) == s.unreported() }
 func (s State) unreported() string {
 	switch {
 	case s.Revision == 0:
-		return "the image is unpacked, and the manager has not reported on a revision yet"
+		return "the image is unpacked, but the manager has not reported on a revision yet"
 	case len(s.Phases) == 0:
 		return fmt.Sprintf("the manager has not reported on the phases of revision %d yet", s.Revision)
 	}
-	return fmt.Sprintf("all phases of revision %d are complete, and the manager has not reported that the rollout is", s.Revision)
+	return fmt.Sprintf("all phases of revision %d are complete, but the manager has not reported that the rollout is", s.Revision)
 }
 
 func (s State) holding() Cause {
@@ -190,7 +190,7 @@ func (s State) holding() Cause {
 		return ending(Cause{Text: "it is held: " + oneLine(s.Held)})
 	}
 	if s.Away != "" {
-		return Cause{Text: "its target is not connected, so that its objects there cannot be removed", Details: []string{s.Away}, Remedy: s.AwayRemedy}
+		return Cause{Text: "its target is not connected, so its objects there cannot be removed", Details: []string{s.Away}, Remedy: s.AwayRemedy}
 	}
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
@@ -202,10 +202,10 @@ func (s State) holding() Cause {
 		return Cause{Text: "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: the controller that set it has to remove it"}
 	}
 	if !s.Observed {
-		return Cause{Text: "no manager has looked at the deletion", Remedy: managerRunning}
+		return Cause{Text: "no manager has noticed the deletion", Remedy: managerRunning}
 	}
 	if ph, ok := s.unfinished(); ok {
-		return Cause{Text: fmt.Sprintf("phase %s is being torn down, %s objects are gone", ph.Name, ph.Count()), Remedy: managerRunning}
+		return Cause{Text: fmt.Sprintf("phase %s is being torn down, %s objects are removed", ph.Name, ph.Count()), Remedy: managerRunning}
 	}
 	return Cause{Text: "the manager has not finished it", Remedy: managerRunning}
 }

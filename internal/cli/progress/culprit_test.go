@@ -14,7 +14,7 @@ func TestCulpritOfDeletion(t *testing.T) {
 	phases := revision(1, phase("crds", ready, 1, 1), phase("deploy", ready, 3, 3))
 	unseen := snapshot(unpacked(), phases, deleting())
 	unseen.Package.SetGeneration(2)
-	const want = "no manager has looked at the deletion. Is lockstep-manager running? "
+	const want = "no manager has noticed the deletion. Is lockstep-manager running? "
 	if got := progress.Culprit(progress.Of(unseen)); !strings.HasPrefix(got, want) {
 		t.Errorf("got %q", got)
 	}
@@ -31,9 +31,9 @@ func TestCulpritOfSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = "create ObjectSet cert: the server was unable to return a response in the time allotted"
 	for want, changes := range map[string][]part{
-		"the image is unpacked, and the manager has not reported on a revision yet":                   {unpacked()},
-		"all phases of revision 1 are complete, and the manager has not reported that the rollout is": {unpacked(), revision(1, phase("crds", ready, 1, 1))},
-		"the API server refuses or delays what the manager writes, which is tried again:\n  " + timeout + "\n  Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'": {
+		"the image is unpacked, but the manager has not reported on a revision yet":                   {unpacked()},
+		"all phases of revision 1 are complete, but the manager has not reported that the rollout is": {unpacked(), revision(1, phase("crds", ready, 1, 1))},
+		"the API server refuses or delays the manager's writes, which are retried:\n  " + timeout + "\n  Check the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'": {
 			unpacked(), condition(corev1alpha1.ConditionReconciling, "True", corev1alpha1.ReasonApplyError, timeout)},
 	} {
 		s := progress.Of(snapshot(changes...))
@@ -63,7 +63,7 @@ func TestCauseOf(t *testing.T) {
 		"configuration": {
 			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong. Correct spec.config of the Package.\nConfig invalid: spec.config.b: unknown key"},
 			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
-			"Correct spec.config of the Package. A change of the spec is tried at once; else: kubectl package retry package/web -n shop", 1,
+			"Correct spec.config of the Package. A change of the spec is tried at once; otherwise: kubectl package retry package/web -n shop", 1,
 		},
 		"configuration and the package": {
 			progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong\nTemplate error: wrong"},
@@ -73,16 +73,16 @@ func TestCauseOf(t *testing.T) {
 		"no registry": {
 			progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is retried automatically."},
 			"the image cannot be pulled: registry unreachable: no such host",
-			"Check the host in the image reference. Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+			"Check the host in the image reference. Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0,
 		},
 		"no manager": {
-			progress.State{Target: target}, "no manager has looked at it",
+			progress.State{Target: target}, "no manager has noticed it",
 			"Is lockstep-manager running? See: kubectl -n package-operator-system get deployment,pods", 0,
 		},
 		"a write that is tried again": {
 			progress.State{Target: target, Observed: true, Unpacked: true, Retrying: "create ObjectSet web: the server was unable to return a response in the time allotted"},
-			"the API server refuses or delays what the manager writes, which is tried again: create ObjectSet web: the server was unable to return a response in the time allotted",
-			"Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'", 0,
+			"the API server refuses or delays the manager's writes, which are retried: create ObjectSet web: the server was unable to return a response in the time allotted",
+			"Check the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'", 0,
 		},
 		"a rollback": {
 			progress.State{Target: target, Observed: true, Unpacked: true, RolledBack: true, Stalled: "Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place. Ask for other content."},
@@ -97,16 +97,16 @@ func TestCauseOf(t *testing.T) {
 		},
 		"a pause": {
 			progress.State{Target: target, Paused: "until the migration is over"},
-			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,
+			"it is paused, so the engine does not write it (until the migration is over)", "To resume it: kubectl package unpause package/web -n shop", 0,
 		},
 		"an image that is not verified": {
 			progress.State{Target: target, Observed: true, NotVerified: true, PullError: "the image registry.example.com/web:v1 is not verified: it has no signature."},
 			"the image registry.example.com/web:v1 is not verified: it has no signature",
-			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+			"Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0,
 		},
 		"no image": {
 			progress.State{Target: target, PullError: "image not found"}, "the image cannot be pulled: image not found",
-			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+			"Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0,
 		},
 	} {
 		c := progress.CauseOf(tc.state)

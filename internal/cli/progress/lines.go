@@ -16,7 +16,7 @@ import (
 const objectLines = 20
 
 // Unnoticed is reported if no manager has reported on a package.
-const Unnoticed = "no manager has looked at it yet: is lockstep-manager running?"
+const Unnoticed = "no manager has noticed it yet: is lockstep-manager running?"
 
 // Lines describes the transitions from one State to the next, one per line.
 func Lines(before, after State) []string {
@@ -26,14 +26,14 @@ func Lines(before, after State) []string {
 			lines = append(lines, oneLine(fmt.Sprintf(format, args...)))
 		}
 	}
-	add(after.Lost != "" && after.Lost != before.Lost, "connection lost, trying again: %s", after.Lost)
+	add(after.Lost != "" && after.Lost != before.Lost, "connection lost, retrying: %s", after.Lost)
 	add(after.Lost == "" && before.Lost != "", "connected again")
 	if after.Gone {
 		add(!before.Gone, "gone")
 		return lines
 	}
 	add(after.Unnoticed && !before.Unnoticed, Unnoticed)
-	add(after.Deleting && !before.Deleting, "deletion has begun")
+	add(after.Deleting && !before.Deleting, "deletion has started")
 	add(after.Held != "" && after.Held != before.Held, "held: %s", after.Held)
 	lines = append(lines, targetLines(before, after)...)
 	if !after.Deleting {

@@ -42,7 +42,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 	}
 	switch {
 	case s.Gone:
-		return failed("it was deleted while its rollout was going on")
+		return failed("it was deleted during its rollout")
 	case s.Deleting:
 		return failed("it is being deleted")
 	case j.Retry != "" && s.Retried != j.Retry && s.Paused == "":

@@ -41,8 +41,8 @@ func TestJudgeInstall(t *testing.T) {
 		"ready, but for the old spec": {looks: []look{{0, old}}},
 		"ready by another engine":     {looks: []look{{0, foreign}}, done: true},
 		"pull fails once":             {looks: []look{{0, pull}, {14 * time.Second, pull}}},
-		"pull fails for good":         {looks: []look{{0, pull}, {15 * time.Second, pull}}, done: true, reason: "the image cannot be pulled:\n  image not found\n  Once that is mended it is tried again by itself; at once: kubectl package retry clusterpackage/cert"},
-		"no such image":               {looks: []look{{0, noImage}, {5 * time.Second, noImage}}, done: true, reason: "the image cannot be pulled:\n  image not found\n  Once that is mended it is tried again by itself; at once: kubectl package retry clusterpackage/cert"},
+		"pull fails for good":         {looks: []look{{0, pull}, {15 * time.Second, pull}}, done: true, reason: "the image cannot be pulled:\n  image not found\n  Once that is fixed, it is retried automatically; to retry at once: kubectl package retry clusterpackage/cert"},
+		"no such image":               {looks: []look{{0, noImage}, {5 * time.Second, noImage}}, done: true, reason: "the image cannot be pulled:\n  image not found\n  Once that is fixed, it is retried automatically; to retry at once: kubectl package retry clusterpackage/cert"},
 		"pull fails, works, fails":    {looks: []look{{0, pull}, {10 * time.Second, snapshot(unpacked())}, {20 * time.Second, pull}}},
 		"stuck for a moment":          {looks: []look{{0, stuck}, {time.Second, readyNow}}, done: true},
 		"stuck":                       {looks: []look{{0, stuck}, {6 * time.Second, stuck}}, done: true, reason: "the rollout is stuck:\n  taken"},
@@ -51,9 +51,9 @@ func TestJudgeInstall(t *testing.T) {
 		"ready before the retry":      {retry: "now", looks: []look{{0, readyNow}}},
 		"no image before the retry":   {retry: "now", looks: []look{{0, noImage}, {time.Minute, noImage}}},
 		"invalid after the retry":     {retry: "now", looks: []look{{0, invalid}, {1, tried(invalid)}}, done: true, reason: "the package cannot be installed as it is:\n  a\n  b\n  Correct it in the package and push it again, then: kubectl package retry clusterpackage/cert"},
-		"paused before the retry":     {retry: "now", looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Let it go on: kubectl package unpause clusterpackage/cert"},
-		"paused":                      {looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so nothing is written (by hand). Let it go on: kubectl package unpause clusterpackage/cert"},
-		"deleted":                     {looks: []look{{0, gone}}, done: true, reason: "it was deleted while its rollout was going on"},
+		"paused before the retry":     {retry: "now", looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so the engine does not write it (by hand). To resume it: kubectl package unpause clusterpackage/cert"},
+		"paused":                      {looks: []look{{0, snapshot(condition("Paused", "True", "Paused", "by hand"))}}, done: true, reason: "it is paused, so the engine does not write it (by hand). To resume it: kubectl package unpause clusterpackage/cert"},
+		"deleted":                     {looks: []look{{0, gone}}, done: true, reason: "it was deleted during its rollout"},
 		"being deleted":               {looks: []look{{0, snapshot(deleting())}}, done: true, reason: "it is being deleted"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestNotVerified(t *testing.T) {
 	t.Parallel()
 	const why = "the image example.com/web:v1 is not verified: the registry has no signature of it"
 	s := progress.Of(snapshot(condition("Unpacked", "False", "ImageNotVerified", why), condition("Stalled", "True", "ImageNotVerified", why)))
-	if s.Summary() != progress.SummaryNotVerified || s.Summary().Words() != "image not verified" || !strings.HasPrefix(progress.Culprit(s), why+". Once that is mended") {
+	if s.Summary() != progress.SummaryNotVerified || s.Summary().Words() != "image not verified" || !strings.HasPrefix(progress.Culprit(s), why+". Once that is fixed") {
 		t.Errorf("%s: %s", s.Summary().Words(), progress.Culprit(s))
 	}
 	if got := progress.Lines(progress.State{}, s); strings.Contains(strings.Join(got, "\n"), "cannot pull") {

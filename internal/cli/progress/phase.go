@@ -67,7 +67,7 @@ func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
 var phaseWords = map[corev1alpha1.PhaseState]string{
 	corev1alpha1.PhaseStateTearingDown: "deleting", corev1alpha1.PhaseStateGone: "gone", corev1alpha1.PhaseStateWaiting: "waiting",
 	corev1alpha1.PhaseStateApplying: "applying", corev1alpha1.PhaseStateProbing: "waiting for probes",
-	corev1alpha1.PhaseStateReady: "ready", corev1alpha1.PhaseStateUnready: "not ready any more",
+	corev1alpha1.PhaseStateReady: "ready", corev1alpha1.PhaseStateUnready: "no longer ready",
 }
 
 // TornDown reports whether the deletion has reached the phase.

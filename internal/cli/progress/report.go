@@ -99,7 +99,7 @@ func ReportOf(snap Snapshot) Report {
 		r.Message = "The status reports no problem."
 	default:
 		c := CauseOf(s)
-		r.Message, r.Remedy = c.says(), c.Remedy
+		r.Message, r.Remedy = c.body(), c.Remedy
 	}
 	return r
 }

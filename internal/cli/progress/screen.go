@@ -90,7 +90,7 @@ func (s *screen) tone() func(string) string {
 
 func (s *screen) also() string {
 	if s.Available && s.Summary != SummaryAvailable && s.Summary != SummaryDeleting {
-		return " (what was installed before is available)"
+		return " (the previous revision is available)"
 	}
 	return ""
 }
@@ -184,7 +184,7 @@ func (s *screen) loose() {
 		s.blocking(b.Phase, 2)
 	}
 	if s.remarks >= corev1alpha1.MaxBlockingObjects { // otherwise each message is listed, and its objects are counted
-		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d objects that block are listed.", corev1alpha1.MaxBlockingObjects)))
+		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  Only the first %d blocking objects are listed.", corev1alpha1.MaxBlockingObjects)))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // condition TargetConnected.
 func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string {
 	if pkg.GetDeletionTimestamp() != nil {
-		return "The deletion goes on by itself as soon as the target is connected. To delete the package at once, and leave its objects in the target: " +
+		return "The deletion continues automatically once the target is connected. To delete the package at once, and leave its objects in the target: " +
 			"kubectl annotate " + t.Flags() + " " + corev1alpha1.AbandonTargetAnnotation + "=true"
 	}
 	ref := pkg.PackageSpec().TargetRef
@@ -27,14 +27,14 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 	case corev1alpha1.ReasonKubeconfigMissing:
 		return fmt.Sprintf("Create it: kubectl -n %s create secret generic %s --from-file=%s=KUBECONFIG", namespace, ref.KubeconfigSecretRef.Name, key)
 	case corev1alpha1.ReasonKubeconfigRefused:
-		return "Change the kubeconfig in " + secret + "; it is tried again at once"
+		return "Change the kubeconfig in " + secret + "; it is retried at once"
 	case corev1alpha1.ReasonTargetUnreachable:
-		return "Look whether the target runs, and whether the manager reaches the address in " + secret + "; it is tried again by itself"
+		return "Check whether the target runs, and whether the manager reaches the address in " + secret + "; it is retried automatically"
 	case corev1alpha1.ReasonTargetUnauthorized:
-		return "Do what it says, for the user of the kubeconfig in " + secret + "; it is tried again by itself, and at once when the Secret changes"
+		return "Do this for the user of the kubeconfig in " + secret + "; it is retried automatically, and at once when the Secret changes"
 	case corev1alpha1.ReasonOtherCluster:
 		deployment := strings.ToLower(t.Scope.Kind("ObjectDeployment")) + strings.TrimPrefix(t.Flags(), strings.ToLower(t.Kind()))
-		return fmt.Sprintf("Name the cluster that has the objects in %s. Where that was recreated, install the package in it: kubectl annotate %s %s-",
+		return fmt.Sprintf("Name the cluster that has the objects in %s. If it was recreated, install the package in it: kubectl annotate %s %s-",
 			secret, deployment, corev1alpha1.TargetClusterAnnotation)
 	}
 	return ""
@@ -50,7 +50,7 @@ func unresolvedRemedy(t Target, pkg corev1alpha1.GenericPackage) string {
 	case corev1alpha1.ReasonDowngradeRefused:
 		return "Allow the lower version once: kubectl package upgrade " + t.Flags() + " --allow-downgrade"
 	case corev1alpha1.ReasonNoMatchingVersion:
-		return fmt.Sprintf("See which versions there are, and why they do not fit: kubectl package available %s%s. Then choose by another constraint: kubectl package upgrade %s --version CONSTRAINT",
+		return fmt.Sprintf("To see the versions, and why they do not fit: kubectl package available %s%s. Then choose another constraint: kubectl package upgrade %s --version CONSTRAINT",
 			name, where, t.Flags())
 	}
 	return ""

@@ -31,21 +31,21 @@ func TestTargetNotConnected(t *testing.T) {
 		},
 		"refused": {
 			parts: []part{away(corev1alpha1.ReasonKubeconfigRefused, "user.exec would run a program.")},
-			want:  "its target is not connected:\n  user.exec would run a program.\n  Change the kubeconfig in Secret package-operator-system/edge, key value; it is tried again at once",
+			want:  "its target is not connected:\n  user.exec would run a program.\n  Change the kubeconfig in Secret package-operator-system/edge, key value; it is retried at once",
 		},
 		"away, with an earlier state": {
 			parts: append([]part{away(corev1alpha1.ReasonTargetUnreachable, "No answer. It is tried again after 8s.")}, blocked...),
 			want: "its target is not connected:\n  No answer. It is tried again after 8s.\n" +
-				"  Look whether the target runs, and whether the manager reaches the address in Secret package-operator-system/edge, key value; it is tried again by itself",
+				"  Check whether the target runs, and whether the manager reaches the address in Secret package-operator-system/edge, key value; it is retried automatically",
 		},
 		"replaced": {
 			parts: []part{away(corev1alpha1.ReasonOtherCluster, "Another cluster.")},
 			want: "its target is not connected:\n  Another cluster.\n  Name the cluster that has the objects in Secret package-operator-system/edge, key value. " +
-				"Where that was recreated, install the package in it: kubectl annotate clusterobjectdeployment/cert package-operator.run/target-cluster-",
+				"If it was recreated, install the package in it: kubectl annotate clusterobjectdeployment/cert package-operator.run/target-cluster-",
 		},
 		"deleted": {
 			parts: append([]part{away(corev1alpha1.ReasonTargetUnreachable, "No answer."), deleting()}, blocked...),
-			want: "its target is not connected, so that its objects there cannot be removed:\n  No answer.\n  The deletion goes on by itself as soon as the target is connected. " +
+			want: "its target is not connected, so its objects there cannot be removed:\n  No answer.\n  The deletion continues automatically once the target is connected. " +
 				"To delete the package at once, and leave its objects in the target: kubectl annotate clusterpackage/cert package-operator.run/abandon-target=true",
 		},
 		"deleted without rights": {

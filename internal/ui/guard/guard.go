@@ -138,7 +138,7 @@ func (g *Guard) refusal(r *http.Request) (status int, why string) {
 			return http.StatusForbidden, crossOrigin
 		}
 		if r.URL.Path != "/enter" {
-			return http.StatusMethodNotAllowed, "This page changes nothing: only the code is posted."
+			return http.StatusMethodNotAllowed, "This page is read-only: it only accepts the code."
 		}
 	default:
 		return http.StatusMethodNotAllowed, "This page answers GET and HEAD."

@@ -13,7 +13,7 @@ import (
 func TestListGolden(t *testing.T) {
 	t.Parallel()
 	golden(t, "list", page.ListOf(frame(), rows(shop()), page.Query{}))
-	golden(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: nothing of them is shown."), nil, page.Query{}))
+	golden(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: they are not shown."), nil, page.Query{}))
 }
 
 // Broken packages are first, and the filter in the address selects by text, state and namespace.

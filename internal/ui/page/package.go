@@ -162,7 +162,7 @@ func headOf(f Frame, o Observed) packageHead {
 		What: strings.TrimSpace(r.Package + " " + r.Version),
 	}
 	if r.Available && r.Summary != progress.SummaryAvailable && r.Summary != progress.SummaryDeleting {
-		h.Also = "what was installed before is available"
+		h.Also = "the previous revision is available"
 	}
 	return h
 }

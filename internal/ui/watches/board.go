@@ -104,13 +104,13 @@ func (k *kind) note(cl *cluster.Cluster) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	synced := k.informer.HasSynced()
-	as := "nothing of them is shown."
+	as := "they are not shown."
 	if synced {
 		as = "they are shown as they were at " + k.since.Format(time.TimeOnly) + "."
 	}
 	switch err := k.lost; {
 	case err == nil && k.namespace != "":
-		return fmt.Sprintf("You may watch %s in namespace %s alone; those of other namespaces are not shown.", k.name, k.namespace)
+		return fmt.Sprintf("You may only watch %s in namespace %s; other namespaces are not shown.", k.name, k.namespace)
 	case err == nil && !synced:
 		return fmt.Sprintf("The first list of %s is not complete yet.", k.name)
 	case err == nil:
@@ -120,7 +120,7 @@ func (k *kind) note(cl *cluster.Cluster) string {
 	case cluster.Unserved(err):
 		return fmt.Sprintf("The cluster does not serve %s: %s", k.name, as)
 	default:
-		return fmt.Sprintf("%s. It is tried again by itself; %s", cl.Explain("The "+k.name+" cannot be watched", err), as)
+		return fmt.Sprintf("%s. It is retried automatically; %s", cl.Explain("The "+k.name+" cannot be watched", err), as)
 	}
 }
 

@@ -71,7 +71,7 @@ func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []N
 	switch kind := KindOf(o); {
 	case hasPods(o):
 		if kind.Kind != "Job" { // the command line decides what a Job patches
-			add("may write, as its rights say,", Written(all, o)...)
+			add("has the right to write", Written(all, o)...)
 		}
 		references(all, o, func(why string, on O) { add(why, on) })
 		for _, s := range called(all, o) {

@@ -56,7 +56,7 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 		csv, err := csvOf(in)
 		if err == nil && csv != nil {
 			if found {
-				return nil, errors.New("the bundle has two objects of the kind " + csvKind + ", and not one")
+				return nil, errors.New("the bundle has two objects of the kind " + csvKind + " instead of one")
 			}
 			found = true
 			in.Data, err = b.install(csv)
@@ -67,7 +67,7 @@ func ReadBundle(manifests, metadata loader.Files, namespace string) (*Bundle, er
 		b.Inputs = append(b.Inputs, in)
 	}
 	if !found {
-		return nil, errors.New("the image is no bundle of the Operator Lifecycle Manager: there is no " + csvKind + " in /" + BundleManifests)
+		return nil, errors.New("the image is not a bundle of the Operator Lifecycle Manager: there is no " + csvKind + " in /" + BundleManifests)
 	}
 	return b, nil
 }
@@ -81,7 +81,7 @@ func (b *Bundle) metadata(files loader.Files) error {
 			b.Name = cmp.Or(b.Name, fields.Text(d.Value, "annotations", prefix+"package.v1"))
 			if media := fields.Text(d.Value, "annotations", prefix+"mediatype.v1"); media != "" && media != "registry+v1" {
 				problems = append(problems, violation.Violation{
-					Reason: violation.ReasonUnsupported, Path: d.Path, Details: fmt.Sprintf("the bundle is of the format %q", media), Remedy: "Only registry+v1 can be read.",
+					Reason: violation.ReasonUnsupported, Path: d.Path, Details: fmt.Sprintf("the bundle has the format %q", media), Remedy: "Use a bundle in the format registry+v1.",
 				})
 			}
 		})...)
@@ -90,7 +90,7 @@ func (b *Bundle) metadata(files loader.Files) error {
 		return err
 	}
 	if b.Name == "" {
-		return errors.New("the image is no bundle of the Operator Lifecycle Manager: /" + BundleMetadata + "/annotations.yaml names no package")
+		return errors.New("the image is not a bundle of the Operator Lifecycle Manager: /" + BundleMetadata + "/annotations.yaml names no package")
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func csvOf(in Input) (map[string]any, error) {
 		}
 	})
 	if csv != nil && documents > 1 {
-		return nil, fmt.Errorf("%s has other objects beside its %s", in.Name, csvKind)
+		return nil, fmt.Errorf("%s has other objects in addition to its %s", in.Name, csvKind)
 	}
 	return csv, problems.Err()
 }
@@ -132,7 +132,7 @@ func (b *Bundle) install(csv map[string]any) ([]byte, error) {
 			definitions = owned
 		}
 		if len(definitions) > 0 {
-			b.Notes = append(b.Notes, fmt.Sprintf("the bundle has %d %s, whose certificates the Operator Lifecycle Manager makes: they were left out, and the operator may not start without them", len(definitions), what))
+			b.Notes = append(b.Notes, fmt.Sprintf("the bundle has %d %s, whose certificates the Operator Lifecycle Manager creates: they were left out, and the operator might not start without them", len(definitions), what))
 		}
 	}
 	slices.Sort(b.Notes)
@@ -146,7 +146,7 @@ func (b *Bundle) target(csv map[string]any) string {
 			return ""
 		}
 	}
-	b.Notes = append(b.Notes, "the operator does not support all namespaces; it is to watch the one that it runs in")
+	b.Notes = append(b.Notes, "the operator does not support all namespaces, so it watches only its own")
 	return b.Namespace
 }
 

@@ -71,7 +71,7 @@ func (m *maker) keepsHook(o *object) bool {
 	case o.hook.at("test", "test-success", "test-failure"):
 		m.note("%s is a test of the chart and was left out", o)
 	default:
-		m.note("%s runs at %s in Helm, which nothing here stands for; it was left out", o, strings.Join(o.hook.events, ", "))
+		m.note("%s runs at %s in Helm, which has no counterpart here: it was left out", o, strings.Join(o.hook.events, ", "))
 	}
 	return false
 }
@@ -117,7 +117,7 @@ func (m *maker) hookPhases(all []*object) {
 		}
 		if o.runs() {
 			o.annotate(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate)
-			m.note("%s is a hook of Helm (%s): it is an ordinary object in phase %s, which runs at the installation, and again when it changes", o, strings.Join(o.hook.events, ", "), o.phase)
+			m.note("%s is a hook of Helm (%s): it becomes an ordinary object in phase %s, which runs during the installation, and again when it changes", o, strings.Join(o.hook.events, ", "), o.phase)
 		}
 	}
 }

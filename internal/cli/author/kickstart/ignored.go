@@ -42,11 +42,11 @@ func (m *maker) ignoredFields(all []*object) {
 			continue
 		}
 		if len(pointers) > limits.IgnoredFields {
-			m.note("%s may fill in %d fields of %s, more than the %d that an object can leave to others: they are put back to what the package has", by, len(pointers), o, limits.IgnoredFields)
+			m.note("%s can fill in %d fields of %s, more than the %d that an object can leave to others: the engine resets them to the package's values", by, len(pointers), o, limits.IgnoredFields)
 			continue
 		}
 		o.annotate(corev1alpha1.IgnoredFieldsAnnotation, strings.Join(pointers, "\n"))
-		m.note("%s may fill in fields of %s: what it sets there is left (%s)", by, o, strings.Join(pointers, ", "))
+		m.note("%s can fill in fields of %s: its values are kept (%s)", by, o, strings.Join(pointers, ", "))
 	}
 }
 

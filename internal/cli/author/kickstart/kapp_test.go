@@ -47,7 +47,7 @@ spec: {containers: [{name: web, image: example.com/web:1.0}]}
 		{"the identity", dig(web, "metadata", "annotations", "kapp.k14s.io/identity"), nil},
 		{"the original", dig(web, "metadata", "annotations", "kapp.k14s.io/original-diff-md5"), nil},
 		{"the label of the Pod", dig(pod, "metadata", "labels", "kapp.k14s.io/app"), "17"},
-		{"the notes", result.Notes, []string{"the namespace store has to exist; none was added, because of --add-namespaces=false"}},
+		{"the notes", result.Notes, []string{"the namespace store has to exist: none was added, because of --add-namespaces=false"}},
 		{"the objects", len(all), 2},
 	} {
 		require.Equal(t, c.want, c.got, c.what)

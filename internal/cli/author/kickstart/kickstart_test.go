@@ -133,12 +133,12 @@ func TestChart(t *testing.T) {
 	}
 	wantNotes := []string{
 		"Pod main-shop-test-connection is a test of the chart and was left out",
-		"Job main-shop-cleanup runs at post-delete in Helm, which nothing here stands for; it was left out",
-		"objects that name no namespace (13) were put into store; choose another by --namespace",
-		"a Namespace store was added, because objects are in it; it stays when the package is deleted",
+		"Job main-shop-cleanup runs at post-delete in Helm, which has no counterpart here: it was left out",
+		"objects without a namespace (13) were put into store; choose another one with --namespace",
+		"the Namespace store was added, because objects are in it; it stays when the package is deleted",
 		"Deployment store/main-shop is scaled by HorizontalPodAutoscaler store/main-shop, so its replicas were left out",
-		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation, and again when it changes",
-		"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",
+		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it becomes an ordinary object in phase pre-install, which runs during the installation, and again when it changes",
+		"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read these defaults: set other values with spec.configFrom, or leave the Secrets out",
 	}
 	require.Equal(t, wantNotes, result.Notes)
 }
@@ -238,10 +238,10 @@ func TestParameters(t *testing.T) {
 		map[string]any{"disk": "ssd"}, "elsewhere: {{ x }}", "other",
 	}
 	require.Equal(t, want, got)
-	if !slices.ContainsFunc(result.Notes, func(n string) bool { return strings.HasPrefix(n, "texts with the namespace store in them (2)") }) {
+	if !slices.ContainsFunc(result.Notes, func(n string) bool { return strings.HasPrefix(n, "texts that contain the namespace store (2)") }) {
 		t.Errorf("notes: %q", result.Notes)
 	}
-	if _, err := kickstart.ParseParameters([]string{"replica"}); err == nil || !strings.Contains(err.Error(), `"replica" cannot be made a parameter`) {
+	if _, err := kickstart.ParseParameters([]string{"replica"}); err == nil || !strings.Contains(err.Error(), `"replica" cannot become a parameter`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -351,7 +351,7 @@ spec:
 		t.Errorf("got %v", slices.Sorted(maps.Keys(objects)))
 	}
 	waits := slices.ContainsFunc(result.Notes, func(n string) bool {
-		return strings.Contains(n, "nothing waits for Thing a") && strings.HasSuffix(n, `{selector: {kind: {group: example.com, kind: Thing}}, probes: [{condition: {type: Ready, status: "True"}}]}`)
+		return strings.Contains(n, "no probe waits for Thing a") && strings.HasSuffix(n, `{selector: {kind: {group: example.com, kind: Thing}}, probes: [{condition: {type: Ready, status: "True"}}]}`)
 	})
 	if len(result.Unprobed) > 0 || len(pkg.Manifest.Spec.AvailabilityProbes) != 3 || !waits {
 		t.Errorf("unknown %v, %d probes, %q", result.Unprobed, len(pkg.Manifest.Spec.AvailabilityProbes), result.Notes)
@@ -380,13 +380,13 @@ func TestHooksByWeight(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ text, want string }{
-		"nothing":        {"# only a comment", "the input holds no object"},
+		"nothing":        {"# only a comment", "the input has no objects"},
 		"no YAML":        {"a: [", "Invalid YAML in in.yaml"},
-		"a template":     {"{{- if .Values.x }}\na: {{ .Values.y }}\n", "render it first, as by helm template"},
+		"a template":     {"{{- if .Values.x }}\na: {{ .Values.y }}\n", "render it first, for example with helm template"},
 		"no object":      {"- a", "the document is not an object"},
-		"no kind":        {"apiVersion: v2\nname: chart", `apiVersion "v2" and kind "" name no kind of object`},
+		"no kind":        {"apiVersion: v2\nname: chart", `apiVersion "v2" and kind "" are not a valid kind`},
 		"no name":        {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: a-}", "the object has no name"},
-		"twice":          {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}", "Secret a is in in.yaml (document 1) as well"},
+		"twice":          {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: a}", "Secret a is also in in.yaml (document 1)"},
 		"kustomization":  {"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization", "Build it first: kustomize build"},
 		"nested lists":   {"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: List, items: []}]", "a list within a list"},
 		"names to lists": {"apiVersion: v1\nkind: ConfigMap\nmetadata: [a]", "the object has no name"},

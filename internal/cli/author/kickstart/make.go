@@ -136,6 +136,6 @@ func (m *maker) annotations(all []*object) {
 		}
 	}
 	if lost > 0 {
-		m.note("deleting the package deletes its definitions (%d) with all of their resources; --keep crds leaves them in the cluster", lost)
+		m.note("deleting the package deletes its definitions (%d) along with all of their resources; --keep crds keeps them in the cluster", lost)
 	}
 }

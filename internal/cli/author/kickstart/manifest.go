@@ -32,14 +32,14 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	name := m.opts.Name
 	spec := map[string]any{
 		"display": map[string]any{
-			"name": name, "shortDescription": "Says in one line what it is good for.", "maintainers": []any{map[string]any{"name": name + " maintainers"}},
+			"name": name, "shortDescription": "Describe the package in one line.", "maintainers": []any{map[string]any{"name": name + " maintainers"}},
 		},
 		"scopes": []any{string(m.packageScope)}, "phases": list,
 	}
 	if v := m.version(); v != "" {
 		spec["version"] = v
 	} else {
-		m.note("the input names no version of the package; state one by --version, or as spec.version of the manifest")
+		m.note("the input has no version for the package: set one with --version, or as spec.version of the manifest")
 	}
 	if len(probes) > 0 {
 		spec["availabilityProbes"] = probes

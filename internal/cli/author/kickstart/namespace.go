@@ -78,7 +78,7 @@ func (m *maker) scope(all []*object) ([]*object, error) {
 		if named := referred(all, used); len(named) == 1 {
 			namespace = named[0]
 		}
-		m.note("objects that name no namespace (%d) were put into %s; choose another by --namespace", bare, namespace)
+		m.note("objects without a namespace (%d) were put into %s; choose another one with --namespace", bare, namespace)
 	}
 	m.place(all, namespace, used)
 	return append(m.missing(all, used), all...), nil
@@ -96,12 +96,12 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 		namespaced, _ := m.namespaced(o)
 		switch {
 		case !namespaced && len(used) == 1 && o.is("", "Namespace") && o.name() == used[0]:
-			m.note("%s was left out: it is that of the Package", o)
+			m.note("%s was left out: it is the Package's own namespace", o)
 			continue
 		case !namespaced:
-			fail(o, "Leave it out, or make a package with --scope Cluster.", "it is in no namespace, so a Package in a namespace cannot bring it")
+			fail(o, "Leave it out, or make a package with --scope Cluster.", "it is cluster-scoped, so a Package in a namespace cannot contain it")
 		case o.namespace() != "" && len(used) > 1:
-			fail(o, "Leave all but one out, or make a package with --scope Cluster.", "a Package brings objects of its own namespace only, and the input has those of %s", violation.Listed(used))
+			fail(o, "Leave all but one out, or make a package with --scope Cluster.", "a Package only contains objects of its own namespace, but the input has objects in %s", violation.Listed(used))
 		default:
 			delete(child(o.value, "metadata"), "namespace")
 		}
@@ -111,7 +111,7 @@ func (m *maker) inAnyNamespace(all []*object, used []string) ([]*object, error) 
 		return nil, err
 	}
 	if len(used) == 1 {
-		m.note("objects in %s are in the namespace of the Package now", used[0])
+		m.note("objects in %s were moved to the namespace of the Package", used[0])
 	}
 	subjects(kept, func(*object) bool { return true }, func(subject map[string]any) {
 		subject["namespace"] = expression(".package.metadata.namespace")
@@ -137,7 +137,7 @@ func (m *maker) place(all []*object, namespace string, used map[string]bool) {
 		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(guesses)) {
-		m.note("whether %s is a namespaced kind is not known here; it was taken for one", kind)
+		m.note("the scope of the kind %s is not known here, so it was treated as namespaced", kind)
 	}
 }
 
@@ -190,10 +190,10 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		switch {
 		case isSystemNamespace(name):
-			m.note("the namespace %s has to exist; none was added, as it belongs to the cluster", name)
+			m.note("the namespace %s has to exist: none was added, because it belongs to the cluster", name)
 			continue
 		case m.opts.NoNamespaces:
-			m.note("the namespace %s has to exist; none was added, because of --add-namespaces=false", name)
+			m.note("the namespace %s has to exist: none was added, because of --add-namespaces=false", name)
 			continue
 		}
 		out = append(out, &object{
@@ -201,7 +201,7 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 			value: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}},
 		})
 		out[len(out)-1].annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
-		m.note("a Namespace %s was added, because objects are in it; it stays when the package is deleted", name)
+		m.note("the Namespace %s was added, because objects are in it; it stays when the package is deleted", name)
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func ParseParameters(names []string) (out []Parameter, err error) {
 			return slices.Clone(Parameters), nil
 		}
 		if !slices.Contains(Parameters, p) {
-			return nil, fmt.Errorf("%q cannot be made a parameter: choose of namespaces, replicas, tolerations, nodeselectors, resources, env, images, all", n)
+			return nil, fmt.Errorf("%q cannot become a parameter: choose from namespaces, replicas, tolerations, nodeselectors, resources, env, images, all", n)
 		}
 		out = append(out, p)
 	}
@@ -139,7 +139,7 @@ func (m *maker) workload(o *object) {
 	}
 	spec := fields.Map(o.value, "spec")
 	if replicas, ok := spec["replicas"]; ok && m.wants(Replicas) {
-		spec["replicas"] = m.config.set("How many pods there are.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
+		spec["replicas"] = m.config.set("Number of pods.", map[string]any{"type": "integer", "minimum": int64(0), "default": replicas}, plural, o.name(), "replicas")
 	}
 	pod, _ := fields.PodSpec(o.value)
 	if pod == nil {
@@ -156,7 +156,7 @@ func (m *maker) workload(o *object) {
 		}, plural, o.name(), "tolerations")
 	}
 	if m.wants(NodeSelectors) {
-		pod["nodeSelector"] = m.config.set("Labels of the nodes that the pods may run on.", map[string]any{
+		pod["nodeSelector"] = m.config.set("Labels of the nodes that the pods can run on.", map[string]any{
 			"type": "object", "default": child(pod, "nodeSelector"), "additionalProperties": map[string]any{"type": "string"},
 		}, plural, o.name(), "nodeSelector")
 	}
@@ -236,7 +236,7 @@ func (m *maker) namespaces(all []*object) {
 		})
 	}
 	for _, ns := range slices.Sorted(maps.Keys(mentions)) {
-		m.note("texts with the namespace %s in them (%d), such as names of hosts, stay as they are", ns, mentions[ns])
+		m.note("texts that contain the namespace %s (%d), such as host names, stay as they are", ns, mentions[ns])
 	}
 }
 
@@ -273,7 +273,7 @@ func (m *maker) secrets(all []*object) {
 		}
 	}
 	if n > 0 {
-		m.note("values of Secrets (%d) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out", n)
+		m.note("values of Secrets (%d) became configuration below secrets. Everybody who can pull the image can read these defaults: set other values with spec.configFrom, or leave the Secrets out", n)
 	}
 }
 

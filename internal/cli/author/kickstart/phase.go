@@ -95,7 +95,7 @@ func (m *maker) beforeWebhooks(all []*object) {
 		for _, o := range all {
 			if o.phase == phaseDeploy && o != config && !presets.Probed(o.kind()) && presets.PhaseOf(o.kind()) == phaseDeploy && gates.Rejects(config, o) {
 				o.phase = phaseConfiguration
-				m.note("%s is matched by webhooks of %s, which fail until their server is ready: it is in phase %s, before it", o, config, o.phase)
+				m.note("%s is matched by webhooks of %s, which fail until their server is ready: it is in the earlier phase %s", o, config, o.phase)
 			}
 		}
 	}

@@ -30,9 +30,9 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 	}
 	for _, o := range all {
 		if field := stopped(o); field != "" && used[o.kind()] {
-			m.note("%s never becomes ready with %s, and the probe of its kind waits for it: remove the field, or leave the object out of the probe by a label", o, field)
+			m.note("%s never becomes ready with %s, and the probe of its kind waits for it: remove the field, or exclude the object from the probe with a label", o, field)
 		} else if field != "" {
-			m.note("%s never becomes ready with %s, so nothing waits for it", o, field)
+			m.note("%s never becomes ready with %s, so no probe waits for it", o, field)
 		}
 	}
 	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
@@ -41,7 +41,7 @@ func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
 		for _, typ := range m.defined[kind].conditions {
 			conditions = append(conditions, fmt.Sprintf(`{condition: {type: %s, status: "True"}}`, typ))
 		}
-		m.note("nothing waits for %s, as it is not known that the condition %s becomes True; where it does, add to spec.availabilityProbes: {selector: {kind: {group: %s, kind: %s}}, probes: [%s]}",
+		m.note("no probe waits for %s, because it is not known whether the condition %s becomes True; if it does, add to spec.availabilityProbes: {selector: {kind: {group: %s, kind: %s}}, probes: [%s]}",
 			violation.Listed(named[kind]), strings.Join(m.defined[kind].conditions, ", "), kind.Group, kind.Kind, strings.Join(conditions, ", "))
 	}
 	out, unknown = presets.Probes(used)

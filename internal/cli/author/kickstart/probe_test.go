@@ -38,9 +38,9 @@ func TestStoppedWorkloads(t *testing.T) {
 	t.Parallel()
 	const paused, running = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {paused: true}\n", "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: 0}\n"
 	for text, want := range map[string]string{
-		paused:           "Deployment shop/a never becomes ready with spec.paused, so nothing waits for it",
+		paused:           "Deployment shop/a never becomes ready with spec.paused, so no probe waits for it",
 		paused + running: "Deployment shop/a never becomes ready with spec.paused, and the probe of its kind waits for it",
-		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {suspend: true}\n": "Job shop/a never becomes ready with spec.suspend, so nothing waits for it",
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {suspend: true}\n": "Job shop/a never becomes ready with spec.suspend, so no probe waits for it",
 	} {
 		result := made(t, kickstart.Options{Namespace: "shop"}, text)
 		probed := strings.Contains(string(result.Files["manifest.yaml"]), "group: apps")

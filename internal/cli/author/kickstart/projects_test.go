@@ -40,7 +40,7 @@ func TestProjects(t *testing.T) {
 				"IngressClass nginx": "publish",
 			},
 			probed: []string{"Deployment.apps", "Job.batch", "Namespace"},
-			notes:  []string{"Job ingress-nginx/ingress-nginx-admission-patch may patch ValidatingWebhookConfiguration ingress-nginx-admission, as its rights say: it is in phase admission-patch, behind it"},
+			notes:  []string{"Job ingress-nginx/ingress-nginx-admission-patch has the right to patch ValidatingWebhookConfiguration ingress-nginx-admission: it is in the later phase admission-patch"},
 		},
 		"loadbalancer": {
 			files: []string{"loadbalancer"},
@@ -65,7 +65,7 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "StatefulSet.apps"},
 			notes: []string{
-				"objects that name no namespace (12) were put into argocd; choose another by --namespace", "a Namespace argocd was added, because objects are in it; it stays when the package is deleted",
+				"objects without a namespace (12) were put into argocd; choose another one with --namespace", "the Namespace argocd was added, because objects are in it; it stays when the package is deleted",
 			},
 		},
 		"monitoring": {
@@ -76,10 +76,10 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"APIService.apiregistration.k8s.io", "CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
 			notes: []string{
-				"the namespace kube-system has to exist; none was added, as it belongs to the cluster",
-				"Deployment monitoring/prometheus-adapter calls Service monitoring/prometheus-k8s, which gets its pods from resources of the package: it is in phase dependents, behind them",
-				"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",
-				"nothing waits for Prometheus monitoring/k8s, as it is not known that the condition Available becomes True; where it does, add to spec.availabilityProbes: " +
+				"the namespace kube-system has to exist: none was added, because it belongs to the cluster",
+				"Deployment monitoring/prometheus-adapter calls Service monitoring/prometheus-k8s, which gets its pods from resources of the package: it is in the later phase dependents",
+				"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read these defaults: set other values with spec.configFrom, or leave the Secrets out",
+				"no probe waits for Prometheus monitoring/k8s, because it is not known whether the condition Available becomes True; if it does, add to spec.availabilityProbes: " +
 					"{selector: {kind: {group: monitoring.example.com, kind: Prometheus}}, probes: [{condition: {type: Available, status: \"True\"}}]}",
 			},
 		},
@@ -89,7 +89,7 @@ func TestProjects(t *testing.T) {
 				"Deployment secrets-operator-cert-controller": "deploy", "Deployment secrets-operator-webhook": "deploy", "ValidatingWebhookConfiguration secretstore-validate": "deploy",
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
-			notes:  []string{"a Namespace secrets-operator was added, because objects are in it; it stays when the package is deleted", together("Deployment secrets-operator/secrets-operator-cert-controller", "ValidatingWebhookConfiguration secretstore-validate")},
+			notes:  []string{"the Namespace secrets-operator was added, because objects are in it; it stays when the package is deleted", together("Deployment secrets-operator/secrets-operator-cert-controller", "ValidatingWebhookConfiguration secretstore-validate")},
 		},
 		"serving": {
 			files: []string{"serving"},
@@ -98,9 +98,9 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
 			notes: []string{
-				"a Namespace serving was added, because objects are in it; it stays when the package is deleted",
+				"the Namespace serving was added, because objects are in it; it stays when the package is deleted",
 				together("Deployment serving/webhook", "ValidatingWebhookConfiguration config.webhook.serving.example.com"),
-				"ConfigMap serving/config-network is matched by webhooks of ValidatingWebhookConfiguration config.webhook.serving.example.com, which fail until their server is ready: it is in phase configuration, before it",
+				"ConfigMap serving/config-network is matched by webhooks of ValidatingWebhookConfiguration config.webhook.serving.example.com, which fail until their server is ready: it is in the earlier phase configuration",
 				unwaited("Certificate serving/routing-serving-certs", "networking.serving.example.com"),
 			},
 		},
@@ -108,8 +108,8 @@ func TestProjects(t *testing.T) {
 			files:  []string{"mesh"},
 			phases: map[string]string{"Deployment meshd": "deploy", "ValidatingWebhookConfiguration mesh-validator": "deploy"},
 			probed: []string{"Deployment.apps", "Namespace"},
-			notes: []string{"a Namespace mesh was added, because objects are in it; it stays when the package is deleted", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator"),
-				"Deployment mesh/meshd may fill in fields of ValidatingWebhookConfiguration mesh-validator: what it sets there is left (/webhooks/0/clientConfig/caBundle, /webhooks/0/failurePolicy)"},
+			notes: []string{"the Namespace mesh was added, because objects are in it; it stays when the package is deleted", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator"),
+				"Deployment mesh/meshd can fill in fields of ValidatingWebhookConfiguration mesh-validator: its values are kept (/webhooks/0/clientConfig/caBundle, /webhooks/0/failurePolicy)"},
 		},
 		"certificates": {
 			files: []string{"certificates"},
@@ -118,8 +118,8 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Job.batch", "Namespace"},
 			notes: []string{
-				"a Namespace certificates was added, because objects are in it; it stays when the package is deleted",
-				"Job certificates/certificates-startupapicheck is a hook of Helm (post-install): it is an ordinary object in phase post-install, which runs at the installation, and again when it changes",
+				"the Namespace certificates was added, because objects are in it; it stays when the package is deleted",
+				"Job certificates/certificates-startupapicheck is a hook of Helm (post-install): it becomes an ordinary object in phase post-install, which runs during the installation, and again when it changes",
 				together("Deployment certificates/certificates-cainjector", "MutatingWebhookConfiguration certificates-webhook"),
 			},
 		},
@@ -127,7 +127,7 @@ func TestProjects(t *testing.T) {
 			files:  []string{"storage"},
 			phases: map[string]string{"Deployment storage-operator": "deploy", "StorageCluster main": "resources"},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
-			notes:  []string{"a Namespace storage was added, because objects are in it; it stays when the package is deleted", unwaited("StorageCluster storage/main", "storage.example.com")},
+			notes:  []string{"the Namespace storage was added, because objects are in it; it stays when the package is deleted", unwaited("StorageCluster storage/main", "storage.example.com")},
 		},
 		"pipelines": {
 			files: []string{"pipelines"},
@@ -136,9 +136,9 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"Deployment.apps", "Namespace"},
 			notes: []string{
-				"a Namespace pipelines was added, because objects are in it; it stays when the package is deleted",
+				"the Namespace pipelines was added, because objects are in it; it stays when the package is deleted",
 				together("Deployment pipelines/pipelines-webhook", "ValidatingWebhookConfiguration config.webhook.pipelines.example.com"),
-				"ConfigMap pipelines/feature-flags is matched by webhooks of ValidatingWebhookConfiguration config.webhook.pipelines.example.com, which fail until their server is ready: it is in phase configuration, before it",
+				"ConfigMap pipelines/feature-flags is matched by webhooks of ValidatingWebhookConfiguration config.webhook.pipelines.example.com, which fail until their server is ready: it is in the earlier phase configuration",
 			},
 		},
 	} {
@@ -179,13 +179,13 @@ func TestProjects(t *testing.T) {
 // together is the note about a webhook configuration that moves to the workload that can complete
 // it.
 func together(workload, config string) string {
-	return workload + " may write, as its rights say, " + config + ": " + config + " is in phase deploy, so that neither waits for a later phase"
+	return workload + " has the right to write " + config + ": " + config + " is in phase deploy, so that neither waits for a later phase"
 }
 
 // unwaited is the note about a custom resource without a probe.
 func unwaited(object, group string) string {
 	kind, _, _ := strings.Cut(object, " ")
-	return "nothing waits for " + object + ", as it is not known that the condition Ready becomes True; where it does, add to spec.availabilityProbes: " +
+	return "no probe waits for " + object + ", because it is not known whether the condition Ready becomes True; if it does, add to spec.availabilityProbes: " +
 		"{selector: {kind: {group: " + group + ", kind: " + kind + `}}, probes: [{condition: {type: Ready, status: "True"}}]}`
 }
 
@@ -279,9 +279,9 @@ func TestScope(t *testing.T) {
 		objects []string
 	}{
 		"one namespace":       {corev1alpha1.ScopeNamespaced, []string{here, bare, namespace}, "", []string{"deploy/ConfigMap a", "deploy/ConfigMap b"}},
-		"two namespaces":      {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has those of here, there", nil},
-		"cluster-scoped":      {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is in no namespace, so a Package in a namespace cannot bring it", nil},
-		"another's Namespace": {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is in no namespace", nil},
+		"two namespaces":      {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has objects in here, there", nil},
+		"cluster-scoped":      {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is cluster-scoped, so a Package in a namespace cannot contain it", nil},
+		"another's Namespace": {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is cluster-scoped", nil},
 		"Cluster":             {corev1alpha1.ScopeCluster, []string{bare}, "", []string{"deploy/ConfigMap b", "namespaces/Namespace shop"}},
 		"beside a shared one": {"", []string{bare, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: kube-system}\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: here}\n"}, "", []string{"deploy/ConfigMap b", "deploy/ConfigMap shared", "namespaces/Namespace here", "rbac/ServiceAccount a"}},
 	} {
@@ -309,8 +309,8 @@ func TestKustomization(t *testing.T) {
 		"without kind":  {"resources: [deploy.yaml]\n", ""},
 		"with kind":     {"apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [./deploy.yaml]\n", ""},
 		"other files":   {"resources: [other.yaml]\n", "Build it first: kustomize build"},
-		"does more":     {"resources: [deploy.yaml]\nnamePrefix: my-\n", "a kustomization is no object of a cluster"},
-		"names nothing": {"resources: []\n", "a kustomization is no object of a cluster"},
+		"does more":     {"resources: [deploy.yaml]\nnamePrefix: my-\n", "a kustomization is not an object of a cluster"},
+		"names nothing": {"resources: []\n", "a kustomization is not an object of a cluster"},
 		"another kind":  {"apiVersion: v1\nresources: [deploy.yaml]\nkind: Thing\n", "the object has no name"},
 	} {
 		result, err := kickstart.Make([]kickstart.Input{{Name: "in/kustomization.yaml", Data: []byte(tc.text)}, {Name: "in/deploy.yaml", Data: []byte(object)}}, kickstart.Options{Name: "shop", Version: "1.0.0"})
@@ -321,7 +321,7 @@ func TestKustomization(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
-		case result.Objects != 1 || !slices.Equal(result.Notes, []string{"in/kustomization.yaml was left out: it names files of the input and changes nothing"}):
+		case result.Objects != 1 || !slices.Equal(result.Notes, []string{"in/kustomization.yaml was left out: it only lists files of the input"}):
 			t.Errorf("%s: %d objects, %q", name, result.Objects, result.Notes)
 		}
 	}

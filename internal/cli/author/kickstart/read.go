@@ -31,7 +31,7 @@ func read(inputs []Input) (all []*object, notes []string, err error) {
 		})
 		for _, p := range problems {
 			if strings.Contains(string(in.Data), "{{") && p.Reason == violation.ReasonInvalidYAML {
-				p.Remedy = "This looks like a template: render it first, as by helm template NAME CHART | kubectl package kickstart NAME -f -"
+				p.Remedy = "This looks like a template: render it first, for example with helm template NAME CHART | kubectl package kickstart NAME -f -"
 			}
 			r.problems = append(r.problems, p)
 		}
@@ -40,7 +40,7 @@ func read(inputs []Input) (all []*object, notes []string, err error) {
 		}
 	}
 	if len(r.objects) == 0 && len(r.problems) == 0 {
-		r.problems = violation.Violations{{Reason: violation.ReasonNoFiles, Details: "the input holds no object", Remedy: "Name files with Kubernetes objects by -f."}}
+		r.problems = violation.Violations{{Reason: violation.ReasonNoFiles, Details: "the input has no objects", Remedy: "Pass files with Kubernetes objects with -f."}}
 	}
 	return r.objects, r.notes, r.problems.Err()
 }
@@ -74,7 +74,7 @@ func (r *reader) value(at violation.Violation, v any, depth int) {
 	case kustomizes(at.Path, gv.Group, kind):
 		r.kustomization(at, m)
 	case apiVersion == "" || kind == "" || err != nil:
-		r.fail(at, "Leave the file out, or set both.", "apiVersion %q and kind %q name no kind of object", apiVersion, kind)
+		r.fail(at, "Leave the file out, or set both.", "apiVersion %q and kind %q are not a valid kind", apiVersion, kind)
 	case isList && depth > 0:
 		r.fail(at, "", "a list within a list")
 	case isList:
@@ -90,13 +90,13 @@ func (r *reader) object(o *object) {
 	at := o.at
 	at.Object = fields.Text(o.value, "apiVersion") + " " + o.gvk.Kind
 	if o.name() == "" {
-		r.fail(at, "Give it a metadata.name; names that the API server makes up cannot be found again.", "the object has no name")
+		r.fail(at, "Give it a metadata.name: a name that the API server generates cannot be found again.", "the object has no name")
 		return
 	}
 	o.clean()
 	key := o.identity()
 	if other := r.seen[key]; other != nil {
-		r.fail(at, "Remove one of them.", "%s is in %s (document %d) as well", o, other.at.Path, other.at.Document)
+		r.fail(at, "Remove one of them.", "%s is also in %s (document %d)", o, other.at.Path, other.at.Document)
 		return
 	}
 	r.seen[key] = o
@@ -121,10 +121,10 @@ func (r *reader) kustomization(at violation.Violation, m map[string]any) {
 		return name == "" || !r.has(path.Join(folder, name))
 	})
 	if changes || elsewhere || len(resources) == 0 {
-		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a kustomization is no object of a cluster")
+		r.fail(at, "Build it first: kustomize build FOLDER | kubectl package kickstart NAME -f -", "a kustomization is not an object of a cluster")
 		return
 	}
-	r.notes = append(r.notes, fmt.Sprintf("%s was left out: it names files of the input and changes nothing", at.Path))
+	r.notes = append(r.notes, fmt.Sprintf("%s was left out: it only lists files of the input", at.Path))
 }
 
 // has reports whether a file or folder is in the input.

@@ -40,7 +40,7 @@ func (m *maker) putBehind(job *object, targets []*object) {
 	earlier := presets.PhaseIndex(job.phase) >= 0 && presets.PhaseIndex(job.phase) < presets.PhaseIndex(phase)
 	if earlier || job.hook != nil && phase == phaseAdmissionPatch {
 		job.phase = phase
-		m.note("%s may patch %s, as its rights say: it is in phase %s, behind it", job, last, phase)
+		m.note("%s has the right to patch %s: it is in the later phase %s", job, last, phase)
 	}
 }
 
@@ -83,7 +83,7 @@ func (m *maker) dependents(all []*object) {
 		}
 		if i := slices.IndexFunc(generated, func(s *object) bool { return gates.Calls(o, s) }); i >= 0 {
 			o.phase = phaseDependents
-			m.note("%s calls %s, which gets its pods from resources of the package: it is in phase %s, behind them", o, generated[i], phaseDependents)
+			m.note("%s calls %s, which gets its pods from resources of the package: it is in the later phase %s", o, generated[i], phaseDependents)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func keepData(c *oneCase, r reporter) {
 	if len(claims) > 0 {
 		lost = append(lost, "the data in "+violation.Listed(claims))
 	}
-	r.at(first, "metadata.annotations", "Annotate what is to stay with "+corev1alpha1.DeletionPolicyAnnotation+": "+corev1alpha1.DeletionPolicyKeep+", or disable the rule where that is meant.",
+	r.at(first, "metadata.annotations", "Annotate the objects to keep with "+corev1alpha1.DeletionPolicyAnnotation+": "+corev1alpha1.DeletionPolicyKeep+", or disable the rule if the deletion is intended.",
 		"deleting the package deletes %s", strings.Join(lost, ", and "))
 }
 
@@ -81,7 +81,7 @@ func serviceWithoutBackend(c *oneCase, r reporter) {
 	for _, o := range c.of(serviceKind) {
 		selects := len(fields.Map(o.Object, "spec", "selector")) > 0
 		if selects && len(c.backends(o, podKind)) == 0 && len(c.backends(o, workloadKinds...)) == 0 && !c.makesPods() {
-			r.at(o, "spec.selector", "Use the labels of the pods that answer.", "no workload of the package has pods with these labels")
+			r.at(o, "spec.selector", "Use the labels of the pods that serve it.", "no workload of the package has pods with these labels")
 		}
 	}
 }
@@ -103,7 +103,7 @@ func secretInImage(c *oneCase, r reporter) {
 		for _, field := range []string{"data", "stringData"} {
 			for _, key := range fields.Keys(fields.Map(o.Object, field)) {
 				if fields.Text(o.Object, field, key) != "" {
-					r.at(o, field, "Let the value come from a Secret of the cluster, by spec.configFrom of the Package.", "it has a value for %q", key)
+					r.at(o, field, "Read the value from a Secret of the cluster, with spec.configFrom of the Package.", "it has a value for %q", key)
 					break
 				}
 			}
@@ -116,13 +116,13 @@ func allPowers(c *oneCase, r reporter) {
 		for i, rule := range fields.Maps(o.Object, "rules") {
 			everything := func(field string) bool { return slices.Contains(fields.Texts(rule, field), "*") }
 			if everything("verbs") && everything("resources") && everything("apiGroups") {
-				r.at(o, fmt.Sprintf("rules[%d]", i), "Name the API groups, resources and verbs that are needed.", "it allows every verb on every resource")
+				r.at(o, fmt.Sprintf("rules[%d]", i), "Name the API groups, resources and verbs that it needs.", "it allows every verb on every resource")
 			}
 		}
 	}
 	for _, o := range c.of(roleBindingKind, clusterRoleBindingKind) {
 		if fields.Text(o.Object, "roleRef", "name") == "cluster-admin" && fields.Text(o.Object, "roleRef", "kind") == "ClusterRole" {
-			r.at(o, "roleRef", "Bind a role that allows what is needed.", "it binds cluster-admin")
+			r.at(o, "roleRef", "Bind a role with only the rights that it needs.", "it binds cluster-admin")
 		}
 	}
 }

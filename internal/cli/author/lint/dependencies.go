@@ -32,7 +32,7 @@ func undeclaredAPI(c *oneCase, r reporter) {
 		}
 		known = append(known, api)
 		r.at(o, "", fmt.Sprintf("Add {name: …, api: {apiVersion: %s, kind: %s}} to spec.dependencies.", api.APIVersion, api.Kind),
-			"neither Kubernetes nor the package brings %s %s, and no dependency names it", api.APIVersion, api.Kind)
+			"neither Kubernetes nor the package provides %s %s, and no dependency names it", api.APIVersion, api.Kind)
 	}
 }
 
@@ -40,7 +40,7 @@ func unboundedDependency(c *oneCase, r reporter) {
 	for i, d := range c.manifest.Spec.Dependencies {
 		if d.Package != nil && d.Package.Version == "" {
 			r.manifest(fmt.Sprintf("spec.dependencies[%d].package.version", i), `Write the versions that it works with, such as ">=1.2, <2".`,
-				"any version of %s will do, also later ones", d.Package.Name)
+				"any version of %s is accepted, even a later major one", d.Package.Name)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func customResourceProbe(c *oneCase, r reporter) {
 		}
 		for _, o := range c.objects {
 			if selects(probe.Selector, o) {
-				r.manifest(fmt.Sprintf("spec.availabilityProbes[%d]", i), "Remove the probe where nothing sets the status, or disable the rule where something always does.",
+				r.manifest(fmt.Sprintf("spec.availabilityProbes[%d]", i), "Remove the probe if no controller sets the status, or disable the rule if one always does.",
 					"the phase %q waits for %s %s, whose kind the package defines", o.phaseName, o.kind.Kind, o.GetName())
 			}
 		}

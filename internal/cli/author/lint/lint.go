@@ -29,7 +29,7 @@ type Options struct {
 type FromError struct{ Err error }
 
 // Error implements error.
-func (e *FromError) Error() string { return "the package that is upgraded: " + e.Err.Error() }
+func (e *FromError) Error() string { return "the older package: " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *FromError) Unwrap() error { return e.Err }

@@ -36,7 +36,7 @@ func disabledRules(manifest *manifestsv1alpha1.PackageManifest) []string {
 
 func noVersion(c *oneCase, r reporter) {
 	if c.manifest.Spec.Version == "" {
-		r.manifest("spec.version", "State a semantic version.", "there is no version")
+		r.manifest("spec.version", "Set a semantic version.", "there is no version")
 	}
 }
 
@@ -46,7 +46,7 @@ func noDisplay(c *oneCase, r reporter) {
 	}
 	display := c.manifest.Spec.Display
 	if display == nil {
-		r.manifest("spec.display", "Add name, shortDescription and maintainers.", "there is none")
+		r.manifest("spec.display", "Add name, shortDescription and maintainers.", "it is missing")
 		return
 	}
 	var missing []string
@@ -75,7 +75,7 @@ func undocumentedKeys(properties map[string]apiextensionsv1.JSONSchemaProps, par
 		props, path := properties[name], parent+"."+name
 		undocumentedKeys(props.Properties, path, r)
 		if len(props.Properties) == 0 && props.Description == "" {
-			r.manifest("spec.config.openAPIV3Schema"+strings.ReplaceAll(path, ".", ".properties."), "Say what it does, and in what unit.", "the key %s has no description", path[1:])
+			r.manifest("spec.config.openAPIV3Schema"+strings.ReplaceAll(path, ".", ".properties."), "Describe its effect and its unit.", "the key %s has no description", path[1:])
 		}
 	}
 }
@@ -86,7 +86,7 @@ func unusedImage(c *oneCase, r reporter) {
 			return strings.HasSuffix(path, ".gotmpl") && bytes.Contains(c.files[path], []byte(image.Name))
 		})
 		if !used {
-			r.manifest(fmt.Sprintf("spec.images[%d]", i), "Remove it, or write {{ .images."+image.Name+" }} where it belongs.", "no template names the image %q", image.Name)
+			r.manifest(fmt.Sprintf("spec.images[%d]", i), "Remove it, or write {{ .images."+image.Name+" }} in a template.", "no template names the image %q", image.Name)
 		}
 	}
 }

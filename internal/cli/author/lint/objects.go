@@ -16,7 +16,7 @@ import (
 
 func notRendered(c *oneCase, r reporter) {
 	if c.Unrendered != "" {
-		r.manifest("test.template", "Add a test case with a configuration.", "templates were not rendered, and rules about their objects not checked: %s", c.Unrendered)
+		r.manifest("test.template", "Add a test case with a configuration.", "templates were not rendered, so the rules about their objects were not checked: %s", c.Unrendered)
 	}
 }
 
@@ -75,7 +75,7 @@ var inExponents = regexp.MustCompile(`\b\d(\.\d+)?e\+\d\d\b`)
 func numberAsFloat(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		wrongNumbers("", o.Object, func(field, problem string) {
-			r.at(o, field, "Print it by int64 in the template, or write it as text.", "%s", problem)
+			r.at(o, field, "Print it with int64 in the template, or write it as text.", "%s", problem)
 		})
 	}
 }
@@ -92,7 +92,7 @@ func wrongNumbers(field string, v any, report func(field, problem string)) {
 		}
 	case int64:
 		if v > exactInteger || v < -exactInteger {
-			report(field, fmt.Sprintf("%d is above 2^53 and loses digits in readers of JSON", v))
+			report(field, fmt.Sprintf("%d is above 2^53, so some readers of JSON lose digits", v))
 		}
 	case string:
 		if found := inExponents.FindString(v); found != "" && len(v) < 4096 {

@@ -32,7 +32,7 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 					continue
 				}
 				if backend.phase >= o.phase {
-					r.at(o, field, "Put the webhook into a later phase than its backend, and probe that.",
+					r.at(o, field, "Put the webhook into a later phase than its backend, and probe the backend.",
 						"it is in phase %q, and %s %s, which it needs, in phase %q", o.phaseName, backend.kind.Kind, backend.GetName(), backend.phaseName)
 					return
 				}
@@ -56,7 +56,7 @@ func webhookOwnAPIGroup(c *oneCase, r reporter) {
 				}
 				group = "all API groups"
 			}
-			r.at(o, field, "Name the API groups that it is for, or exclude "+corev1alpha1.GroupName+" by matchConditions, or set failurePolicy: Ignore.",
+			r.at(o, field, "Name its API groups, or exclude "+corev1alpha1.GroupName+" by matchConditions, or set failurePolicy: Ignore.",
 				"it matches %s", group)
 			return
 		}
@@ -100,7 +100,7 @@ func foreignNamespace(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		if ns := o.GetNamespace(); ns != "" && ns != c.namespace && !slices.Contains(brought, ns) {
 			brought = append(brought, ns) // one finding for each namespace
-			r.at(o, "metadata.namespace", "Bring the Namespace in an earlier phase if it is the package's own; otherwise say in the README that it has to exist.", "the package does not bring the namespace %q", ns)
+			r.at(o, "metadata.namespace", "Add the Namespace in an earlier phase if it belongs to the package. Otherwise state in the README that it has to exist.", "the package does not contain the namespace %q", ns)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func missingProbe(c *oneCase, r reporter) {
 			}
 		}
 		if first != nil {
-			r.at(first, "", "Probe "+advice+".", "no probe judges %s", violation.Listed(names))
+			r.at(first, "", "Probe "+advice+".", "no probe checks %s", violation.Listed(names))
 		}
 	}
 }
@@ -102,7 +102,7 @@ func probeUnknownField(c *oneCase, r reporter) {
 				for _, field := range slices.Sorted(maps.Keys(read)) {
 					if path := read[field]; dotted.MatchString(path) && !c.checker.HasField(o.GroupVersionKind(), strings.Split(path, ".")[1:]) {
 						r.manifest(fmt.Sprintf("spec.availabilityProbes[%d].probes[%d].%s", i, j, field),
-							"Name a field of its status.", "%s has no field %s, as far as its schema says", o.kind.Kind, path)
+							"Name a field of its status.", "the schema of %s has no field %s", o.kind.Kind, path)
 					}
 				}
 			}
@@ -124,8 +124,8 @@ func fieldsRead(p corev1alpha1.Probe) map[string]string {
 func probeWithoutObjects(c *oneCase, r reporter) {
 	for i, probe := range c.manifest.Spec.AvailabilityProbes {
 		if !c.inAnyCase(func(o *object) bool { return selects(probe.Selector, o) }) {
-			r.manifest(fmt.Sprintf("spec.availabilityProbes[%d].selector", i), "Correct it, or remove the probe, or add a test case in which it selects something.",
-				"no object of the package is selected")
+			r.manifest(fmt.Sprintf("spec.availabilityProbes[%d].selector", i), "Correct or remove the probe, or add a test case with an object that it selects.",
+				"it selects no object of the package")
 		}
 	}
 }

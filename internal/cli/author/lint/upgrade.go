@@ -51,9 +51,9 @@ func immutableField(c *oneCase, r reporter) {
 		changed := changedImmutable(before, o)
 		// As in the engine, the annotations of both versions count, and Keep wins.
 		either := func(key, value string) bool { return before.annotated(key, value) || o.annotated(key, value) }
-		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which deletes it and creates it again."
+		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which recreates it."
 		if either(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep) {
-			remedy = rename + ": it says " + corev1alpha1.DeletionPolicyAnnotation + ": " + corev1alpha1.DeletionPolicyKeep + ", so it is not deleted to be created again."
+			remedy = rename + ": it has the annotation " + corev1alpha1.DeletionPolicyAnnotation + ": " + corev1alpha1.DeletionPolicyKeep + ", so it cannot be recreated."
 		} else if either(corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate) {
 			continue
 		}
@@ -124,11 +124,11 @@ func versionRemoved(c *oneCase, r reporter) {
 			if !fields.Bool(version, "served") || served[name] {
 				continue
 			}
-			problem := "is not served any more"
+			problem := "is no longer served"
 			if _, exists := served[name]; !exists {
-				problem = "is gone"
+				problem = "was removed"
 			}
-			r.at(o, "spec.versions", "Keep it served until every client and every stored object is of a later version.", "the version %q %s", name, problem)
+			r.at(o, "spec.versions", "Keep it served until every client and every stored object uses a later version.", "the version %q %s", name, problem)
 		}
 	}
 }
@@ -152,8 +152,8 @@ func leftoverInUse(c *oneCase, r reporter) {
 				continue
 			}
 			delete(left, key)
-			r.at(o, "", "Bring it as well, or move the objects before a version leaves it out.",
-				"the older package brings its %s %s, and this one does not: an upgrade leaves that behind, controlled by nothing", key.Kind, key.Name)
+			r.at(o, "", "Keep it in the package, or move the objects before a version drops it.",
+				"the older package contains its %s %s, and this one does not: an upgrade leaves it behind without a controller", key.Kind, key.Name)
 		}
 	}
 }

@@ -53,10 +53,10 @@ func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	c := &buildCommand{repositoryCommand: repositoryCommand{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "build FOLDER|FILE...",
-		Short: "Make a repository of entries and packages, as a file, an archive or an image",
-		Long: `Make a repository for PackageRepositories of a cluster, of files with RepositoryEntries, of Packages and
-PackageMetadata of kapp-controller, and of folders of packages. The image of a package in a folder is
---images/NAME:vVERSION, by its manifest. It is built and pushed unless it exists; then it has to hold the
+		Short: "Build a repository from entries and packages, as a file, an archive or an image",
+		Long: `Build a repository for PackageRepositories of a cluster from files with RepositoryEntries, Packages and
+PackageMetadata of kapp-controller, and from folders of packages. The image of a package in a folder is
+--images/NAME:vVERSION, by its manifest. It is built and pushed. If it exists, it must have the
 same files.
 
 Documents that cannot be offered are named and left out. The same input gives the same digest.`,
@@ -70,10 +70,10 @@ Documents that cannot be offered are named and left out. The same input gives th
 			return c.run(cmd.Context(), args, tags)
 		},
 	}
-	cmd.Flags().StringVarP(&c.output, "output", "o", "", "`file` to write to: .yaml, .tar, .tgz or .tar.gz")
-	cmd.Flags().StringVar(&c.push, "push", "", "`TAG` to push the repository to as an image")
-	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` that the images of packages in folders are below")
-	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the repository; that of the output where it is not given")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write to this `file`: .yaml, .tar, .tgz or .tar.gz")
+	cmd.Flags().StringVar(&c.push, "push", "", "push the repository to this `TAG` as an image")
+	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` of the images of packages in folders")
+	cmd.Flags().StringVar(&c.name, "name", "", "set the `name` of the repository (default: the name of the output)")
 	c.registry.Add(cmd)
 	return cmd
 }
@@ -83,14 +83,14 @@ func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	case len(args) == 0:
 		return nil, errors.New("FOLDER or FILE is missing")
 	case c.output == "" && c.push == "":
-		return nil, errors.New("it is not said where to: add -o FILE, or --push TAG")
+		return nil, errors.New("there is no output: add -o FILE, or --push TAG")
 	case c.output != "" && form(c.output) == "":
-		return nil, fmt.Errorf("-o %s has another ending than .yaml, .yml, .tar, .tgz and .tar.gz", c.output)
+		return nil, fmt.Errorf("-o %s must end with .yaml, .yml, .tar, .tgz or .tar.gz", c.output)
 	case c.name == "":
 		c.name = repositoryName(cmp.Or(c.push, c.output))
 	}
 	if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
-		return nil, fmt.Errorf("%q cannot be the name of a repository: %s: choose another by --name", c.name, problems[0])
+		return nil, fmt.Errorf("%q cannot be the name of a repository: %s: choose another one with --name", c.name, problems[0])
 	}
 	if c.push == "" {
 		return nil, nil
@@ -229,10 +229,10 @@ func (c *buildCommand) packageEntry(ctx context.Context, folder string) (reposit
 		return repository.Entry{}, content.Reported(c.streams, err, "%s in "+folder)
 	}
 	if c.prefix == "" {
-		return repository.Entry{}, fmt.Errorf("%s is a package, and it is not said where its image is: add --images HOST/PATH, for HOST/PATH/%s:v%s", folder, m.Name, m.Spec.Version)
+		return repository.Entry{}, fmt.Errorf("%s is a package, but its image is not known: add --images HOST/PATH, for HOST/PATH/%s:v%s", folder, m.Name, m.Spec.Version)
 	}
 	if m.Spec.Version == "" {
-		return repository.Entry{}, fmt.Errorf("the manifest in %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", folder)
+		return repository.Entry{}, fmt.Errorf("the manifest in %s has no spec.version: set one, such as 1.2.3, to offer the package in a repository", folder)
 	}
 	ref := strings.TrimSuffix(c.prefix, "/") + "/" + m.Name + ":v" + strings.ReplaceAll(m.Spec.Version, "+", "_")
 	digest, err := c.build(ctx, folder, ref, files)
@@ -255,7 +255,7 @@ func (c *buildCommand) build(ctx context.Context, folder, ref string, files load
 	case err == nil && maps.EqualFunc(there.Files, files, bytes.Equal):
 		return there.Digest, nil
 	case err == nil:
-		return "", fmt.Errorf("%s is there with other files than %s: raise spec.version in its manifest, or push it first: kubectl package build %s --tag %s --push", ref, folder, folder, ref)
+		return "", fmt.Errorf("%s exists with other files than %s: raise spec.version in its manifest, or push it first: kubectl package build %s --tag %s --push", ref, folder, folder, ref)
 	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
 		return "", fmt.Errorf("%w. %s would be pushed there", err, folder)
 	}
@@ -386,7 +386,7 @@ func (r *input) document(d *document.Document) error {
 		}
 		return err
 	}
-	return fmt.Errorf("%s %s does not belong into a repository: entries are RepositoryEntries, and Packages and PackageMetadata of kapp-controller", apiVersion, kind)
+	return fmt.Errorf("%s %s does not belong in a repository: entries are RepositoryEntries, and Packages and PackageMetadata of kapp-controller", apiVersion, kind)
 }
 
 // repositoryHead makes a repository file of one entry.

@@ -146,15 +146,15 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no output":         {[]string{dir}, "it is not said where to"},
+		"no output":         {[]string{dir}, "there is no output"},
 		"no input":          {[]string{"-o", out}, "FOLDER or FILE is missing"},
-		"another form":      {[]string{dir, "-o", "a.zip"}, "has another ending than .yaml"},
+		"another form":      {[]string{dir, "-o", "a.zip"}, "must end with .yaml"},
 		"no image is named": {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
-		"other files":       {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 is there with other files than " + dir + ": raise spec.version"},
+		"other files":       {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 exists with other files than " + dir + ": raise spec.version"},
 		"build metadata":    {[]string{builds, "-o", out, "--images", host + "/builds"}, "already as 1.2.0+a, and build metadata does not tell versions apart"},
 		"not a package":     {[]string{broken, "-o", out, "--images", host}, "1 problem in " + broken},
 		"no usable version": {[]string{strange, "-o", out}, "nothing in the repository can be used; the first problem: Repository invalid in " + strange + " idx 0 line "},
-		"another object":    {[]string{other, "-o", out}, "v1 ConfigMap does not belong into a repository"},
+		"another object":    {[]string{other, "-o", out}, "v1 ConfigMap does not belong in a repository"},
 		"no file":           {[]string{"none.yaml", "-o", out}, "there is no file or folder none.yaml"},
 		"nothing in it":     {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
 	} {

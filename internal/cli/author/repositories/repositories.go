@@ -36,11 +36,11 @@ type repositoryCommand struct {
 func New(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repository",
-		Short: "Keep lists of package images that dependencies are chosen from",
-		Long: `Keep repositories: lists of package images with their versions, in a file or an image. The manifest of a
+		Short: "Manage lists of package images to choose dependencies from",
+		Long: `Manage repositories: lists of package images with their versions, in a file or an image. The manifest of a
 package names them in spec.repositories, and update chooses from them.
 
-The repositories of a cluster are kept by kubectl package repo.`,
+For the repositories of a cluster see kubectl package repo.`,
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(newBuild(streams), pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull), newPush(streams))
@@ -59,8 +59,8 @@ func newInitialize(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use: "initialize FILE [NAME]", Aliases: []string{"init"},
-		Short: "Begin an empty repository",
-		Long: `Write an empty repository. A file with a repository is emptied, any other is left as it is. Dependencies
+		Short: "Create an empty repository",
+		Long: `Write an empty repository. It replaces an existing repository, but no other file. Dependencies
 refer to the repository by NAME, which defaults to the name of the file.`,
 		Args: command.Takes("FILE", "[NAME]"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,7 +85,7 @@ refer to the repository by NAME, which defaults to the name of the file.`,
 func (c *repositoryCommand) initialize(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		if _, err := Read(path); err != nil {
-			return fmt.Errorf("%s exists and is no repository: delete it first, or choose another name", path)
+			return fmt.Errorf("%s exists and is not a repository: delete it first, or choose another name", path)
 		}
 	}
 	return c.write(path, &repository.Index{Name: c.name})
@@ -156,7 +156,7 @@ func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions 
 func (c *repositoryCommand) entryOf(ctx context.Context, ref, digest string, files loader.Files) (repository.Entry, error) {
 	m, err := loader.Describe(files)
 	if err != nil {
-		return repository.Entry{}, content.Reported(c.streams, err, "the image "+ref+" is no package that can be used: %s")
+		return repository.Entry{}, content.Reported(c.streams, err, "the image "+ref+" is not a usable package: %s")
 	}
 	parsed, err := name.ParseReference(ref)
 	if err != nil {
@@ -253,7 +253,7 @@ func newPush(streams genericiooptions.IOStreams) *cobra.Command {
 func Read(path string) (*repository.Index, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no repository file %s: begin one with kubectl package repository initialize", path)
+		return nil, fmt.Errorf("there is no repository file %s: create one with kubectl package repository initialize", path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the repository: %w", err)
@@ -279,4 +279,4 @@ func (c *repositoryCommand) write(path string, index *repository.Index) error {
 }
 
 // addsToCluster is the hint for users who add a repository to a file by mistake.
-const addsToCluster = "a repository is added to the cluster by kubectl package repo add NAME IMAGE, or --http URL"
+const addsToCluster = "to add a repository to the cluster, run kubectl package repo add NAME IMAGE, or --http URL"

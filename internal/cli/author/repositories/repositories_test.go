@@ -71,16 +71,16 @@ func TestRepository(t *testing.T) {
 		args []string
 		want string
 	}{
-		"overwrite":         {[]string{"init", other}, "exists and is no repository"},
+		"overwrite":         {[]string{"init", other}, "exists and is not a repository"},
 		"two names":         {[]string{"init", other, "shop", "--name", "store"}, "contradict each other"},
 		"bad second name":   {[]string{"init", other, "Shop"}, "cannot be the name of a repository"},
 		"bad name":          {[]string{"init", "Shop.yaml"}, "cannot be the name of a repository"},
-		"no file":           {[]string{"add", "nope.yaml", host + "/web:v1", "v1.0.0"}, "there is no repository file nope.yaml: begin one with"},
+		"no file":           {[]string{"add", "nope.yaml", host + "/web:v1", "v1.0.0"}, "there is no repository file nope.yaml: create one with"},
 		"no version":        {[]string{"add", file, host + "/web:v1"}, "VERSION is missing"},
 		"bad version":       {[]string{"add", file, host + "/web:v1", "one"}, `"one" is not a semantic version`},
 		"bad image":         {[]string{"add", file, "a b", "v1.0.0"}, `IMAGE "a b" is not a valid image reference`},
 		"no image":          {[]string{"add", file, host + "/nope:v1", "v1.0.0"}, "image not found"},
-		"no package":        {[]string{"add", file, host + "/nothing:v1", "v1.0.0"}, "is no package that can be used: 1 problem"},
+		"no package":        {[]string{"add", file, host + "/nothing:v1", "v1.0.0"}, "is not a usable package: 1 problem"},
 		"not a repository":  {[]string{"pull", pulled, host + "/web:v1"}, "holds no repository: there is no /repository/repository.yaml in it"},
 		"pull nothing":      {[]string{"pull", pulled, host + "/nope:v1"}, "image not found"},
 		"taken version":     {[]string{"add", file, host + "/web:v2", "v1.0.0"}, "version 1.0.0 of web is offered by "},

@@ -182,7 +182,7 @@ func (l *Locations) Load(location string) (any, error) {
 	case "http", "https":
 		body, err = l.download(location)
 	default:
-		return nil, fmt.Errorf("%s is neither a file of the package nor a URL of http", location)
+		return nil, fmt.Errorf("%s is neither a file of the package nor an HTTP URL", location)
 	}
 	if err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (l *Locations) Load(location string) (any, error) {
 	}
 	value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
 	if err != nil {
-		return nil, errors.New("it is no JSON") // without quoting it
+		return nil, errors.New("it is not valid JSON") // without quoting it
 	}
 	return value, nil
 }
@@ -210,14 +210,14 @@ func (l *Locations) open(p string) (io.ReadCloser, error) {
 	}
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
 		f.Close()
-		return nil, fmt.Errorf("%s is no file", p)
+		return nil, fmt.Errorf("%s is not a file", p)
 	}
 	return f, nil
 }
 
 func (l *Locations) download(location string) (io.ReadCloser, error) {
 	if !l.options.Download {
-		return nil, fmt.Errorf("schemas of URLs are read only with --download-schemas: %w", fs.ErrNotExist)
+		return nil, fmt.Errorf("add --download-schemas to read schemas from URLs: %w", fs.ErrNotExist)
 	}
 	if l.downloads++; l.downloads > limits.SchemaDownloads {
 		return nil, fmt.Errorf("more than %d schemas to download, which is the limit", limits.SchemaDownloads)

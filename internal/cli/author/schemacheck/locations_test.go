@@ -77,8 +77,8 @@ func TestLocations(t *testing.T) {
 		{"no file", "schemas/other-{{ .ResourceKind }}.json", widget, false, nil, ""},
 		{"a path out of the folder stays in it", "../secret.json", widget, false, nil, ""},
 		{"a link out of the folder", "link.json", widget, false, nil, "path escapes"},
-		{"a reference out of the folder", "leads/{{ .ResourceKind }}.json", widget, false, nil, "neither a file of the package nor a URL"},
-		{"no JSON, which is not quoted", "broken/{{ .ResourceKind }}.json", widget, false, nil, "it is no JSON"},
+		{"a reference out of the folder", "leads/{{ .ResourceKind }}.json", widget, false, nil, "neither a file of the package nor an HTTP URL"},
+		{"no JSON, which is not quoted", "broken/{{ .ResourceKind }}.json", widget, false, nil, "it is not valid JSON"},
 		{"too large", "large/{{ .ResourceKind }}.json", widget, false, nil, "more than 8388608 bytes, which is the limit"},
 		{"a URL without leave", "https://127.0.0.1:1/{{ .ResourceKind }}.json", widget, false, nil, ""},
 	} {

@@ -61,7 +61,7 @@ func readFixtures(folder, relative string) (loader.Files, error) {
 		case err != nil:
 			return nil, fmt.Errorf("read the fixtures: %w", err)
 		case !info.IsDir():
-			return nil, fmt.Errorf("read the fixtures: %s is no folder", dir)
+			return nil, fmt.Errorf("read the fixtures: %s is not a folder", dir)
 		}
 	}
 	if !exists {

@@ -130,7 +130,7 @@ func TestUpdateStaysInTheFolder(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, ".test-fixtures"), 0o755))
 	require.NoError(t, os.Symlink(outside, filepath.Join(dir, ".test-fixtures", "first")))
-	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: true}); err == nil || !strings.Contains(err.Error(), "is no folder") {
+	if _, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: true}); err == nil || !strings.Contains(err.Error(), "is not a folder") {
 		t.Errorf("got %v", err)
 	}
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
@@ -163,7 +163,7 @@ func TestLinksOnTheWayAreRefused(t *testing.T) {
 		require.NoError(t, os.Symlink(target, filepath.Join(dir, ".test-fixtures")))
 		for _, update := range []bool{false, true} {
 			_, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: update})
-			if err == nil || !strings.Contains(err.Error(), "is no folder") {
+			if err == nil || !strings.Contains(err.Error(), "is not a folder") {
 				t.Errorf("link to %s, update %t: %v", target, update, err)
 			}
 		}

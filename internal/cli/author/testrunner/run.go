@@ -212,7 +212,7 @@ func (r *Result) Mismatches() (problems, warnings violation.Violations) {
 				v := base
 				v.Path = strings.TrimPrefix(c.Fixtures, "components/"+c.Component+"/") + "/" + file.Path
 				v.Details = fmt.Sprintf("test case %q: %s", c.Name, file.Change)
-				v.Remedy = "`kubectl package test` shows the difference; with --update it accepts what is rendered now."
+				v.Remedy = "`kubectl package test` shows the difference, and --update accepts the new output."
 				problems = append(problems, v)
 			}
 		}

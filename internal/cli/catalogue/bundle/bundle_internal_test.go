@@ -173,9 +173,9 @@ func TestPlace(t *testing.T) {
 			images:  slices.Concat(named("a.example.com/x:v1"), named("a.example.com/x:v1")),
 			targets: []string{"m.example.com/p/a.example.com/x:v1", "m.example.com/p/a.example.com/x:v1"}, overrides: "a.example.com/=m.example.com/p/a.example.com/",
 		},
-		"a host that adds an override": {images: named("a=b.example.com,c.example.com/x:v1"), err: `manifests[0]: the annotation org.opencontainers.image.ref.name is "a=b.example.com,c.example.com/x:v1", whose host is not`},
-		"a host that is no path":       {images: named("[::1]:5000/x:v1"), err: "whose host is not of the form host or host:port"},
-		"a path out of the prefix":     {images: named("a.example.com/x:v1", "a.example.com/../../x:v1"), err: `manifests[1]: the annotation org.opencontainers.image.ref.name is "a.example.com/../../x:v1", which may lead out`},
+		"a host that adds an override": {images: named("a=b.example.com,c.example.com/x:v1"), err: `manifests[0]: the annotation org.opencontainers.image.ref.name is "a=b.example.com,c.example.com/x:v1", but overrides need a host`},
+		"a host that is no path":       {images: named("[::1]:5000/x:v1"), err: "overrides need a host in the form host or host:port"},
+		"a path out of the prefix":     {images: named("a.example.com/x:v1", "a.example.com/../../x:v1"), err: `manifests[1]: the annotation org.opencontainers.image.ref.name is "a.example.com/../../x:v1", which might lead out`},
 		"no reference":                 {images: named(""), err: "not a valid image reference"},
 		"two hosts with one folder": {
 			images: named("a.example.com:5000/x:v1", "a.example.com-5000/x:v1"),
@@ -209,7 +209,7 @@ func TestExtractLimits(t *testing.T) {
 		want string
 	}{
 		"a blob":                {tarOf(t, &tar.Header{Name: blob, Size: size}, make([]byte, size)), ""},
-		"a sparse blob":         {sparse, `it is no bundle: "` + blob + `" is a sparse file`},
+		"a sparse blob":         {sparse, `it is not a bundle: "` + blob + `" is a sparse file`},
 		"an index at the limit": {tarOf(t, &tar.Header{Name: "index.json", Size: limits.ImageManifestBytes}, make([]byte, limits.ImageManifestBytes)), ""},
 		"an index over it":      {tarOf(t, &tar.Header{Name: "index.json", Size: limits.ImageManifestBytes + 1}, make([]byte, limits.ImageManifestBytes+1)), `"index.json" has 4194305 bytes, the limit is 4194304`},
 		"a version over it":     {tarOf(t, &tar.Header{Name: "oci-layout", Size: limits.ImageManifestBytes + 1}, make([]byte, limits.ImageManifestBytes+1)), `"oci-layout" has 4194305 bytes`},

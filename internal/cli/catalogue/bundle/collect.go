@@ -135,7 +135,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 				pkg, _, err = loader.Preview(ctx, files, loader.PreviewOptions{Component: part.Component, TestCase: testCase, LockedImages: true, Cluster: true})
 			}
 			if err != nil {
-				c.warn("the package %s cannot be rendered without values, so that images which its objects name and its lock does not have may be missing", ref)
+				c.warn("the package %s cannot be rendered without values, so images that its objects name and its lock does not have might be missing", ref)
 				continue
 			}
 			for _, image := range pkg.Images {
@@ -149,7 +149,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 				if _, err := name.ParseReference(named); err != nil {
 					continue // no node can pull it either
 				}
-				c.warn("objects of the package %s name the image %s, which is not in spec.images: an ImageConfig redirects it where a container or volume names it, --image-prefix-overrides does not", ref, named)
+				c.warn("objects of the package %s name the image %s, which is not in spec.images: an ImageConfig redirects it if a container or volume names it, but --image-prefix-overrides does not", ref, named)
 				c.list(named)
 			}
 		}
@@ -176,7 +176,7 @@ func (c *collection) warn(format string, args ...any) {
 // withoutHost is the warning about a reference that no prefix override can redirect, because
 // references of other hosts might start the same way.
 func withoutHost(ref string) string {
-	return fmt.Sprintf("%s names no host, so that --image-prefix-overrides cannot redirect it: name the host where it is written, in spec.images "+
+	return fmt.Sprintf("%s names no host, so --image-prefix-overrides cannot redirect it: name the host in spec.images "+
 		"for an image of a package, such as docker.io/library/web:v1, or let the runtime of the nodes have a mirror of docker.io", ref)
 }
 

@@ -22,7 +22,7 @@ import (
 func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Carry packages, with all that they need, into a network without access to their registry",
+		Short: "Carry packages, with all images they need, into a network without access to their registry",
 	}
 	cmd.AddCommand(newSave(on), newLoad(on))
 	return cmd
@@ -44,7 +44,7 @@ func newSave(on command.Command) *cobra.Command {
 depend on, the images of their locks and objects for all platforms, and signatures.
 
 Images that objects name but spec.images does not are saved with a warning: only an ImageConfig can
-redirect them. A package among spec.images is saved as an image alone; name it as an IMAGE to get what it
+redirect them. A package among spec.images is only saved as an image; name it as an IMAGE to add the images it
 needs. The same content gives the same bytes. It needs room for the bundle twice.`,
 		Example: `  kubectl package bundle save registry.example.com/web:v1.2.0 registry.example.com/db:v3.0.0 -o web.tar
   kubectl package bundle save registry.example.com/repositories/shop:latest -o shop.tar`,
@@ -54,7 +54,7 @@ needs. The same content gives the same bytes. It needs room for the bundle twice
 			case len(args) == 0:
 				err = errors.New("IMAGE is missing")
 			case c.file == "":
-				err = errors.New("it is not said where to: add -o FILE")
+				err = errors.New("there is no output: add -o FILE")
 			}
 			if err != nil {
 				return command.UsageError(cmd, err)
@@ -62,7 +62,7 @@ needs. The same content gives the same bytes. It needs room for the bundle twice
 			return c.save(cmd.Context(), args)
 		},
 	}
-	cmd.Flags().StringVarP(&c.file, "output", "o", "", "`file` to write, such as web.tar")
+	cmd.Flags().StringVarP(&c.file, "output", "o", "", "write to this `file`, such as web.tar")
 	c.registry.Add(cmd)
 	return cmd
 }
@@ -94,21 +94,21 @@ func newLoad(on command.Command) *cobra.Command {
 	c := &bundleCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "load FILE --to PREFIX",
-		Short: "Push a bundle into a registry, and say how the manager finds its packages there",
+		Short: "Push a bundle into a registry, and show how the manager finds its packages there",
 		Long: `Push the images of a bundle into another registry: registry.example.com/web:v1 becomes
 PREFIX/registry.example.com/web:v1. Digests stay, so packages, locks and signatures hold.
 
 It prints ImageConfigs that redirect packages, repositories and workload images to the mirror
-(docs/trust.md), and the flag that does so for packages alone. A damaged bundle is refused before
-anything is pushed. It needs room for the bundle once in TMPDIR.
+(docs/trust.md), and the flag that only redirects packages. A damaged bundle is refused before
+the first push. It needs room for the bundle once in TMPDIR.
 
-Its index decides which tags below PREFIX are overwritten: load the file of a stranger below a PREFIX of
+Its index decides which tags below PREFIX are overwritten. Load a file that you do not trust below a PREFIX of
 its own, and run kubectl package verify on its images there before you use them.`,
 		Example: `  kubectl package bundle load web.tar --to mirror.example.com/packages`,
 		Args:    command.Takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := name.NewRepository(strings.TrimSuffix(c.to, "/") + "/x"); err != nil || !strings.Contains(strings.TrimSuffix(c.to, "/"), "/") && !strings.ContainsAny(c.to, ".:") {
-				return command.UsageError(cmd, fmt.Errorf("--to %q is no prefix of images: write it as host/path, such as mirror.example.com/packages", c.to))
+				return command.UsageError(cmd, fmt.Errorf("--to %q is not a valid prefix of images: write it as host/path, such as mirror.example.com/packages", c.to))
 			}
 			if err := c.Output.Check(); err != nil {
 				return command.UsageError(cmd, err)
@@ -116,7 +116,7 @@ its own, and run kubectl package verify on its images there before you use them.
 			return c.load(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().StringVar(&c.to, "to", "", "`host/path` to push below")
+	cmd.Flags().StringVar(&c.to, "to", "", "push below this `host/path`")
 	c.registry.Add(cmd)
 	c.Output.Add(cmd)
 	return cmd
@@ -142,7 +142,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 		if report.Overrides == "" {
 			return b.String()
 		}
-		fmt.Fprintf(&b, "\nStart the manager with this flag, and install the packages by the names that they have:\n  --image-prefix-overrides %s\n", terminal.Line(report.Overrides))
+		fmt.Fprintf(&b, "\nStart the manager with this flag, and install the packages under their original names:\n  --image-prefix-overrides %s\n", terminal.Line(report.Overrides))
 		if report.ImageConfigs != "" {
 			fmt.Fprintf(&b, "\nOr apply this, which redirects packages, repositories and the images that packages name at once:\n\n%s", terminal.Text(report.ImageConfigs))
 		}

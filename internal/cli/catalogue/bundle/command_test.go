@@ -41,13 +41,13 @@ func TestBundleLoadRefuses(t *testing.T) {
 		entries []entry
 		want    string
 	}{
-		"no tar":               {nil, "it is no bundle: "},
+		"no tar":               {nil, "it is not a bundle: "},
 		"a path out of it":     {[]entry{{"../escaped", "x", tar.TypeReg}}, `"../escaped" is not a file of an OCI layout`},
 		"a link":               {[]entry{{"index.json", "", tar.TypeSymlink}}, `"index.json" is not a file of an OCI layout`},
 		"another file":         {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {"run.sh", "x", tar.TypeReg}}, `"run.sh" is not a file of an OCI layout`},
 		"a blob that is not":   {[]entry{{blob, "x", tar.TypeReg}}, "the bundle is damaged: the blob sha256:0000"},
-		"no index":             {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}}, "it is no bundle: "},
-		"an index that is not": {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {"index.json", "x", tar.TypeReg}}, "it is no bundle: "},
+		"no index":             {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}}, "it is not a bundle: "},
+		"an index that is not": {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {"index.json", "x", tar.TypeReg}}, "it is not a bundle: "},
 		"no reference": {[]entry{{"oci-layout", layoutVersion, tar.TypeReg}, {
 			"index.json", `{"schemaVersion":2,"manifests":[{"mediaType":"application/vnd.oci.image.manifest.v1+json","size":1,"digest":"sha256:` + strings.Repeat("0", 64) + `"}]}`, tar.TypeReg,
 		}}, "index.json: manifests[0]: the annotation org.opencontainers.image.ref.name is \"\", which is not a valid image reference"},
@@ -92,14 +92,14 @@ func TestBundleUsage(t *testing.T) {
 	digest := clitest.PushRandom(t, host+"/plain:v1")
 	out := filepath.Join(t.TempDir(), "b.tar")
 	for want, args := range map[string][]string{
-		"IMAGE is missing":                       {"save", "-o", out},
-		"add -o FILE":                            {"save", host + "/plain:v1"},
-		"is neither a package nor a repository":  {"save", host + "/plain@" + digest, "-o", out},
-		`"A b" is not a valid image reference`:   {"save", "A b", "-o", out},
-		`--to "" is no prefix of images`:         {"load", out},
-		`--to "mirror" is no prefix of images`:   {"load", out, "--to", "mirror"},
-		`--to "Mi rror/x" is no prefix of image`: {"load", out, "--to", "Mi rror/x"},
-		"no such file":                           {"load", out, "--to", host + "/m"},
+		"IMAGE is missing":                                {"save", "-o", out},
+		"add -o FILE":                                     {"save", host + "/plain:v1"},
+		"is neither a package nor a repository":           {"save", host + "/plain@" + digest, "-o", out},
+		`"A b" is not a valid image reference`:            {"save", "A b", "-o", out},
+		`--to "" is not a valid prefix of images`:         {"load", out},
+		`--to "mirror" is not a valid prefix of images`:   {"load", out, "--to", "mirror"},
+		`--to "Mi rror/x" is not a valid prefix of image`: {"load", out, "--to", "Mi rror/x"},
+		"no such file":                                    {"load", out, "--to", host + "/m"},
 	} {
 		if got := clitest.Invoke(t, "", append([]string{"bundle"}, args...)...); got.Code != 1 || !strings.Contains(got.Err, want) {
 			t.Errorf("%v: %+v", args, got)
@@ -195,7 +195,7 @@ func TestBundleOfSignatures(t *testing.T) {
 			require.NoError(t, err)
 			pages = tc.pages(signature)
 			got := clitest.Invoke(t, "", "bundle", "save", image+":v1", "-o", filepath.Join(t.TempDir(), "b.tar"))
-			if got.Code != 0 || !strings.HasPrefix(got.Out, tc.saved) || strings.Contains(got.Err, "Warning: the image "+image+":v1 has at least 3 more signatures than the 100 which are saved") != tc.warned {
+			if got.Code != 0 || !strings.HasPrefix(got.Out, tc.saved) || strings.Contains(got.Err, "Warning: the image "+image+":v1 has at least 3 more signatures than the 100 that are saved") != tc.warned {
 				t.Errorf("%+v", got)
 			}
 		})

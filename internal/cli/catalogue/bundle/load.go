@@ -40,11 +40,11 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	}
 	index, err := layout.ImageIndexFromPath(folder)
 	if err != nil {
-		return nil, fmt.Errorf("it is no bundle: %w", err)
+		return nil, fmt.Errorf("it is not a bundle: %w", err)
 	}
 	list, err := index.IndexManifest()
 	if err != nil {
-		return nil, fmt.Errorf("it is no bundle: index.json: %w", err)
+		return nil, fmt.Errorf("it is not a bundle: index.json: %w", err)
 	}
 	targets, overrides, err := place(list.Manifests, prefix)
 	if err != nil {
@@ -80,10 +80,10 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		}
 		host, repository := splitHost(repositoryOf(ref))
 		if host != "" && !hostPattern.MatchString(host) {
-			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, whose host is not of the form host or host:port, in lower case, that overrides have", i, refName, ref)
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, but overrides need a host in the form host or host:port, in lower case", i, refName, ref)
 		}
 		if path.Clean("/"+repository) != "/"+repository {
-			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which may lead out of the prefix", i, refName, ref)
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which might lead out of the prefix", i, refName, ref)
 		}
 		named := host != ""
 		if !named {
@@ -98,7 +98,7 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 			target = folder + repository + "@" + parsed.Identifier()
 		}
 		if other, ok := taken[target]; ok && other.Digest != d.Digest {
-			return nil, nil, fmt.Errorf("%s with the digest %s and %s with the digest %s would both be pushed to %s: save them into separate bundles, and load these below different prefixes",
+			return nil, nil, fmt.Errorf("%s with the digest %s and %s with the digest %s would both be pushed to %s: save them into separate bundles, and load the bundles below different prefixes",
 				other.Annotations[refName], other.Digest, ref, d.Digest, target)
 		}
 		taken[target] = d
@@ -187,22 +187,22 @@ func extract(r io.Reader, folder string) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("it is no bundle: %w", err)
+			return fmt.Errorf("it is not a bundle: %w", err)
 		}
 		if header.Typeflag == tar.TypeDir {
 			continue
 		}
 		match := layoutFile.FindStringSubmatch(strings.TrimPrefix(header.Name, "./"))
 		if match == nil || header.Typeflag != tar.TypeReg {
-			return fmt.Errorf("it is no bundle: %q is not a file of an OCI layout", header.Name)
+			return fmt.Errorf("it is not a bundle: %q is not a file of an OCI layout", header.Name)
 		}
 		for record := range header.PAXRecords {
 			if strings.HasPrefix(record, "GNU.sparse.") {
-				return fmt.Errorf("it is no bundle: %q is a sparse file, which bundle save does not write", header.Name)
+				return fmt.Errorf("it is not a bundle: %q is a sparse file, which bundle save does not write", header.Name)
 			}
 		}
 		if match[2] == "" && header.Size > limits.ImageManifestBytes {
-			return fmt.Errorf("it is no bundle: %q has %d bytes, the limit is %d", header.Name, header.Size, limits.ImageManifestBytes)
+			return fmt.Errorf("it is not a bundle: %q has %d bytes, the limit is %d", header.Name, header.Size, limits.ImageManifestBytes)
 		}
 		if err := extractFile(in, filepath.Join(folder, filepath.FromSlash(match[1])), match[2]); err != nil {
 			return err

@@ -154,7 +154,7 @@ func (s *saving) signatures(ctx context.Context, image name.Reference, ref strin
 		return err
 	}
 	if unread > 0 {
-		s.report.Warnings = append(s.report.Warnings, fmt.Sprintf("the image %s has at least %d more signatures than the %d which are saved: no more than %d are read to verify it", ref, unread, len(bundles), limits.Signatures))
+		s.report.Warnings = append(s.report.Warnings, fmt.Sprintf("the image %s has at least %d more signatures than the %d that are saved: only %d are read to verify it", ref, unread, len(bundles), limits.Signatures))
 	}
 	repository := image.Context()
 	for _, d := range bundles {

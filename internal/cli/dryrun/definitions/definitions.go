@@ -132,11 +132,11 @@ func (d *Written) Validate(ctx context.Context, gvk schema.GroupVersionKind, tem
 	case crd == nil:
 		return "", nil
 	case !apihelpers.HasServedCRDVersion(crd, gvk.Version):
-		return "", invalid(fmt.Sprintf("its CustomResourceDefinition, which comes with the package, does not serve version %s but %s", gvk.Version, strings.Join(servedVersions(crd), ", ")))
+		return "", invalid(fmt.Sprintf("its CustomResourceDefinition in the package does not serve version %s but %s", gvk.Version, strings.Join(servedVersions(crd), ", ")))
 	case !d.changed[gvk]:
 		return "", nil
 	}
-	return "its CustomResourceDefinition comes or changes with the package", d.check(ctx, template)
+	return "the package creates or changes its CustomResourceDefinition", d.check(ctx, template)
 }
 
 // check requires mu.

@@ -33,7 +33,7 @@ func TestDefinitionLosses(t *testing.T) {
 		{"the same", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size)), nil},
 		{"a new version and field", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size+`,"unit":{}`)+","+version("v2", served, size)), nil},
 		{"a version less", crd(t, "Cluster", version("v1", stored, size)+","+version("v0", served, size)), crd(t, "Cluster", version("v1", stored, size)), []string{"version v0 is dropped"}},
-		{"not served any more", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"version v1 is not served any more"}},
+		{"not served any more", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"version v1 is no longer served"}},
 		{
 			"stored in another version", crd(t, "Cluster", version("v1", stored, size)+","+version("v2", served, size)),
 			crd(t, "Cluster", version("v1", served, size)+","+version("v2", stored, size)), []string{"stored in version v2 instead of v1"},
@@ -45,7 +45,7 @@ func TestDefinitionLosses(t *testing.T) {
 		},
 		{
 			"fields that were kept without being named", crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}`)),
-			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"what .spec.any has that the schema of v1 does not name is kept no more"},
+			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"values in .spec.any that the schema of v1 does not name are no longer kept"},
 		},
 	} {
 		got := Losses(Of(tc.before), Of(tc.after))
@@ -77,10 +77,10 @@ func TestDefinitions(t *testing.T) {
 		why, wrong  string
 	}{
 		{"another kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Other"}`, "", ""},
-		{"a new kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "comes or changes", ""},
-		{"a new kind, a wrong field", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "comes or changes", "spec.unit: unknown field"},
+		{"a new kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "creates or changes", ""},
+		{"a new kind, a wrong field", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "creates or changes", "spec.unit: unknown field"},
 		{"as it was", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "", ""},
-		{"a new field", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "comes or changes", ""},
+		{"a new field", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "creates or changes", ""},
 		{"another version changes", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size), fmt.Sprintf(version, "v2", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "", ""},
 		{"a version that is not served", nil, crd(fmt.Sprintf(version, "v1", "false", size), fmt.Sprintf(version, "v2", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial"}`, "", "does not serve version v1 but v2"},
 	} {

@@ -18,16 +18,16 @@ func Losses(before, after *CRD) []string {
 	for _, v := range slices.SortedFunc(slices.Values(before.Spec.Versions), func(a, b version) int { return cmp.Compare(a.Name, b.Name) }) {
 		switch {
 		case !slices.ContainsFunc(after.Spec.Versions, func(is version) bool { return is.Name == v.Name }):
-			lose("version %s is dropped: clients that use it fail, and objects cannot be read in it any more", v.Name)
+			lose("version %s is dropped: clients that use it fail, and objects can no longer be read in it", v.Name)
 		case v.Served && !apihelpers.HasServedCRDVersion(after, v.Name):
-			lose("version %s is not served any more: clients that use it fail", v.Name)
+			lose("version %s is no longer served: clients that use it fail", v.Name)
 		}
 		found = append(found, schemaLosses(v.Name, schemaOf(before, v.Name), schemaOf(after, v.Name))...)
 	}
 	was, errWas := apihelpers.GetCRDStorageVersion(before)
 	is, errIs := apihelpers.GetCRDStorageVersion(after)
 	if errWas == nil && errIs == nil && was != is {
-		lose("objects are stored in version %s instead of %s from now on: fields that it does not have go with their next write", is, was)
+		lose("objects are stored in version %s instead of %s from now on: fields that it does not have are lost with the next write", is, was)
 	}
 	return found
 }
@@ -46,7 +46,7 @@ func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps
 		case i == fieldsNamed:
 			return append(found, fmt.Sprintf("%d more fields of %s leave the schema", len(all)-i, version))
 		case p.unnamed:
-			found = append(found, fmt.Sprintf("what %s has that the schema of %s does not name is kept no more: such values are pruned", p.path, version))
+			found = append(found, fmt.Sprintf("values in %s that the schema of %s does not name are no longer kept: they are pruned", p.path, version))
 		default:
 			found = append(found, fmt.Sprintf("field %s leaves the schema of %s: its values are pruned", p.path, version))
 		}

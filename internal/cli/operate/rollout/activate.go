@@ -26,15 +26,15 @@ func newActivate(on command.Command) *cobra.Command {
 	c := &activateCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "activate RESOURCE",
-		Short: "Have a revision take over that awaits it, or an earlier one",
+		Short: "Activate a revision that awaits it, or an earlier one",
 		Long: `Activate the revision that awaits it, or the one of --revision, which may be history. It gets the highest
-number and takes over as an upgrade does; kubectl package plan NAME --revision N shows it.
+number and takes over like an upgrade. kubectl package plan NAME --revision N previews it.
 
-It is for packages with revisionActivationPolicy: Manual. A rejected revision, and one whose sensitive
+The package needs revisionActivationPolicy: Manual. A rejected revision, or one whose sensitive
 values are not kept, is refused.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
-	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to activate; the one that awaits it where it is not given")
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "activate this `revision` (default: the one that awaits it)")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
 	return cmd
 }
@@ -88,13 +88,13 @@ func newReject(on command.Command) *cobra.Command {
 	c := &rejectCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "reject RESOURCE",
-		Short: "Have a revision that awaits its activation not be rolled out",
-		Long: `Reject the revision that awaits its activation, or the one of --revision: what it was made of is
-not rolled out, and not asked for again, until kubectl package retry. Another version, digest or
+		Short: "Reject a revision that awaits its activation",
+		Long: `Reject the revision that awaits its activation, or the one of --revision: its content is
+not rolled out, and does not await activation again, until kubectl package retry. Another version, digest or
 configuration is not affected.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
-	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to reject; the one that awaits its activation where it is not given")
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "reject this `revision` (default: the one that awaits its activation)")
 	c.Reports(cmd)
 	return cmd
 }

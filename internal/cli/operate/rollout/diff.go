@@ -26,13 +26,13 @@ func newDiff(on command.Command) *cobra.Command {
 		Short: "Compare two revisions, object by object and field by field",
 		Long: `Compare two revisions of a package or deployment: objects that were added, removed, changed or moved to
 another phase, and the fields that changed. Without flags it compares the newest revision with the one
-before it. Values of Secrets are hidden. It compares what revisions ask for; plan compares with the
+before it. Values of Secrets are hidden. It compares the content of revisions; plan compares with the
 cluster.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("from-revision", &c.from), command.Positive("to-revision", &c.to))
 	c.Output.Add(cmd)
-	cmd.Flags().Int64Var(&c.from, "from-revision", 0, "the earlier `revision`; the one before the later where it is not given")
-	cmd.Flags().Int64Var(&c.to, "to-revision", 0, "the later `revision`; the newest where it is not given")
+	cmd.Flags().Int64Var(&c.from, "from-revision", 0, "compare from this `revision` (default: the one before the later)")
+	cmd.Flags().Int64Var(&c.to, "to-revision", 0, "compare to this `revision` (default: the newest)")
 	return cmd
 }
 

@@ -27,8 +27,8 @@ func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "rollout",
 		SuggestFor: []string{"history", "rollback", "undo"},
-		Short:      "Look at the revisions of a package, compare them, and go back",
-		Long: `Look at the revisions of a package or deployment, compare them, and go back to one.
+		Short:      "Show and compare the revisions of a package, and go back to one",
+		Long: `Show and compare the revisions of a package or deployment, and go back to one.
 
 RESOURCE is NAME, or package/NAME, clusterpackage/NAME, objectdeployment/NAME or
 clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
@@ -51,18 +51,18 @@ func newHistory(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
-		Long: `List the revisions of a package or deployment, the oldest first, with the cause of each and whether it
+		Long: `List the revisions of a package or deployment, oldest first, with the cause of each and whether it
 succeeded. -o wide adds the time and the field manager that changed the spec; -o json and yaml print the
 ObjectSets. Values of Secrets are hidden.
 
 --timeline shows when each phase of the newest revision, or of --revision, was opened, applied and ready for
-the first time, how long that took, and what the phase last waited for, of the first 32 phases.
+the first time, how long that took, and the last obstacle, for the first 32 phases.
 
 More: docs/administrate/upgrade-and-back.md#who-changed-it`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision), c.checkTimeline)
 	c.Output.Add(cmd, output.Names, wideFormat)
-	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision of this `number`, as YAML where -o says nothing else")
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision with this `number`, as YAML unless -o is set")
 	cmd.Flags().BoolVar(&c.timeline, "timeline", false, "show when each phase of one revision was opened, applied and ready")
 	return cmd
 }
@@ -235,7 +235,7 @@ func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
 	switch {
 	case available == nil || available.ObservedGeneration < generation || progressing == nil || progressing.ObservedGeneration < generation:
-		return false, "no manager has looked at it yet"
+		return false, "no manager has noticed it yet"
 	case dep.ObjectDeploymentSpec().Paused:
 		return false, "it is paused"
 	case meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation):

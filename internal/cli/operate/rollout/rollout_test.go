@@ -92,7 +92,7 @@ func TestRolloutDiff(t *testing.T) {
 		"no such":     {[]string{"web", "--from-revision", "9"}, "revision not found"},
 		"negative":    {[]string{"web", "--to-revision=-1"}, "arguments invalid: --to-revision must be positive"},
 		"no resource": {nil, "arguments invalid: RESOURCE is missing"},
-		"bad kind":    {[]string{"pod/web"}, "is no name of something with revisions"},
+		"bad kind":    {[]string{"pod/web"}, "is not the name of an object with revisions"},
 		"nothing":     {[]string{"nope"}, "there is neither a package nope in namespace shop nor a clusterpackage"},
 		"no such od":  {[]string{"od/nope"}, "there is no objectdeployment shop/nope"},
 	} {
@@ -114,7 +114,7 @@ func TestRolloutUndo(t *testing.T) {
 	pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
 	require.NoError(t, err)
 	require.Equal(t, corev1alpha1.PackageSpec{Image: "example.com/web@" + clustertest.DigestOne, Config: clustertest.Raw(`{"color":"blue"}`)}, *pkg.PackageSpec())
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--to-revision", "1", "--wait=false"); got.Out != "package shop/web is as wanted already (revision 1)\n" {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--to-revision", "1", "--wait=false"); got.Out != "package shop/web is already up to date (revision 1)\n" {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -152,7 +152,7 @@ func TestRolloutUndoPassesOverBadRevisions(t *testing.T) {
 		"the last one succeeded":   {third(true), "(revision 2)", ""},
 		"the last one never did":   {third(false), toOne, ""},
 		"the last one is rejected": {third(true, rejectedTwo), toOne, ""},
-		"none succeeded":           {none, "", "Error: no revision of package shop/web before 3 has succeeded without being rejected. To go back to another one (2, 1) all the same, name it by --to-revision\n"},
+		"none succeeded":           {none, "", "Error: no revision of package shop/web before 3 has succeeded without being rejected. To go back to another one (2, 1) anyway, name it with --to-revision\n"},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, tc.objects...)), "", "rollout", "undo", "web", "--wait=false")
 		if !strings.Contains(got.Out, tc.out) || !strings.Contains(got.Err, tc.note) || (got.Code == 0) != (tc.out != "") {
@@ -188,9 +188,9 @@ func TestRolloutUndoRefuses(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"sensitive configuration": {change: secret(nil), want: "its configuration comes from the Secret access, and what that held then is not kept"},
+		"sensitive configuration": {change: secret(nil), want: "its configuration comes from the Secret access, whose earlier values are not kept"},
 		"sensitive objects": {sets: func(one *corev1alpha1.ObjectSet) { one.Spec.Phases[0].SecretSlices = []string{"x"} },
-			want: "it has sensitive values, and what they were is not kept"},
+			want: "it has sensitive values, which are not kept"},
 		"packageRef": {
 			change: func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
 				pkg.Spec.Image, pkg.Spec.PackageRef = "", &corev1alpha1.PackageReference{Name: "web.example.com"}
@@ -199,11 +199,11 @@ func TestRolloutUndoRefuses(t *testing.T) {
 			want: "pin its version: kubectl package upgrade package/web -n shop --version 1.0.0+a --allow-downgrade",
 		},
 		"no digest":    {sets: func(one *corev1alpha1.ObjectSet) { delete(one.Annotations, corev1alpha1.PackageDigestAnnotation) }, want: "does not record the digest of example.com/web:v1"},
-		"no image":     {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not say which image it was made of"},
+		"no image":     {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not record its image"},
 		"bad config":   {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations[corev1alpha1.PackageConfigAnnotation] = "{" }, want: "records a configuration that cannot be read"},
 		"no earlier":   {args: []string{"--to-revision", "9"}, want: "revision not found"},
-		"of a package": {args: []string{"--to-revision", "1"}, want: "is made by Package web, which would change it again"},
-		"not its own":  {change: func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil }, want: "has no revision yet: the deployment of its name is not its own"},
+		"of a package": {args: []string{"--to-revision", "1"}, want: "belongs to Package web, which would change it again"},
+		"not its own":  {change: func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil }, want: "has no revision yet: the deployment of the same name belongs to another owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -224,7 +224,7 @@ func TestRolloutUndoRefuses(t *testing.T) {
 	}
 	// Values that are not marked sensitive are restored as far as they belong to the package.
 	c := clustertest.FakeCluster(t, clustertest.Revised(secret(ptr.To(false)))...)
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasPrefix(got.Err, "note: values of spec.configFrom are what its sources hold now") {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasPrefix(got.Err, "note: values of spec.configFrom are the current ones of its sources") {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -282,7 +282,7 @@ func TestRolloutStatusOfADeployment(t *testing.T) {
 		change func(*corev1alpha1.ObjectDeployment)
 		want   string
 	}{
-		"not seen": {func(*corev1alpha1.ObjectDeployment) {}, "no manager has looked at it yet"},
+		"not seen": {func(*corev1alpha1.ObjectDeployment) {}, "no manager has noticed it yet"},
 		"in progress": {func(d *corev1alpha1.ObjectDeployment) {
 			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "False", "x", "phase a waits"), clustertest.Condition("Progressing", "True", "x", "")}
 		}, "phase a waits"},

@@ -94,14 +94,14 @@ func (t *timeline) text() string {
 	}
 	text := fmt.Sprintf("Revision %d", t.Revision)
 	if first != nil {
-		text += ", which began at " + first.UTC().Format(time.RFC3339)
+		text += ", which started at " + first.UTC().Format(time.RFC3339)
 	}
 	text += ":\n"
 	for _, line := range terminal.Table(rows) {
 		text += line + "\n"
 	}
 	if t.Omitted > 0 {
-		text += fmt.Sprintf("Not shown: %d phases after the first %d, of which no times are kept.\n", t.Omitted, limits.TimelinePhases)
+		text += fmt.Sprintf("Not shown: %d phases after the first %d, because their times are not kept.\n", t.Omitted, limits.TimelinePhases)
 	}
 	return text
 }

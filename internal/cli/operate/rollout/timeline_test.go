@@ -35,7 +35,7 @@ func TestRolloutTimeline(t *testing.T) {
 	run := func(args ...string) clitest.Result {
 		return clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "history", "web", "--timeline"}, args...)...)
 	}
-	want := "Revision 1, which began at 2023-11-14T22:13:20Z:\n" +
+	want := "Revision 1, which started at 2023-11-14T22:13:20Z:\n" +
 		"PHASE  OPENED  APPLIED IN  READY AFTER  WAITED FOR\n" +
 		"crds   +0s     250ms       1s           CustomResourceDefinition shops: not ?[31mestablished\n" +
 		"app    +1.25s  1m30s\n" +

@@ -43,15 +43,15 @@ func newUndo(on command.Command) *cobra.Command {
 --to-revision. If the spec was never rolled out or was rolled back, it goes back to the current revision.
 
 For a package, the image by digest, configuration and component of that revision are written into the
-spec; for an ObjectDeployment, its template. The engine rolls that out as a new revision. Data that may be
+spec; for an ObjectDeployment, its template. The engine rolls that out as a new revision. Data that might be
 lost is named first.
 
 A revision is refused if its configuration came from Secrets, if it was made before digests were recorded,
 or if the package is chosen by packageRef.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("to-revision", &c.revision))
-	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; by default the last one that succeeded")
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "go back to this `revision` (default: the last one that succeeded)")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show the plan without changing anything")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
 	return cmd
@@ -117,7 +117,7 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 		return err
 	}
 	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
-		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are what its sources hold now")
+		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are the current ones of its sources")
 	}
 	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.Image}
 	if done, err := f.run(ctx); err != nil || done {
@@ -140,7 +140,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	want := desired.Package{Name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, ChangesComponent: true}
 	if r.Package.PackageSpec().PackageRef != nil {
 		version := strings.ReplaceAll(cmp.Or(set.GetLabels()[corev1alpha1.PackageVersionLabel], "VERSION"), "_", "+")
-		return want, fmt.Errorf("%s follows what repositories offer, so it would move on again. To go back to revision %d, pin its version: kubectl package upgrade %s --version %s --allow-downgrade",
+		return want, fmt.Errorf("%s follows the offers of repositories, so it would be upgraded again. To go back to revision %d, pin its version: kubectl package upgrade %s --version %s --allow-downgrade",
 			r, number, r.Target.Flags(), version)
 	}
 	if reason := sensitive(r.Package, set); reason != "" {
@@ -151,12 +151,12 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	image, digest := annotations[corev1alpha1.PackageSourceImageAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		return want, fmt.Errorf("revision %d of %s does not say which image it was made of", number, r)
+		return want, fmt.Errorf("revision %d of %s does not record its image", number, r)
 	}
 	want.Image = image
 	if _, byDigest := ref.(name.Digest); !byDigest {
 		if digest == "" {
-			return want, fmt.Errorf("revision %d of %s does not record the digest of %s, which may stand for something else by now. If it does not: kubectl package install %s %s",
+			return want, fmt.Errorf("revision %d of %s does not record the digest of %s, which might be another image by now. If it is not: kubectl package install %s %s",
 				number, r, image, image, r.Target.Flags())
 		}
 		want.Image = ref.Context().Digest(digest).Name()
@@ -177,11 +177,11 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 // sensitive returns the reason why values of a revision are not kept.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
 	if desired.Sealed(set) {
-		return "it has sensitive values, and what they were is not kept"
+		return "it has sensitive values, which are not kept"
 	}
 	for _, source := range pkg.PackageSpec().ConfigFrom {
 		if s := source.SecretKeyRef; s != nil && ptr.Deref(s.Sensitive, true) {
-			return fmt.Sprintf("its configuration comes from the Secret %s, and what that held then is not kept", s.Name)
+			return fmt.Sprintf("its configuration comes from the Secret %s, whose earlier values are not kept", s.Name)
 		}
 	}
 	return ""
@@ -190,10 +190,10 @@ func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSe
 func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
 	number := set.ObjectSetSpec().Revision
 	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
-		return fmt.Errorf("%s is made by %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
+		return fmt.Errorf("%s belongs to %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
 	}
 	if desired.Sealed(set) {
-		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
+		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, which are not kept", r, number)
 	}
 	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
 	if done, err := f.run(ctx); err != nil || done {
@@ -244,17 +244,17 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 		_, err = io.WriteString(f.Streams.Out, planning.Text(plan, terminal.StylesFor(f.Streams.Out)))
 		return true, err
 	case err != nil:
-		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("note: what may be lost is not known: "+err.Error()))
+		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("note: the data that might be lost is not known: "+err.Error()))
 		return false, nil
 	}
 	t := planning.Printer{Styles: terminal.StylesFor(f.Streams.ErrOut)}
-	t.Section("Data that may be lost", t.Styles.Bad, planning.LossRows(plan.Losses))
+	t.Section("Data that might be lost", t.Styles.Bad, planning.LossRows(plan.Losses))
 	t.Refusals(plan.Refusals)
 	if _, err := io.WriteString(f.Streams.ErrOut, t.Out.String()); err != nil {
 		return false, err
 	}
 	if len(plan.Losses) > 0 && !f.yes {
-		return false, command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d all the same?", f.set.ObjectSetSpec().Revision))
+		return false, command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d anyway?", f.set.ObjectSetSpec().Revision))
 	}
 	return false, nil
 }

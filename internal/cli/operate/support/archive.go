@@ -108,11 +108,11 @@ func (a *Archive) Contents() string {
 	return b.String()
 }
 
-const about = `What kubectl package support read of a cluster, with the rights of the user who ran it.
+const about = `Data that kubectl package support read from a cluster, with the rights of the user who ran it.
 
-Of each object there are the fields that say how it stands: no config, no content of objects of packages, no template, no patch, no
+Each object has only the fields that show its state: no config, no content of objects of packages, no template, no patch, no
 label or annotation but the engine's own, no Secret. In texts, such as messages, Events and logs, values of config and of Secrets in
-packages are replaced by [redacted], and so is what looks like a credential. Read it before you pass it on.
+packages are replaced by [redacted], and so are likely credentials. Read it before you pass it on.
 
 `
 

@@ -50,9 +50,9 @@ func New(on command.Command) *cobra.Command {
 	c := &supportCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "support",
-		Short: "Save what a maintainer needs to see of the cluster, without secrets, into a file",
-		Long: `Save into one file what a maintainer needs to see: versions and flags of the manager, the engine's own
-objects without config and content, their Events, the manager's logs and Lease, and what explain says of
+		Short: "Save the state of the cluster for a maintainer, without secrets, into a file",
+		Long: `Save the information that a maintainer needs into one file: versions and flags of the manager, the engine's own
+objects without config and content, their Events, the manager's logs and Lease, and the output of explain for
 up to 50 packages that are not available. CONTENTS.txt lists the missing parts, with reasons.
 
 Secrets are not read. Values of config, credentials in URLs, private keys and tokens are replaced by
@@ -65,9 +65,9 @@ before you pass it on.`,
 	}
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	cmd.Flags().StringVarP(&c.file, "output", "o", "", "`file` to write, which must not exist (default lockstep-support-TIME.tar.gz)")
+	cmd.Flags().StringVarP(&c.file, "output", "o", "", "write to this `file`, which must not exist (default lockstep-support-TIME.tar.gz)")
 	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager")
-	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "read everything, print what the file would have, and write none")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "read everything, and list the contents without writing the file")
 	return cmd
 }
 
@@ -142,7 +142,7 @@ func (g *gathering) run(ctx context.Context) error {
 
 	g.redactor = NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
 	if !g.redactor.Complete() {
-		g.archive.Lack("texts", "the packages have more config than can be looked for in texts, so that all texts of several words are withheld")
+		g.archive.Lack("texts", "the packages have too much config to search texts for, so all texts of several words are withheld")
 	}
 	g.addVersions()
 	g.addExplanations(ctx, found)
@@ -150,7 +150,7 @@ func (g *gathering) run(ctx context.Context) error {
 		g.addObjects(kind)
 	}
 	g.addLogs(ctx)
-	g.archive.Lack("metrics", "the manager serves them to accounts with the role lockstep-metrics-reader alone: docs/administrate/watch.md says how to read them")
+	g.archive.Lack("metrics", "the manager only serves them to accounts with the role lockstep-metrics-reader: see docs/administrate/watch.md")
 	return ctx.Err()
 }
 
@@ -170,7 +170,7 @@ func (g *gathering) kinds() (kinds []string) {
 func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, where string, opts []client.ListOption) {
 	err := g.list(ctx, kind, opts)
 	if apierrors.IsForbidden(err) && where == "" && g.Namespace != "" {
-		g.archive.Lack(kind.Kind, "those of other namespaces than "+g.Namespace+" may not be listed")
+		g.archive.Lack(kind.Kind, "the ones outside namespace "+g.Namespace+" may not be listed")
 		err = g.list(ctx, kind, []client.ListOption{client.InNamespace(g.Namespace)})
 	}
 	if err != nil {
@@ -252,7 +252,7 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 	found = slices.DeleteFunc(found, func(pkg corev1alpha1.GenericPackage) bool { return summary(pkg) == progress.SummaryAvailable })
 	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int { return summary(a).Urgency() - summary(b).Urgency() })
 	if len(found) > supportExplained {
-		g.archive.Lack("explanations", fmt.Sprintf("of %d packages that are not available, %d are explained", len(found), supportExplained))
+		g.archive.Lack("explanations", fmt.Sprintf("%[2]d of %[1]d packages that are not available are explained", len(found), supportExplained))
 		found = found[:supportExplained]
 	}
 	for _, pkg := range found {

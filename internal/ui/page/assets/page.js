@@ -1,4 +1,4 @@
-// Lets pages show what changes, without being needed to read them: fragments of the server replace those of the page.
+// Updates pages with fragments from the server. Pages are complete without this script.
 
 const body = document.body;
 const live = document.getElementById("live");
@@ -9,7 +9,7 @@ copying();
 keys();
 if (body.dataset.stream) follow(body.dataset.stream);
 
-// The code is behind the # of the address, and goes out of it and of the history.
+// The code follows the # in the address. It is removed from the address and the history.
 function enter() {
   const form = document.getElementById("enter");
   const code = location.hash.slice(1);
@@ -37,7 +37,7 @@ function reveal(root) {
   for (const button of root.querySelectorAll("[data-copy][hidden]")) button.hidden = false;
 }
 
-// "/" goes to the search, "j" and "k" along the rows.
+// "/" focuses the search; "j" and "k" move along the rows.
 function keys() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
@@ -55,7 +55,7 @@ function keys() {
   });
 }
 
-// One stream for a tab, while the tab is seen.
+// A tab has one stream while it is visible.
 function follow(address) {
   let source;
   const open = () => {
@@ -95,8 +95,8 @@ function say(text) {
   if (news) news.textContent = text;
 }
 
-// swap replaces a fragment: what was open stays open, focus stays where it was, what has another state says so, and what has
-// another place or length moves there.
+// swap replaces a fragment. It keeps open details and the focus, announces elements with another state, and animates those
+// with another position or length.
 function swap({ id, digest, html }) {
   const part = document.getElementById(id);
   if (!part) return;
@@ -120,7 +120,7 @@ function swap({ id, digest, html }) {
   if (changed.length) say(changed.length > 3 ? changed.length + " changes" : changed.join(", "));
 }
 
-// shapes are where rows and how long gauges are.
+// shapes are the positions of rows and the lengths of gauges.
 function shapes(part) {
   return new Map(elements(part).map(([key, e]) => [key, { top: e.getBoundingClientRect().top, done: e.querySelector(".done")?.getAttribute("width") }]));
 }
