@@ -112,6 +112,6 @@ func TestDependencies(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
-	has(t, run(0, "deps", "front-db-disk"), "Nothing needs it: kubectl package delete package/front-db-disk -n dependencies")
+	has(t, run(0, "deps", "front-db-disk"), "No package needs it: kubectl package delete package/front-db-disk -n dependencies")
 	has(t, run(0, "delete", "front-db-disk"), "is deleted")
 }

@@ -55,11 +55,11 @@ pushes with the credentials of the Docker configuration. Both need --tag.`,
 			return c.run(cmd.Context(), args[0], tags, labels)
 		},
 	}
-	cmd.Flags().StringArrayVarP(&c.tags, "tag", "t", nil, "`reference` of the image, host/path:tag; repeatable")
-	cmd.Flags().StringArrayVarP(&c.labels, "label", "l", nil, "label of the image, `key=value`; repeatable")
-	cmd.Flags().StringVarP(&c.output, "output", "o", "", "tar `file` to write the image to")
+	cmd.Flags().StringArrayVarP(&c.tags, "tag", "t", nil, "tag the image with this `reference`, host/path:tag; repeatable")
+	cmd.Flags().StringArrayVarP(&c.labels, "label", "l", nil, "add this label to the image, `key=value`; repeatable")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "write the image to this tar `file`")
 	cmd.Flags().BoolVar(&c.push, "push", false, "push the image to the registries of its tags")
-	cmd.Flags().StringVar(&c.format, "output-format", "human", "what to print: human, or digest for the digest alone")
+	cmd.Flags().StringVar(&c.format, "output-format", "human", "select the output: human, or digest for only the digest")
 	_ = cmd.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions([]string{"human", "digest"}, cobra.ShellCompDirectiveNoFileComp))
 	c.registry.Add(cmd)
 	c.checks.add(cmd)

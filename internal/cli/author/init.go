@@ -52,8 +52,8 @@ cases and a README. It validates, passes its tests and lint, and can be installe
 			return c.run(cmd.Context(), folder)
 		},
 	}
-	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "for a ClusterPackage, with a namespace of its own")
-	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the package")
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "create a ClusterPackage, with a namespace of its own")
+	cmd.Flags().StringVar(&c.name, "name", "", "set the `name` of the package")
 	return cmd
 }
 

@@ -32,7 +32,7 @@ func newTest(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Render the package in each of its test cases, and compare the output of its templates with the
 fixtures in .test-fixtures/CASE (for components, components/NAME/.test-fixtures/CASE). A case without
 fixtures fails. --update writes the rendered files, and removes fixtures of files that are no longer
-rendered; commit them, so that reviews show what a change does.
+rendered; commit them, so that reviews show the effect of a change.
 
 Objects are checked as by validate. If the manifest has test.kubeconform, required fields and enums
 are problems too, and other kinds are looked up in its schemaLocations; --download-schemas allows URLs.`,

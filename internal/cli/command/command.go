@@ -142,7 +142,7 @@ func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
 		return
 	}
 	if silence := cl.Silence(ctx, time.Now()); silence > 0 {
-		fmt.Fprintf(c.Streams.ErrOut, "Warning: no manager has renewed its Lease for %s, so this may be outdated: is lockstep-manager running?\n",
+		fmt.Fprintf(c.Streams.ErrOut, "Warning: no manager has renewed its Lease for %s, so this might be outdated: is lockstep-manager running?\n",
 			duration.HumanDuration(silence))
 	}
 }

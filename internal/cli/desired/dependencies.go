@@ -21,7 +21,7 @@ type DependencyFlags struct{ overrides []string }
 // Add adds the flags to a command.
 func (f *DependencyFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.overrides, "override", nil,
-		`change a dependency: `+"`NAME=JSON`"+` with a package{name, version, prereleases} or configFrom, such as db={"package":{"version":"<2"}}; may be repeated`)
+		`change a dependency: `+"`NAME=JSON`"+` with a package{name, version, prereleases} or configFrom, such as db={"package":{"version":"<2"}}; repeatable`)
 	_ = cmd.RegisterFlagCompletionFunc("override", cobra.NoFileCompletions)
 }
 

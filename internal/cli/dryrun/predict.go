@@ -260,7 +260,7 @@ func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 	return ref != nil && ref.Remote == c.owner.Remote() && c.controllers.Has(ref.UID)
 }
 
-// controllerOf returns the controller of an object, which may be in another cluster; nil for none.
+// controllerOf returns the controller of an object, which can be in another cluster; nil for none.
 func controllerOf(live *unstructured.Unstructured) *objects.Reference {
 	return (&objects.Observed{Owners: apinames.Default.References(live.GetOwnerReferences(), live.GetAnnotations())}).Controller()
 }

@@ -93,11 +93,11 @@ func (r Reasons) Text(styles terminal.Styles) string {
 	line("%s: %s", name, how)
 	switch {
 	case r.InstalledFor != nil && r.installedForGone:
-		line("Nothing needs it; it was installed for %s, which no longer exists: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
+		line("No package needs it; it was installed for %s, which no longer exists: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
 	case r.InstalledFor != nil:
-		line("Nothing needs it; it was installed for %s, which no longer needs it: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
+		line("No package needs it; it was installed for %s, which no longer needs it: %s", terminal.Line(r.InstalledFor.String()), terminal.Line(r.Remedy))
 	case r.Remedy != "":
-		line("Nothing needs it: %s", terminal.Line(r.Remedy))
+		line("No package needs it: %s", terminal.Line(r.Remedy))
 	case len(r.NeededBy) == 0:
 		line("No package depends on it.")
 	default:

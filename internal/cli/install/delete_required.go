@@ -58,7 +58,7 @@ func (c *deleteCommand) unneeded(ctx context.Context, cl *cluster.Cluster, t pro
 	}
 	for _, key := range graph.Of(all).Unneeded() {
 		if slices.ContainsFunc(led, func(n *graph.Node) bool { return n.Key == key }) {
-			fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: nothing needs %s any more: kubectl package delete %s", key, key.Target().Flags())))
+			fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: no package needs %s any more: kubectl package delete %s", key, key.Target().Flags())))
 		}
 	}
 }

@@ -98,7 +98,7 @@ func TestDeleteRequired(t *testing.T) {
 
 	c = clustertest.FakeCluster(t, packages()...)
 	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front")
-	if got.Code != 0 || !strings.HasSuffix(got.Err, "note: nothing needs package shop/front.db any more: kubectl package delete package/front.db -n shop\n") {
+	if got.Code != 0 || !strings.HasSuffix(got.Err, "note: no package needs package shop/front.db any more: kubectl package delete package/front.db -n shop\n") {
 		t.Errorf("%+v", got)
 	}
 }

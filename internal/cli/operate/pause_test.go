@@ -112,7 +112,7 @@ func TestWarningWithoutAManager(t *testing.T) {
 	}
 }
 
-const silent = "Warning: no manager has renewed its Lease for 5m, so this may be outdated: is lockstep-manager running?\n"
+const silent = "Warning: no manager has renewed its Lease for 5m, so this might be outdated: is lockstep-manager running?\n"
 
 func TestPauseInterrupted(t *testing.T) {
 	t.Parallel()

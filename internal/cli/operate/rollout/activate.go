@@ -27,7 +27,7 @@ func newActivate(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "activate RESOURCE",
 		Short: "Activate a revision that awaits it, or an earlier one",
-		Long: `Activate the revision that awaits it, or the one of --revision, which may be history. It gets the highest
+		Long: `Activate the revision that awaits it, or the one of --revision, which can be an earlier one. It gets the highest
 number and takes over like an upgrade. kubectl package plan NAME --revision N previews it.
 
 The package needs revisionActivationPolicy: Manual. A rejected revision, or one whose sensitive

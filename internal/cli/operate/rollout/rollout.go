@@ -31,7 +31,7 @@ func New(on command.Command) *cobra.Command {
 		Long: `Show and compare the revisions of a package or deployment, and go back to one.
 
 RESOURCE is NAME, or package/NAME, clusterpackage/NAME, objectdeployment/NAME or
-clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
+clusterobjectdeployment/NAME; kind and name can also be two arguments.`,
 	}
 	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on))
 	return cmd
