@@ -19,7 +19,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// generates is an authorizer that lets a user generate packages in the cluster, do everything, or do nothing there.
+// generates is an authorizer that lets a user generate packages in the cluster, do everything, or
+// do nothing there.
 type generates string
 
 func (g generates) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -37,8 +38,8 @@ func (g generates) EvaluateConditions(context.Context, authorizer.ConditionsAwar
 	panic("not asked by policies")
 }
 
-// TestGeneratedPackagesPolicy: the label, the spec and what holds a generated package are the manager's, wherever that is
-// installed, until the package is adopted.
+// TestGeneratedPackagesPolicy: the label, the spec and what holds a generated package are the
+// manager's, wherever that is installed, until the package is adopted.
 func TestGeneratedPackagesPolicy(t *testing.T) {
 	t.Parallel()
 	const adopt = corev1alpha1.AdoptAnnotation + "=true"

@@ -100,7 +100,8 @@ func TestSelectorsFindTheManager(t *testing.T) {
 	}
 }
 
-// Probes come from the node, which Kubernetes always admits: no pod needs the port of probes, and few need metrics.
+// Probes come from the node, which Kubernetes always admits: no pod needs the port of probes, and
+// few need metrics.
 func TestNetworkPolicyAdmitsNoHealth(t *testing.T) {
 	t.Parallel()
 	for name, folder := range map[string]string{config.ServiceAccount: ".", "lockstep-agent": "agent"} {

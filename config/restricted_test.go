@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/config"
 )
 
-// The component leaves the manager its own kinds to write, and the accounts of its own namespace to impersonate.
+// The component leaves the manager its own kinds to write, and the accounts of its own namespace to
+// impersonate.
 func TestRestricted(t *testing.T) {
 	t.Parallel()
 	objects := with(t, config.FolderRestricted)
@@ -66,7 +67,8 @@ func TestRestricted(t *testing.T) {
 	}
 }
 
-// get on a subresource can be more than a read: it runs commands in containers, and connects to Services and kubelets.
+// get on a subresource can be more than a read: it runs commands in containers, and connects to
+// Services and kubelets.
 func TestRestrictedReadsNoSubresources(t *testing.T) {
 	t.Parallel()
 	role := find[*rbacv1.ClusterRole](t, with(t, config.FolderRestricted), config.ServiceAccount)

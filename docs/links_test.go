@@ -22,7 +22,8 @@ var (
 	span   = regexp.MustCompile("`[^`\n]*`")
 )
 
-// Every link from a page to a file or folder of the repository leads to one that exists, and its fragment to a heading there.
+// Every link from a page to a file or folder of the repository leads to one that exists, and its
+// fragment to a heading there.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	anchors := map[string]map[string]bool{}
@@ -61,7 +62,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// markdown returns the pages of the repository, except in testdata and in folders whose name starts with a dot.
+// markdown returns the pages of the repository, except in testdata and in folders whose name starts
+// with a dot.
 func markdown(t *testing.T) (pages []string) {
 	t.Helper()
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {

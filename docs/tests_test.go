@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// proven are the pages whose tables name a test in each row, up to the heading, with their least number of rows.
+// proven are the pages whose tables name a test in each row, up to the heading, with their least
+// number of rows.
 var proven = map[string]struct {
 	until string
 	rows  int
@@ -27,14 +28,14 @@ var proven = map[string]struct {
 	"design/package-operator.md": {"", 80},
 }
 
-// word is text in backquotes, or a test, with the rows that are meant: TestX/a for rows whose names start with a, or
-// TestX "a", "b".
+// word is text in backquotes, or a test, with the rows that are meant: TestX/a for rows whose names
+// start with a, or TestX "a", "b".
 var word = regexp.MustCompile("`([^`]*)`|\\b((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)(/[A-Za-z0-9._-]+)?((?: \"[^\"]*\",?)*)")
 
 var folder = regexp.MustCompile(`^[a-z][a-z0-9/]*$`)
 
-// Each test that a table of the documentation names exists, in the package that the table names before it, and so do the rows
-// and subtests of it.
+// Each test that a table of the documentation names exists, in the package that the table names
+// before it, and so do the rows and subtests of it.
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	packages := map[string]*tests{}
@@ -104,7 +105,8 @@ func checkRow(t *testing.T, at, line string, packages map[string]*tests) int {
 	return n
 }
 
-// tests are the tests of a package. Texts are what rows may be named by: the literals of its tests, and the files in testdata.
+// tests are the tests of a package. Texts are what rows may be named by: the literals of its tests,
+// and the files in testdata.
 type tests struct {
 	names map[string]bool
 	texts []string
@@ -112,7 +114,8 @@ type tests struct {
 
 func (s *tests) has(is func(string) bool) bool { return slices.ContainsFunc(s.texts, is) }
 
-// testsOf reads the tests of a package, by its path from the root. It returns nil if there are none.
+// testsOf reads the tests of a package, by its path from the root. It returns nil if there are
+// none.
 func testsOf(t *testing.T, dir string) *tests {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))

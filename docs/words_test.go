@@ -20,13 +20,15 @@ const (
 // designWords bounds the pages for contributors, by the start of their paths.
 var designWords = map[string]int{"design/": 11_000, "development.md": 1_000, "development/tests": 1_000, "development/invariants": 3_000}
 
-// inserted is what a test puts into a page, out of the code; and hidden what no reader sees, such as what e2e/docs runs before.
+// inserted is what a test puts into a page, out of the code; and hidden what no reader sees, such
+// as what e2e/docs runs before.
 var (
 	inserted = regexp.MustCompile(`(?s)<!-- functions -->.*?<!-- /functions -->`)
 	hidden   = regexp.MustCompile(`(?s)<!--.*?-->`)
 )
 
-// printed are blocks of commands with their output, which e2e/docs compares, and writes with LOCKSTEP_UPDATE=1.
+// printed are blocks of commands with their output, which e2e/docs compares, and writes with
+// LOCKSTEP_UPDATE=1.
 var printed = regexp.MustCompile("(?ms)^ *```console\n.*?^ *```$")
 
 // withoutOutput returns a page without what commands print, of the pages that e2e/docs runs.
@@ -45,7 +47,8 @@ func withoutOutput(page string) string {
 	})
 }
 
-// Pages of tasks are short and have the parts that a reader looks for, and text written by hand is bounded.
+// Pages of tasks are short and have the parts that a reader looks for, and text written by hand is
+// bounded.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
 	sum := 0
@@ -85,7 +88,8 @@ func TestPagesAreShort(t *testing.T) {
 	t.Logf("%5d in all", sum)
 }
 
-// Pages for contributors are short, and a cell of the invariants is one sentence, or the tests for it.
+// Pages for contributors are short, and a cell of the invariants is one sentence, or the tests for
+// it.
 func TestDesignIsShort(t *testing.T) {
 	t.Parallel()
 	sums := map[string]int{}

@@ -162,7 +162,8 @@ func ofImage(t *testing.T, archive []byte) map[string][]byte {
 	return files
 }
 
-// plugin runs the programs of the archive and of the image, and compares their modules with the bills of materials.
+// plugin runs the programs of the archive and of the image, and compares their modules with the
+// bills of materials.
 func plugin(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	for name, program := range map[string][]byte{

@@ -16,10 +16,13 @@
 // that is the cause to the end of the one that is the effect. Only the receipt of an event by a
 // watcher, and the start of a process, use this process's clock, which belongs to the same machine.
 //
-//   - count.go, span.go, latency.go and budget.go are pure: audit entries become counts and times, which are compared with limits;
+//   - count.go, span.go, latency.go and budget.go are pure: audit entries become counts and times,
+//     which are compared with limits;
 //   - workload.go has the packages to install;
 //   - cluster.go starts a sandbox and a manager, and measures around an action;
-//   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go, transitions.go, neighbour.go and offers.go have the scenarios: each causes something, waits for the effect, and returns the audit entries of the cause and the effect;
+//   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go, transitions.go,
+//     neighbour.go and offers.go have the scenarios: each causes something, waits for the effect,
+//     and returns the audit entries of the cause and the effect;
 //   - tester.go lets a command use functions for the end-to-end tests.
 //
 // docs/design/budget.md explains the figures.

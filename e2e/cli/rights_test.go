@@ -54,7 +54,8 @@ func (p project) lacking(t *testing.T, env *harness.Env, image string) {
 		}
 		harness.Eventually(t, harness.Patience, "the missing right"+r.text, func(context.Context) error {
 			for _, c := range env.Package(t, "", p.name).PackageStatus().Conditions {
-				// The API server refuses a role with a right that its writer lacks, in the phase of the role.
+				// The API server refuses a role with a right that its writer lacks, in the phase of
+				// the role.
 				inRole := strings.Contains(c.Message, "may not grant rights that it does not have itself")
 				if granted = granted || inRole; inRole || c.Type == corev1alpha1.ConditionAuthorized && strings.Contains(c.Message, r.text) {
 					return nil

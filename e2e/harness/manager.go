@@ -100,7 +100,8 @@ func (e *Env) start(dir, program string, args []string, environ ...string) (*Man
 		return nil, err
 	}
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	// The manager only bounds its memory itself if GOGC is not set, as in a cluster; ./task sets it.
+	// The manager only bounds its memory itself if GOGC is not set, as in a cluster; ./task sets
+	// it.
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOGC=") })
 	m.cmd.Env = append(environment, "GOMEMLIMIT="+cmp.Or(e.MemoryLimit, "400MiB")) // as config/manager has it
 	if race() {

@@ -19,7 +19,8 @@ type Release struct {
 	Version string
 	Needs   []corev1alpha1.Dependency
 	Unique  corev1alpha1.UniqueScope
-	// Gated keeps the package from being available until its ConfigMap has the annotation ready: true.
+	// Gated keeps the package from being available until its ConfigMap has the annotation ready:
+	// true.
 	Gated bool
 	// Files are more files.
 	Files    Files

@@ -284,8 +284,8 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 				continue
 			}
 			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j) })
-			// A Deployment sums up its ReplicaSets' statuses. If one of them is outdated, the sum exceeds
-			// the limit.
+			// A Deployment sums up its ReplicaSets' statuses. If one of them is outdated, the sum
+			// exceeds the limit.
 			states := slices.DeleteFunc(slices.Clone(broken[w.kind+"/"+w.name]), func(obj map[string]any) bool {
 				replicas, _, _ := unstructured.NestedInt64(obj, "status", "replicas")
 				return replicas > w.stuck["replicas"]

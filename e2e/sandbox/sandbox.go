@@ -116,11 +116,12 @@ func (s *Sandbox) run(ctx context.Context, o options) error {
 	var stderr bytes.Buffer
 	cmd := exec.Command(s.binary, o.args(name)...)
 	cmd.Stderr = &stderr
-	// The collector runs less often, which saves a tenth of the processor time, and the memory stays
-	// bounded.
+	// The collector runs less often, which saves a tenth of the processor time, and the memory
+	// stays bounded.
 	cmd.Env = append(os.Environ(), "GOGC=400", "GOMEMLIMIT="+o.memoryLimit)
 	if testing.Testing() {
-		// Several sandboxes run at a time. Looking for work on more processors would take another tenth.
+		// Several sandboxes run at a time. Looking for work on more processors would take another
+		// tenth.
 		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 	}
 	// An interrupt from the terminal ends this process, which ends the sandbox.

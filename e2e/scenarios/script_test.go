@@ -24,7 +24,8 @@ type scenario struct {
 	audit *sandbox.Audit
 	// namespace of the script.
 	namespace string
-	// start is the script's start in the audit log, and mark the position that the command mark set.
+	// start is the script's start in the audit log, and mark the position that the command mark
+	// set.
 	start, mark sandbox.Position
 	managers    map[string]*harness.Manager
 	// releases are the packages' contents, by name and version.

@@ -236,7 +236,8 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 			what := strings.Join(args, " ")
 			args = append(args, "--namespace", one.objects, "--kubeconfig", l.env.Kubeconfig())
 			command := exec.CommandContext(t.Context(), harness.Binary(t, "kubectl-package"), args...)
-			// If the package no longer exists, the command fails. The error must not contain secrets either.
+			// If the package no longer exists, the command fails. The error must not contain
+			// secrets either.
 			output, _ := command.CombinedOutput()
 			if strings.Contains(string(output), "unknown command") {
 				t.Errorf("%s: %s", what, output)

@@ -26,7 +26,8 @@ func TestMetricsTakeAToken(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
 	address := harness.Address(t)
-	// This manager waits for the Lease. It must not lead, because its end would disturb other tests.
+	// This manager waits for the Lease. It must not lead, because its end would disturb other
+	// tests.
 	harness.Eventually(t, harness.Patience, "the manager of all tests to lead", func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
 		if err := env.Client.Get(ctx, ctrlclient.ObjectKeyFromObject(lease), lease); err != nil {

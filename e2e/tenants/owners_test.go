@@ -138,7 +138,8 @@ func TestAggregated503(t *testing.T) {
 		raw.Raw = []byte(strings.Replace(string(raw.Raw), `"v1"}`, `"v2"}`, 1))
 	})
 	shows("v2")
-	// If the kind was unknown when the deployment was reconciled, it is looked up again in a minute.
+	// If the kind was unknown when the deployment was reconciled, it is looked up again in a
+	// minute.
 	harness.Await(t, e, patience+30*time.Second, dep, "to name the owner", func(dep *corev1alpha1.ObjectDeployment) error {
 		if !slices.ContainsFunc(dep.Status.Conditions, func(c metav1.Condition) bool {
 			return c.Type == corev1alpha1.ConditionReady && strings.Contains(c.Message, "Its owner Thing owner cannot be watched")

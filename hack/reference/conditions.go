@@ -19,7 +19,8 @@ var (
 	first = regexp.MustCompile(`^(Condition|Reason)\w+ (is that |is )`)
 )
 
-// conditions returns the page of conditions and reasons: a table for each group of constants of the files.
+// conditions returns the page of conditions and reasons: a table for each group of constants of the
+// files.
 func conditions(folder string) (string, error) {
 	decls, comments, err := read(folder)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	bounds "lockstep.run/lockstep/internal/limits"
 )
 
-// limits returns the page of limits: a table for each group of constants "Limits of …", with their comments. Comments that start
-// with "internal: " are about limits that no user notices.
+// limits returns the page of limits: a table for each group of constants "Limits of …", with their
+// comments. Comments that start with "internal: " are about limits that no user notices.
 func limits(dir string) (string, error) {
 	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, ".")
 	if err != nil {

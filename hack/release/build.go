@@ -72,7 +72,8 @@ func programOf(p platform) string {
 	return "kubectl-package"
 }
 
-// listModules writes the software bills of materials of both programs, for the first platform of Linux.
+// listModules writes the software bills of materials of both programs, for the first platform of
+// Linux.
 func (r *release) listModules(ctx context.Context, scratch string) error {
 	p := r.platforms[slices.IndexFunc(r.platforms, func(p platform) bool { return p.os == "linux" })]
 	for _, name := range []string{"kubectl-package", "lockstep-manager"} {

@@ -16,7 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// layoutOf writes the layout of two programs into a folder, and returns the release with its digest.
+// layoutOf writes the layout of two programs into a folder, and returns the release with its
+// digest.
 func layoutOf(t *testing.T, folder string, change func(*release)) *release {
 	t.Helper()
 	r := &release{version: "v1.2.3", commit: "abc", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}

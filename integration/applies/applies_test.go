@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// sampled is how many random histories ./task test plays, swept how many ./task test:deep does at
-	// least.
+	// sampled is how many random histories ./task test plays, swept how many ./task test:deep does
+	// at least.
 	sampled, swept = 100, 5000
 	// together is how many histories are played side by side.
 	together = 200

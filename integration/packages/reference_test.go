@@ -188,8 +188,8 @@ func TestReferenceRefusals(t *testing.T) {
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err == nil {
 		t.Error("a deployment was made")
 	}
-	// An annotation disables constraints on the version of Kubernetes, although it is not part of the
-	// spec.
+	// An annotation disables constraints on the version of Kubernetes, although it is not part of
+	// the spec.
 	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{"packaging.carvel.dev/ignore-kubernetes-version-selection": ""}
 	})

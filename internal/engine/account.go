@@ -68,8 +68,8 @@ func (x *run) require(ctx context.Context, account objects.Account) error {
 	return nil
 }
 
-// orMissing returns that the account does not exist instead of a denial because of that. An account that was there a moment ago
-// is not looked for again.
+// orMissing returns that the account does not exist instead of a denial because of that. An account
+// that was there a moment ago is not looked for again.
 func (x *run) orMissing(ctx context.Context, s phases.Step, err error) error {
 	if x.rollout.accountReason(s, err) != ReasonForbidden {
 		return err

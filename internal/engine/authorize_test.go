@@ -28,7 +28,8 @@ import (
 // authorizer answers for one account, and counts the questions.
 type authorizer struct {
 	mu sync.Mutex
-	// rules by namespace; "-" for the whole cluster. incomplete means that others allow more, which allowed decides.
+	// rules by namespace; "-" for the whole cluster. incomplete means that others allow more, which
+	// allowed decides.
 	rules      map[string][]rbacv1.PolicyRule
 	incomplete bool
 	allowed    func(authorizationv1.ResourceAttributes) bool

@@ -25,7 +25,8 @@ type replacement struct {
 	resourceVersion string
 	// patch is nil if an apply does the same, or all that can be done.
 	patch []byte
-	// kept are the fields that an adopted object keeps from its installer, since they cannot change.
+	// kept are the fields that an adopted object keeps from its installer, since they cannot
+	// change.
 	kept []string
 	// foreseen is the object that the template implies, for an object that is adopted.
 	foreseen *unstructured.Unstructured
@@ -163,8 +164,8 @@ func (s *step) content(ctx context.Context) (map[string]any, error) {
 	return obj, nil
 }
 
-// reshaped reports whether the object gets other fields than a former template has, or the installer
-// that it is adopted from.
+// reshaped reports whether the object gets other fields than a former template has, or the
+// installer that it is adopted from.
 func (s *step) reshaped(template map[string]any) bool {
 	if s.Foreign {
 		return s.Live.InstallerFields
@@ -396,7 +397,8 @@ func (s *step) noteKept(fields []string) {
 	s.run.rollout.note(s.Key, fmt.Sprintf("%s cannot change, so values that its former manager set and the template leaves out stay", strings.Join(fields, ", ")))
 }
 
-// fresh returns a new object of the template, by a dry run under another name; nil if that is not possible.
+// fresh returns a new object of the template, by a dry run under another name; nil if that is not
+// possible.
 func (s *step) fresh(ctx context.Context) *unstructured.Unstructured {
 	if s.asFresh == nil {
 		s.asFresh = &unstructured.Unstructured{}

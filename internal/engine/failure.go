@@ -123,7 +123,8 @@ func (r *Rollout) Retry() {
 	}
 }
 
-// explain puts the API server's refusal into words. The API server does not always say that a field is immutable.
+// explain puts the API server's refusal into words. The API server does not always say that a field
+// is immutable.
 func (x *run) explain(s phases.Step, err error) string {
 	text := x.refusal(s, err)
 	var immutable *ImmutableError

@@ -30,7 +30,8 @@ type Engine struct {
 	// Exists reads from the API server whether a ServiceAccount exists, because rights can be bound
 	// to one that does not. Without the function all count as existing.
 	Exists func(ctx context.Context, account objects.Account) (bool, error)
-	// Rights asks as an account for its rights. Without the function these are not proven before a claim.
+	// Rights asks as an account for its rights. Without the function these are not proven before a
+	// claim.
 	Rights func(account objects.Account) Rights
 	// Count is called with each event that a process can count; it can be nil.
 	Count func(Event)
@@ -38,7 +39,8 @@ type Engine struct {
 	lookups lookups
 }
 
-// Event is a write that was performed or failed, by its Action; a Fight; or how long a rollout or a phase Took.
+// Event is a write that was performed or failed, by its Action; a Fight; or how long a rollout or a
+// phase Took.
 type Event struct {
 	Kind   EventKind
 	Action phases.Action
@@ -49,8 +51,9 @@ type Event struct {
 // EventKind is the kind of an Event.
 type EventKind int
 
-// Write is a write to a managed object. Fight is a correction that another writer changes back again and again. RolledOut and
-// PhaseReady are from the claim of a revision to its success, and from the opening of a phase until its objects were ready.
+// Write is a write to a managed object. Fight is a correction that another writer changes back
+// again and again. RolledOut and PhaseReady are from the claim of a revision to its success, and
+// from the opening of a phase until its objects were ready.
 const (
 	Write EventKind = iota
 	Fight
@@ -78,8 +81,9 @@ type step struct {
 	asFresh *unstructured.Unstructured
 	// custom means that a CustomResourceDefinition defines the kind.
 	custom bool
-	// applied means that the object is created by an apply, as the owner requires or because the kind is
-	// custom: the API server holds back POSTs for two seconds after a definition was established.
+	// applied means that the object is created by an apply, as the owner requires or because the
+	// kind is custom: the API server holds back POSTs for two seconds after a definition was
+	// established.
 	applied bool
 }
 

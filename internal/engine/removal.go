@@ -158,7 +158,8 @@ func (s *step) retain(ctx context.Context) error {
 	return nil
 }
 
-// replaceOwners returns the operations that replace the owner among the owners of an object by the set of a revision.
+// replaceOwners returns the operations that replace the owner among the owners of an object by the
+// set of a revision.
 func (r *Rollout) replaceOwners(live *unstructured.Unstructured, by *phases.Revision) []map[string]any {
 	set := objects.Reference{OwnerReference: metav1.OwnerReference{
 		APIVersion: r.Owner.Names.GroupVersion.String(), Kind: by.Kind, Name: by.Name, UID: by.UID,

@@ -60,8 +60,8 @@ type Revision struct {
 	exposes func(objects.Key) bool
 }
 
-// NewRevision returns a revision without objects. Its phases are set before its probes, and both before
-// it is put into a Rollout.
+// NewRevision returns a revision without objects. Its phases are set before its probes, and both
+// before it is put into a Rollout.
 func NewRevision() *Revision {
 	return &Revision{
 		cachedResults: map[objects.Key]cachedResult{}, graces: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},

@@ -60,7 +60,8 @@ type Rollout struct {
 	// read, and lists the lists that make such records of existing objects.
 	fieldGenerations map[schema.GroupKind]uint32
 	lists            map[schema.GroupKind]int64
-	// tracks reports whether the tracker has the template of an object of the owner: records of others have no fields.
+	// tracks reports whether the tracker has the template of an object of the owner: records of
+	// others have no fields.
 	tracks func(objects.OwnerKey, objects.Key) bool
 	// roomDue is when objects are read again for which there was no room.
 	roomDue time.Time
@@ -148,7 +149,8 @@ func (e *Engine) DropTornDown(r *Rollout, uid types.UID) {
 	})
 }
 
-// drop forgets a revision, and calls back for each object that it alone has, once that is not tracked any more.
+// drop forgets a revision, and calls back for each object that it alone has, once that is not
+// tracked any more.
 func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
 	rev := r.revisions[uid]
 	delete(r.revisions, uid)
@@ -459,7 +461,8 @@ func (r *Rollout) behind(kind *livestate.KindState, key objects.Key, record *obj
 	return record.FieldsGeneration < r.fieldGenerations[gk] && r.tracks(r.Owner.OwnerKey, key)
 }
 
-// lacksRoom reports whether there was no room for fields of an object, and sets when these are read again.
+// lacksRoom reports whether there was no room for fields of an object, and sets when these are read
+// again.
 func (r *Rollout) lacksRoom(live map[objects.Key]phases.LiveState, now time.Time) bool {
 	for _, state := range live {
 		if state.Object != nil && state.Object.Lack == objects.LackRoom {

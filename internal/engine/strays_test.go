@@ -114,7 +114,8 @@ func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 	}
 }
 
-// ownerOfConfigMaps returns an owner without revisions, and the engine of its cluster, which watches ConfigMaps.
+// ownerOfConfigMaps returns an owner without revisions, and the engine of its cluster, which
+// watches ConfigMaps.
 func ownerOfConfigMaps(now func() time.Time) (*memory.Server, *memory.Cluster, *engine.Engine, *engine.Rollout) {
 	server, tracker := memory.NewServer(names, now, memory.Kind{GroupVersionKind: configMaps}), tracking.New(names)
 	here := server.Connect()

@@ -63,7 +63,8 @@ func (s *step) verify(ctx context.Context) error {
 	return nil
 }
 
-// compared reports whether this process has written or verified this template on the object: then its values decide.
+// compared reports whether this process has written or verified this template on the object: then
+// its values decide.
 func (s *step) compared(id objects.Digest) bool {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
@@ -71,7 +72,8 @@ func (s *step) compared(id objects.Digest) bool {
 	return rec.Content == s.Desired.Content && rec.Template == id && rec.UID == s.Live.UID
 }
 
-// converted remembers how the watch shows the object in another version than the template's, if it was found to show the template.
+// converted remembers how the watch shows the object in another version than the template's, if it
+// was found to show the template.
 func (s *step) converted(watched *objects.Observed) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()

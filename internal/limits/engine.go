@@ -56,5 +56,6 @@ const (
 	StackBytes = 256 << 10 // of the stacks that are logged then; equal stacks of many goroutines are shown once
 )
 
-// StatusInterval is the pause between writes of a status that only count; it reports a watch that is later.
+// StatusInterval is the pause between writes of a status that only count; it reports a watch that
+// is later.
 const StatusInterval = time.Second

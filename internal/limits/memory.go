@@ -1,7 +1,8 @@
 package limits
 
-// Shares of the manager's memory. The sum of live memory is three quarters of GOMEMLIMIT: a quarter and three eighths by this account,
-// and an eighth for the engine itself and small work; garbage has the rest.
+// Shares of the manager's memory. The sum of live memory is three quarters of GOMEMLIMIT: a quarter
+// and three eighths by this account, and an eighth for the engine itself and small work; garbage
+// has the rest.
 const (
 	MemoryDefault        = 400 << 20 // where GOMEMLIMIT is not set: what config/manager gives
 	MemoryWorkShare      = 4         // of GOMEMLIMIT, one of so many is for large work at a time

@@ -2,8 +2,8 @@ package limits
 
 import "time"
 
-// Pace relates the pauses of a controller, between fetches and repairs, to the limits. The zero value is 1; tests
-// that wait for pauses lower it.
+// Pace relates the pauses of a controller, between fetches and repairs, to the limits. The zero
+// value is 1; tests that wait for pauses lower it.
 type Pace float64
 
 // Of returns a pause at that pace.

@@ -2,7 +2,8 @@ package limits
 
 import "time"
 
-// Limits of availability probes. They count steps instead of time, so that results do not depend on the load.
+// Limits of availability probes. They count steps instead of time, so that results do not depend on
+// the load.
 const (
 	Probes            = 1000                   // probes of one revision; each object is evaluated by all probes of its kind
 	ProbeCELBytes     = 16 << 10               // one CEL rule, at up to 1 µs a byte to compile

@@ -11,7 +11,8 @@ const (
 	UpgradesTogether          = 8          // packages that are upgraded together because none of them can be upgraded alone
 )
 
-// Pauses before the dependencies of a new Package are resolved, so that those that are applied together are resolved together.
+// Pauses before the dependencies of a new Package are resolved, so that those that are applied
+// together are resolved together.
 const (
 	ResolutionPause    = time.Second     // since the last new Package of the scope: kubectl apply creates many a second
 	ResolutionPauseMax = 5 * time.Second // in all, however many come, and however long their images take

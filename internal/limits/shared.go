@@ -2,7 +2,8 @@ package limits
 
 import "fmt"
 
-// Share is a resource of all namespaces. None can take so much of it that others wait for longer than one piece of its work.
+// Share is a resource of all namespaces. None can take so much of it that others wait for longer
+// than one piece of its work.
 type Share struct {
 	Of string
 	// All is the bound in sum, One the bound of one namespace.
@@ -19,7 +20,8 @@ const (
 	rest  = "twice the remaining memory"
 )
 
-// Shared are all of them. A test fails for a semaphore, a cache or a map in the code of the manager that is not in a row.
+// Shared are all of them. A test fails for a semaphore, a cache or a map in the code of the manager
+// that is not in a row.
 func Shared() []Share {
 	return []Share{
 		{"downloads of images and repositories on the disk", mebibytes(DownloadsBytes), mebibytes(DownloadsOfNamespaceBytes), "an image waits; a repository is fetched again later", []string{"loader/registry.NewDisk"}},

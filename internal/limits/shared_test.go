@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Whatever several tenants wait for, or push each other out of, is in the table with its bound for one namespace.
+// Whatever several tenants wait for, or push each other out of, is in the table with its bound for
+// one namespace.
 func TestSharedIsBounded(t *testing.T) {
 	t.Parallel()
 	listed, found, files := map[string]bool{}, map[string]bool{}, 0
@@ -91,7 +92,8 @@ func account() *queueing.Semaphore { return queueing.NewSemaphore(2, 1) }
 	require.Equal(t, []string{"account", "all", "cache", "hosts", "kept", "lazy", "places", "pulls", "seen"}, names)
 }
 
-// shared returns what a file makes for all namespaces to share, by the names of the fields, variables or functions that it is made for.
+// shared returns what a file makes for all namespaces to share, by the names of the fields,
+// variables or functions that it is made for.
 func shared(file *ast.File) map[string]token.Pos {
 	found := map[string]token.Pos{}
 	for _, decl := range file.Decls {
@@ -185,7 +187,8 @@ func nameOf(of ast.Expr, otherwise string) string {
 
 var makers = []string{"NewSemaphore", "NewStages", "NewRequests", "NewWeighted", "NewLRUExpireCache"}
 
-// makesShared reports whether a call makes a semaphore or a cache. A channel of one place is a signal.
+// makesShared reports whether a call makes a semaphore or a cache. A channel of one place is a
+// signal.
 func makesShared(call *ast.CallExpr) bool {
 	switch function := call.Fun.(type) {
 	case *ast.SelectorExpr:

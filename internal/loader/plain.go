@@ -50,7 +50,8 @@ func (d Declared) spec(spec map[string]any) {
 	}
 }
 
-// ImagesLock lists the images of a bundle (https://carvel.dev/imgpkg/docs/latest/resources/#imgpkg-images).
+// ImagesLock lists the images of a bundle
+// (https://carvel.dev/imgpkg/docs/latest/resources/#imgpkg-images).
 const ImagesLock = ".imgpkg/images.yml"
 
 // PlainManifests selects the files of an image that Plain reads, such as a bundle of manifests, and

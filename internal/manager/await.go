@@ -15,8 +15,9 @@ import (
 
 const reconnectMax = 2 * time.Second // between attempts to reach the API server at start
 
-// awaitServer returns the version of the API server once it answers. Until then the process is alive and not ready:
-// a process that exits is restarted later each time, and after an outage no process would lead for minutes.
+// awaitServer returns the version of the API server once it answers. Until then the process is
+// alive and not ready: a process that exits is restarted later each time, and after an outage no
+// process would lead for minutes.
 func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.Logger) (string, error) {
 	stop, err := serveUnready(c.ProbeAddress)
 	if err != nil {
@@ -42,7 +43,8 @@ func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.L
 	}
 }
 
-// serveUnready serves the probes of a process that is alive and not ready, until stop is called. Then the address is free.
+// serveUnready serves the probes of a process that is alive and not ready, until stop is called.
+// Then the address is free.
 func serveUnready(address string) (stop func(), err error) {
 	if unused(address) {
 		return func() {}, nil

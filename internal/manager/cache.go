@@ -111,7 +111,8 @@ func sourceOf(config *rest.Config, options *cache.Options, obj runtime.Object) (
 	return &toolscache.ListWatch{ListWithContextFunc: source.ListWithContext, WatchFuncWithContext: source.WatchWithContext}, nil
 }
 
-// withoutFields returns the text of an object without its managed fields, which are a third of it, and which compact drops.
+// withoutFields returns the text of an object without its managed fields, which are a third of it,
+// and which compact drops.
 func withoutFields(text string) []byte {
 	fields := gjson.Get(text, "metadata.managedFields")
 	if fields.Index == 0 {

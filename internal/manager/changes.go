@@ -30,7 +30,8 @@ func (n *notice) listen(listener func()) { n.signal.listen(func(struct{}) { list
 
 func (n *notice) send() { n.signal.send(struct{}{}) }
 
-// changes are the signals of changes in the cluster. The parts that notice a change are made before the controllers that follow it.
+// changes are the signals of changes in the cluster. The parts that notice a change are made before
+// the controllers that follow it.
 type changes struct {
 	// kinds are kinds whose API has changed. awaited are these and the kinds of other clusters, and
 	// schemas has the kinds whose schema is published.

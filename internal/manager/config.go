@@ -70,7 +70,8 @@ type Config struct {
 	// registries.
 	RegistryCAs     registry.Authorities
 	RegistryProxies registry.Proxies
-	// AllowLocalSources permits repositories on loopback and link-local addresses, and registries on loopback ones.
+	// AllowLocalSources permits repositories on loopback and link-local addresses, and registries
+	// on loopback ones.
 	AllowLocalSources bool
 	// AllowPrivateSources are the private networks with images, repositories and targets
 	// of namespaced objects.

@@ -62,7 +62,8 @@ func (s *shared) addTemplates(deployments *objectdeployments.Reconciler) (*sourc
 	return watches, nil
 }
 
-// addPackages adds the controller of packages, and returns the watches of the objects that they name.
+// addPackages adds the controller of packages, and returns the watches of the objects that they
+// name.
 func (s *shared) addPackages(others *otherClusters) (*packages.Reconciler, *sources.Watches, error) {
 	watches := s.watches()
 	credentials := sources.NewCredentials(s.get, watches, s.own, s.guard)
@@ -119,7 +120,8 @@ func (s *shared) addHosted() error {
 	return nil
 }
 
-// addRepositories adds the controller of repositories, and returns the watches of the objects that they name.
+// addRepositories adds the controller of repositories, and returns the watches of the objects that
+// they name.
 func (s *shared) addRepositories() (*repositories.Reconciler, *sources.Watches, error) {
 	watches := s.watches()
 	reconciler, err := repositories.Setup(s.Manager, repositories.Options{
@@ -140,7 +142,8 @@ func (s *shared) addRepositories() (*repositories.Reconciler, *sources.Watches, 
 	return reconciler, watches, nil
 }
 
-// addImageConfigs adds the controller of ImageConfigs, which keeps their policies, and returns the watches of their keys.
+// addImageConfigs adds the controller of ImageConfigs, which keeps their policies, and returns the
+// watches of their keys.
 func (s *shared) addImageConfigs(ofPackages *packages.Reconciler, ofRepositories *repositories.Reconciler) (*sources.Watches, error) {
 	watches := s.watches()
 	err := imageconfigcontroller.Setup(s.Manager, imageconfigcontroller.Options{

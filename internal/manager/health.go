@@ -28,9 +28,10 @@ import (
 
 const standbyCheckMax = 30 * time.Second // of one check whether a standby could lead, and between two: CRDs and roles of an upgrade come a moment later
 
-// readiness is whether this process does its work, or could do it: a rolling update removes the leader once
-// another process is ready. A leader is ready when its caches are in sync. A standby is ready when it could
-// read, decode and write every kind once; a process that leads at once shows that by its work.
+// readiness is whether this process does its work, or could do it: a rolling update removes the
+// leader once another process is ready. A leader is ready when its caches are in sync. A standby is
+// ready when it could read, decode and write every kind once; a process that leads at once shows
+// that by its work.
 type readiness struct {
 	client  client.Client // writes reviews without the Lease
 	config  *Config

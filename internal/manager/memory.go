@@ -52,9 +52,10 @@ func limitGarbage(profiled bool) {
 	}
 }
 
-// keepMemorySmall returns a part of the manager that keeps the memory of the process in proportion to its live heap, unless GOGC is
-// set, and within most, which is GOMEMLIMIT. When work is over, it returns garbage, and memory that idle releases, to the system:
-// Go itself collects every two minutes, and keeps the heap as large as during the work.
+// keepMemorySmall returns a part of the manager that keeps the memory of the process in proportion
+// to its live heap, unless GOGC is set, and within most, which is GOMEMLIMIT. When work is over, it
+// returns garbage, and memory that idle releases, to the system: Go itself collects every two
+// minutes, and keeps the heap as large as during the work.
 func keepMemorySmall(most int64, idle func()) ctrlmanager.RunnableFunc {
 	return func(ctx context.Context) error {
 		limit, last, returned, began := most, allocated(), true, time.Now()

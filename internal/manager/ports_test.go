@@ -29,7 +29,8 @@ const (
 	answerWithin = time.Second
 )
 
-// attack sends a request from many clients, which stay connected, and returns by how much the heap grew.
+// attack sends a request from many clients, which stay connected, and returns by how much the heap
+// grew.
 func attack(t *testing.T, dial func() (net.Conn, error), request string) int64 {
 	t.Helper()
 	live := func() int64 {

@@ -70,7 +70,8 @@ type homeCluster struct {
 	flight singleflight.Group
 }
 
-// get reads the UID once for all. Callers that come meanwhile wait for it, each no longer than its own context.
+// get reads the UID once for all. Callers that come meanwhile wait for it, each no longer than its
+// own context.
 func (h *homeCluster) get(ctx context.Context) (types.UID, error) {
 	if uid := h.uid.Load(); uid != nil {
 		return *uid, nil

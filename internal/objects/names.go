@@ -92,7 +92,8 @@ func (n *Names) Shown(gk schema.GroupKind, labels map[string]string) bool {
 	return n.IsPhase(gk) || labels[n.ManagedLabel] == n.ManagedValue
 }
 
-// ControllerOf returns the owner that controls a live object, as Observed.Controller does; nil if there is none.
+// ControllerOf returns the owner that controls a live object, as Observed.Controller does; nil if
+// there is none.
 func (n *Names) ControllerOf(live metav1.Object) *Reference {
 	o := Observed{Owners: n.References(live.GetOwnerReferences(), live.GetAnnotations())}
 	return o.Controller()

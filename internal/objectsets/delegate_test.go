@@ -56,7 +56,8 @@ func TestPhaseName(t *testing.T) {
 	}
 }
 
-// TestLoadDelegates: the ObjectSetPhase has the metadata of its set that others read, and the objects of slices.
+// TestLoadDelegates: the ObjectSetPhase has the metadata of its set that others read, and the
+// objects of slices.
 func TestLoadDelegates(t *testing.T) {
 	t.Parallel()
 	set := classSet("far", stored(configMapNamed("a"))...)
@@ -93,7 +94,8 @@ func TestLoadDelegates(t *testing.T) {
 	}
 }
 
-// TestDelegatesNameTheirAccount: an ObjectSetPhase that is orphaned is still written as the account of its set.
+// TestDelegatesNameTheirAccount: an ObjectSetPhase that is orphaned is still written as the account
+// of its set.
 func TestDelegatesNameTheirAccount(t *testing.T) {
 	t.Parallel()
 	set := classSet(corev1alpha1.PhaseClassDefault, stored(configMapNamed("a"))...)
@@ -109,7 +111,8 @@ func TestDelegatesNameTheirAccount(t *testing.T) {
 	}
 }
 
-// TestLoadRefusesDelegates: what an agent cannot do safely, or an ObjectSetPhase cannot hold, is refused as a whole.
+// TestLoadRefusesDelegates: what an agent cannot do safely, or an ObjectSetPhase cannot hold, is
+// refused as a whole.
 func TestLoadRefusesDelegates(t *testing.T) {
 	t.Parallel()
 	far := func(change func(*corev1alpha1.ObjectSet), objects ...string) *corev1alpha1.ObjectSet {

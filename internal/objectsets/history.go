@@ -6,7 +6,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// keptAnnotations are the annotations of archived sets that decisions read. TestKeptAnnotations compares them with the readers.
+// keptAnnotations are the annotations of archived sets that decisions read. TestKeptAnnotations
+// compares them with the readers.
 var keptAnnotations = []string{
 	corev1alpha1.ObjectDeploymentUIDAnnotation, corev1alpha1.SlicedAnnotation, corev1alpha1.SecretSlicedAnnotation,
 	corev1alpha1.OrphanedAnnotation, corev1alpha1.PausedByParentAnnotation,
@@ -17,9 +18,9 @@ var keptAnnotations = []string{
 // keptLabels are the labels of archived sets that decisions read.
 var keptLabels = []string{corev1alpha1.ObjectDeploymentLabel, corev1alpha1.PackageVersionLabel}
 
-// Compact drops the fields of an archived set that no decision reads, because caches keep many archived sets. The names of its
-// slices stay: they are in use. A set that stands alone, or that retains objects, loses only its objects, because its status is
-// written once more.
+// Compact drops the fields of an archived set that no decision reads, because caches keep many
+// archived sets. The names of its slices stay: they are in use. A set that stands alone, or that
+// retains objects, loses only its objects, because its status is written once more.
 func Compact(set corev1alpha1.GenericObjectSet) {
 	if Owns(set) {
 		return

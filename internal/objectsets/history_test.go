@@ -28,8 +28,8 @@ var constants = map[string]string{
 // Each annotation that is read from a set is one that archived sets keep.
 func TestKeptAnnotations(t *testing.T) {
 	t.Parallel()
-	// These receivers are not an archived set of a deployment: s.top() is a deployment, or a set that stands alone, and u is
-	// an object of a revision.
+	// These receivers are not an archived set of a deployment: s.top() is a deployment, or a set
+	// that stands alone, and u is an object of a revision.
 	others := []string{"s.deployment", "s.top()", "owner", "u"}
 	exempt := []string{
 		"PackageSourceImageAnnotation", // of the revision in charge, and of those that own objects
@@ -62,7 +62,8 @@ func TestKeptAnnotations(t *testing.T) {
 	}
 }
 
-// annotationRead returns the constant X and the receiver of an expression receiver.GetAnnotations()[corev1alpha1.X].
+// annotationRead returns the constant X and the receiver of an expression
+// receiver.GetAnnotations()[corev1alpha1.X].
 func annotationRead(n ast.Node) (constant, receiver string) {
 	index, ok := n.(*ast.IndexExpr)
 	if !ok {

@@ -78,7 +78,8 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 	}
 }
 
-// TestLoadRefusesGeneratedPackages: the mark of packages that the engine installs for others blocks a revision.
+// TestLoadRefusesGeneratedPackages: the mark of packages that the engine installs for others blocks
+// a revision.
 func TestLoadRefusesGeneratedPackages(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -62,7 +62,8 @@ func mappingsOf(all []corev1alpha1.ConditionMapping) []objects.ConditionMapping 
 	return mappings
 }
 
-// mappings returns the condition mappings of an object. The agent of an ObjectSetPhase has mapped its conditions already.
+// mappings returns the condition mappings of an object. The agent of an ObjectSetPhase has mapped
+// its conditions already.
 func mappings(d *objects.Desired, c metav1.Condition) []objects.ConditionMapping {
 	if d.Delegate != nil && conditions.Mapped(c.Type) {
 		return []objects.ConditionMapping{{SourceType: c.Type, DestinationType: c.Type}}

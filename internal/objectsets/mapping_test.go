@@ -32,8 +32,8 @@ func (observed) State(schema.GroupKind) livestate.KindState {
 
 func (observed) Passed(schema.GroupKind, string) bool { return true }
 
-// TestMapped: conditions are mapped by object, not by its name alone. Conditions of an older generation or of an invalid form are
-// ignored.
+// TestMapped: conditions are mapped by object, not by its name alone. Conditions of an older
+// generation or of an invalid form are ignored.
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	web, other := objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// NameProblem validates the name of an object, and the group, version and kind, which are parts of a request's path; it is
-// empty where they are valid.
+// NameProblem validates the name of an object, and the group, version and kind, which are parts of
+// a request's path; it is empty where they are valid.
 func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string { return nameProblem(gvk, key) }
 
 // nameProblem validates the parts of a request's path, because a slash would address another

@@ -70,9 +70,9 @@ func Unwritten(set corev1alpha1.GenericObjectSet) bool {
 		meta.FindStatusCondition(set.ObjectSetStatus().Conditions, corev1alpha1.ConditionClaimed) == nil
 }
 
-// Written reports whether a set might have written an object. It might if it has claimed its objects, which is recorded before
-// the first write, if one of its phases has started, which stays on record if it is activated again, if it has succeeded, or
-// if it reports an object.
+// Written reports whether a set might have written an object. It might if it has claimed its
+// objects, which is recorded before the first write, if one of its phases has started, which stays
+// on record if it is activated again, if it has succeeded, or if it reports an object.
 func Written(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()
 	return legacy(set) || ClaimedAtCreation(set) || len(status.ControllerOf) > 0 || len(status.Retained) > 0 ||
@@ -80,7 +80,8 @@ func Written(set corev1alpha1.GenericObjectSet) bool {
 		slices.ContainsFunc(status.Phases, hasBegun)
 }
 
-// ClaimOf returns the recorded state of a set's claim: whether it was lost, and whether a phase has started with it.
+// ClaimOf returns the recorded state of a set's claim: whether it was lost, and whether a phase has
+// started with it.
 func ClaimOf(set corev1alpha1.GenericObjectSet) (lost, proven bool) {
 	status := set.ObjectSetStatus()
 	return meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionClaimed), legacy(set) || slices.ContainsFunc(status.Phases, hasBegun)
@@ -137,7 +138,8 @@ func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) 
 	}
 }
 
-// first reports whether the set is the first one of its owner: the objects of phases that it has not reached are of no older one.
+// first reports whether the set is the first one of its owner: the objects of phases that it has
+// not reached are of no older one.
 func first(set corev1alpha1.GenericObjectSet) bool {
 	spec := set.ObjectSetSpec()
 	alone := OwnerOf(set).Kind == corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")
@@ -154,9 +156,9 @@ func restoreReady(r *engine.Revision, status *corev1alpha1.ObjectSetStatus) {
 	r.RestoreReady(ready)
 }
 
-// ClaimedAtCreation reports whether the set was created with its objects claimed, and has no status yet. A status knows better,
-// for example if a deposed leader created the set late. It is for sets from before this process started: newer claims are in
-// memory.
+// ClaimedAtCreation reports whether the set was created with its objects claimed, and has no status
+// yet. A status knows better, for example if a deposed leader created the set late. It is for sets
+// from before this process started: newer claims are in memory.
 func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" && set.ObjectSetStatus().ObservedGeneration == 0 &&
 		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil

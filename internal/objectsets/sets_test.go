@@ -139,8 +139,8 @@ func phaseOf(kind string) phases.Phase {
 	return phases.Phase{Name: kind, Objects: []*objects.Desired{{Key: objects.Key{Kind: kind, Name: "one"}}}}
 }
 
-// TestUnwritten: the started phases of a set stay on record until it is archived, also if it is activated again and not claimed
-// yet.
+// TestUnwritten: the started phases of a set stay on record until it is archived, also if it is
+// activated again and not claimed yet.
 func TestUnwritten(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

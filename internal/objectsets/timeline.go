@@ -13,9 +13,10 @@ import (
 
 const timelineReasonBytes = 256 // of what a phase waited for
 
-// Timeline returns the times at which phases got how far, from the times before and their present state, and how long each phase
-// took that became ready just now. A phase that waits again, because its revision is activated again, starts again. If a phase was
-// ready in the stored status without a time, the manager that rolled it out kept no times, and they stay unknown.
+// Timeline returns the times at which phases got how far, from the times before and their present
+// state, and how long each phase took that became ready just now. A phase that waits again, because
+// its revision is activated again, starts again. If a phase was ready in the stored status without
+// a time, the manager that rolled it out kept no times, and they stay unknown.
 func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.PhaseStatus, blocking []corev1alpha1.BlockingObject, now time.Time) (timeline []corev1alpha1.PhaseTimes, took []time.Duration) {
 	at := metav1.NewMicroTime(now.Truncate(time.Microsecond))
 	for i := range phases[:min(len(phases), limits.TimelinePhases)] {

@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Each moment is the first one, whatever comes later. A state that passed between two looks counts as reached at the second.
+// Each moment is the first one, whatever comes later. A state that passed between two looks counts
+// as reached at the second.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	const waiting, applying, probing, ready, unready, gone = corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing,

@@ -4,11 +4,18 @@
 //
 // The model, from the inside out:
 //
-//   - Decide judges one object: create, change, correct drift, adopt, delete, release, wait, or refuse it.
-//   - A revision's phases are opened one by one. The first write of phase k+1 needs all probes of phases 1 to k true at the same moment (invariant 1). That is a Gate, which the caller records durably before the next call. Phases that need no write and whose probes are true are skipped: one Gate opens them together with the first one behind them.
-//   - Each object has one writer (invariant 3): the newest revision that opened the phase the object is in. Older revisions keep the objects that the newer one has not reached.
-//   - A Job that succeeded is not created again while its content stays the same: it is in a record (Jobs) that the caller keeps durable before it performs a step.
-//   - Teardown visits the phases in reverse. All objects of a phase are removed before it touches the phase before (invariant 6).
+//   - Decide judges one object: create, change, correct drift, adopt, delete, release, wait, or
+//     refuse it.
+//   - A revision's phases are opened one by one. The first write of phase k+1 needs all probes of
+//     phases 1 to k true at the same moment (invariant 1). That is a Gate, which the caller records
+//     durably before the next call. Phases that need no write and whose probes are true are
+//     skipped: one Gate opens them together with the first one behind them.
+//   - Each object has one writer (invariant 3): the newest revision that opened the phase the
+//     object is in. Older revisions keep the objects that the newer one has not reached.
+//   - A Job that succeeded is not created again while its content stays the same: it is in a record
+//     (Jobs) that the caller keeps durable before it performs a step.
+//   - Teardown visits the phases in reverse. All objects of a phase are removed before it touches
+//     the phase before (invariant 6).
 //
 // These are the rules of plan.go for an object of an opened phase. The first that applies decides
 // whether phase plans a step:

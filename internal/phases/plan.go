@@ -304,7 +304,8 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 	return report.ready(ph)
 }
 
-// stepFor returns the step that carries out a decision about an object of r, with the metadata of src.
+// stepFor returns the step that carries out a decision about an object of r, with the metadata of
+// src.
 func stepFor(r, src *Revision, c *DecisionInput, v Decision) Step {
 	d, live := c.Desired, c.Live.Object
 	step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.accountOf(d.Key), Live: live, Report: c.Report, Foreign: v.Foreign}

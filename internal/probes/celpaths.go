@@ -6,7 +6,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// celPaths returns a superset of the fields that a checked rule reads; an empty path is the whole object.
+// celPaths returns a superset of the fields that a checked rule reads; an empty path is the whole
+// object.
 func celPaths(rule ast.Expr) [][]string {
 	if path, isPath := staticPath(rule); isPath {
 		return [][]string{path}

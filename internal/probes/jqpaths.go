@@ -6,7 +6,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// jqPaths returns a superset of the fields that a guarded query reads; an empty path is the whole object.
+// jqPaths returns a superset of the fields that a guarded query reads; an empty path is the whole
+// object.
 func jqPaths(query *gojq.Query) [][]string {
 	var r jqReads
 	r.record(r.query(query, location{}))

@@ -2,7 +2,8 @@ package probes
 
 import "fmt"
 
-// JQ is a jq expression that reads one value of an object, within the functions and limits of probes.
+// JQ is a jq expression that reads one value of an object, within the functions and limits of
+// probes.
 type JQ struct{ program *jqProgram }
 
 // CompileJQ compiles an expression. Its error names the refused part and a remedy.

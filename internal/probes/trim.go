@@ -86,8 +86,8 @@ func pick(from map[string]any, keys ...string) map[string]any {
 	return picked
 }
 
-// copyPath copies the value at path. If the path ends early, it copies the last value on the way, so
-// that a probe fails in the same way.
+// copyPath copies the value at path. If the path ends early, it copies the last value on the way,
+// so that a probe fails in the same way.
 func copyPath(trimmed, obj map[string]any, path []string) {
 	for i, key := range path {
 		value, found := obj[key]

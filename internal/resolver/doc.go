@@ -17,10 +17,14 @@
 // changed for them. It breaks no requirement of an installed package that stays, respects
 // uniqueInScope, and has no cycle. If there are several solutions, the first in this order wins:
 //
-//  1. Roots with a version to resolve, by namespace and name: each gets the first possible version in its own order of preference.
-//  2. Installed packages that can be changed, by namespace and name: each keeps its version, or else gets the lowest version above it. A package is never downgraded.
-//  3. Created packages, in the order of a breadth-first walk from the roots, by namespace and name, that follows the requirements of each package by name. Each gets the highest version.
-//  4. Optional requirements, in the order of the walk: each is satisfied if the earlier choices permit it. It changes none of them, and its failure fails nothing else.
+//  1. Roots with a version to resolve, by namespace and name: each gets the first possible version
+//     in its own order of preference.
+//  2. Installed packages that can be changed, by namespace and name: each keeps its version, or
+//     else gets the lowest version above it. A package is never downgraded.
+//  3. Created packages, in the order of a breadth-first walk from the roots, by namespace and name,
+//     that follows the requirements of each package by name. Each gets the highest version.
+//  4. Optional requirements, in the order of the walk: each is satisfied if the earlier choices
+//     permit it. It changes none of them, and its failure fails nothing else.
 //
 // Each choice is the most preferred one that still has a solution, given the choices before it. The
 // plan therefore depends on the input alone, and not on its order. Only packages that a root leads

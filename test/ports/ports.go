@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// These ports are above the sandboxes' ports and below the ephemeral ports, which the kernel uses for
-// the near end of connections.
+// These ports are above the sandboxes' ports and below the ephemeral ports, which the kernel uses
+// for the near end of connections.
 const (
 	lowest = 30000
 	number = 2700

@@ -7,8 +7,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// PackageManifest describes a package: where it may be installed, its phases,
-// probes, configuration and images. Its metadata.name is the package's name.
+// PackageManifest describes a package: its scopes, phases, probes, configuration
+// and images. Its metadata.name is the package's name.
 //
 // +kubebuilder:object:root=true
 type PackageManifest struct {

@@ -1,4 +1,5 @@
-// Package author holds the commands for authors of packages and of repositories, which work without a cluster.
+// Package author holds the commands for authors of packages and of repositories, which work without
+// a cluster.
 //
 //	newpackage    the files of the package that init creates
 //	kickstart     objects, rendered charts and bundles → a package

@@ -82,7 +82,8 @@ type renderedObject struct {
 	index int
 }
 
-// renderedObjects returns the objects of a package in the order of their rollout, with the labels that the engine sets.
+// renderedObjects returns the objects of a package in the order of their rollout, with the labels
+// that the engine sets.
 func renderedObjects(pkg *loader.Package) ([]renderedObject, error) {
 	var out []renderedObject
 	for i, phase := range pkg.Phases {

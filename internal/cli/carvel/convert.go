@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// GlobalNamespace is the namespace whose packages are for all namespaces, as kapp-controller's release sets it.
+// GlobalNamespace is the namespace whose packages are for all namespaces, as kapp-controller's
+// release sets it.
 const GlobalNamespace = "kapp-controller-packaging-global"
 
 const (

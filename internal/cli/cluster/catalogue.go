@@ -45,7 +45,8 @@ func (c *Cluster) Catalogue(namespace string) *Catalogue {
 	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}, whole: &whole{}}
 }
 
-// Share shares the offers of the cluster's repositories with another catalogue, which has the same Slim: they are read once.
+// Share shares the offers of the cluster's repositories with another catalogue, which has the same
+// Slim: they are read once.
 func (c *Catalogue) Share(other *Catalogue) { c.whole = other.whole }
 
 // All reads the whole catalogue once, and returns the sorted names of its packages.

@@ -47,7 +47,8 @@ func (r *Rollout) LastGood(before corev1alpha1.GenericObjectSet) (corev1alpha1.G
 	return nil, fmt.Errorf("%s has no revision before %d", r, number)
 }
 
-// rejected reports whether the content of a revision was rejected, by a user or because it missed its deadline.
+// rejected reports whether the content of a revision was rejected, by a user or because it missed
+// its deadline.
 func (r *Rollout) rejected(set corev1alpha1.GenericObjectSet) bool {
 	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
 	return hash != "" && slices.ContainsFunc(r.Deployment.ObjectDeploymentStatus().Rejected, func(c corev1alpha1.RejectedContent) bool {

@@ -105,7 +105,8 @@ func (e *events) transition(s progress.State, text string) {
 // ReportsUsage describes -o of commands that change something.
 const ReportsUsage = "json, a line for each transition and the end, instead of text for people"
 
-// Reports adds -o json to a command that changes something: a line for each message and transition, and for its end.
+// Reports adds -o json to a command that changes something: a line for each message and transition,
+// and for its end.
 func (c *Command) Reports(cmd *cobra.Command) {
 	format, before := "", cmd.PreRunE
 	cmd.Flags().StringVarP(&format, "output", "o", "", ReportsUsage)

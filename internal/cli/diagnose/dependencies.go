@@ -34,7 +34,8 @@ type dependencies struct {
 	depth int
 }
 
-// follow explains the first dependency that cannot be satisfied, or else the first that is not available.
+// follow explains the first dependency that cannot be satisfied, or else the first that is not
+// available.
 func (f *dependencies) follow(ctx context.Context, snap progress.Snapshot, s progress.State, d *Diagnosis) error {
 	f.seen[snap.Target] = true
 	d.Reason, d.Cause = ReasonDependency, strings.Join(strings.Fields(s.Waiting), " ")

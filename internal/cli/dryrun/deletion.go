@@ -121,7 +121,8 @@ func hasWorkload(ph phases.Phase) bool {
 	return slices.ContainsFunc(ph.Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) })
 }
 
-// outlived reports whether an object of the package is deleted before some workload of the package, such as its controller.
+// outlived reports whether an object of the package is deleted before some workload of the package,
+// such as its controller.
 func outlived(rev *engine.Revision, key objects.Key) bool {
 	d, ph := rev.Find(key)
 	return d != nil && slices.ContainsFunc(rev.Phases[:ph], hasWorkload)

@@ -15,7 +15,8 @@ type Reasons struct {
 	*Node
 	// NeededBy are the dependents, each with its dependency that leads to this one.
 	NeededBy []Need `json:"neededBy"`
-	// InstalledFor is what a generated package was installed for that nothing depends on, by its labels.
+	// InstalledFor is what a generated package was installed for that nothing depends on, by its
+	// labels.
 	InstalledFor *Key `json:"installedFor,omitempty"`
 	// Remedy is a command that deletes unneeded packages.
 	Remedy string `json:"remedy,omitempty"`

@@ -19,7 +19,8 @@ import (
 // Managers are the field managers of an object, with their fields.
 type Managers map[string]*fieldpath.Set
 
-// ManagersOf returns the managers of an object, without some, and without the managers of subresources.
+// ManagersOf returns the managers of an object, without some, and without the managers of
+// subresources.
 func ManagersOf(u *unstructured.Unstructured, without ...string) Managers {
 	found := Managers{}
 	for _, entry := range u.GetManagedFields() {

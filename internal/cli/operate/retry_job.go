@@ -189,8 +189,8 @@ func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
 	})
 }
 
-// restarted reports whether a new Job exists. Until then, it removes the record, because events of the
-// former Job might restore it.
+// restarted reports whether a new Job exists. Until then, it removes the record, because events of
+// the former Job might restore it.
 func (r *rerun) restarted(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (bool, error) {
 	job, err := r.read(ctx)
 	if err != nil {

@@ -125,8 +125,8 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 
 var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
 
-// policies are what the ImageConfigs of the cluster say, for each purpose for which one verifies the image, with the pull secret that one of
-// them names.
+// policies are what the ImageConfigs of the cluster say, for each purpose for which one verifies
+// the image, with the pull secret that one of them names.
 func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []imagepolicy.Decision, keys authn.Keychain, err error) {
 	cl, err := c.Connect()
 	if err != nil {

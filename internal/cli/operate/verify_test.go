@@ -94,7 +94,8 @@ func TestVerifyKeyless(t *testing.T) {
 	}
 }
 
-// Without flags, the cluster's ImageConfigs decide which signature an image needs, and its registry.
+// Without flags, the cluster's ImageConfigs decide which signature an image needs, and its
+// registry.
 func TestVerifyByImageConfigs(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)

@@ -93,7 +93,8 @@ func (p *Planned) environment(ctx context.Context, cl *cluster.Cluster) (*manife
 	return desired.EnvironmentOf(ctx, cl, p.there.RESTMapper(), namespace)
 }
 
-// ConnectPreview connects for dry runs of a package in a namespace, which is empty for a ClusterPackage.
+// ConnectPreview connects for dry runs of a package in a namespace, which is empty for a
+// ClusterPackage.
 func ConnectPreview(ctx context.Context, cl *cluster.Cluster, namespace string, ref *corev1alpha1.TargetReference) (*dryrun.Cluster, error) {
 	p := &Planned{}
 	if err := p.connect(ctx, cl, namespace, ref); err != nil {

@@ -14,8 +14,8 @@ type Unauthorized struct {
 	// Verb is the right that is missing, such as patch; escalate where the object would
 	// grant rights that its writer does not have.
 	Verb string
-	// Group and Resource, with a subresource, are the target of the missing right, and Namespace its place; empty for the whole
-	// cluster. Resource is empty if the API server does not name it.
+	// Group and Resource, with a subresource, are the target of the missing right, and Namespace
+	// its place; empty for the whole cluster. Resource is empty if the API server does not name it.
 	Group, Resource, Namespace string
 }
 

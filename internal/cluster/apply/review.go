@@ -15,8 +15,9 @@ import (
 
 const reviewTimeout = 10 * time.Second // of one question about rights; without an answer the API server judges each write, as without the question
 
-// Rules asks which rules the identity of w has in a namespace. They are complete unless an authorizer cannot list its own. In
-// a namespace that cannot exist they are those for the whole cluster.
+// Rules asks which rules the identity of w has in a namespace. They are complete unless an
+// authorizer cannot list its own. In a namespace that cannot exist they are those for the whole
+// cluster.
 func (w *Writer) Rules(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, complete bool, err error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := w.review(ctx, "selfsubjectrulesreviews", review); err != nil {

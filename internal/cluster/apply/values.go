@@ -8,8 +8,9 @@ import (
 // shortValue is the length up to which a value stays in a message.
 const shortValue = 80
 
-// WithoutDumps removes the values that the API server quotes before it names the problem of a field, if they are long:
-// the whole pod template of a Job stands before "field is immutable", and a message that is cut never gets there.
+// WithoutDumps removes the values that the API server quotes before it names the problem of a
+// field, if they are long: the whole pod template of a Job stands before "field is immutable", and
+// a message that is cut never gets there.
 func WithoutDumps(text string) string {
 	const before = "Invalid value: "
 	var out strings.Builder

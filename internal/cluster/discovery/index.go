@@ -70,8 +70,8 @@ type index struct {
 	past map[string]struct{}
 	// offered are the group versions of other API servers when discovery was read last.
 	offered map[schema.GroupVersion]bool
-	// away are the group versions of APIServices that are not available, by their names: discovery may have been read
-	// before it had them.
+	// away are the group versions of APIServices that are not available, by their names: discovery
+	// may have been read before it had them.
 	away map[string]schema.GroupVersion
 }
 

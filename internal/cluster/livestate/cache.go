@@ -31,8 +31,8 @@ const (
 // ErrNotReady means that what the API server serves is not known yet.
 var ErrNotReady = discovery.ErrNotReady
 
-// ErrNotWatchable means that an API cannot be listed and watched, such as that of
-// SubjectAccessReviews: its objects are requests, and nothing of them is stored.
+// ErrNotWatchable means that an API cannot be listed and watched, such as
+// SubjectAccessReviews: its objects are requests, and are not stored.
 var ErrNotWatchable = errors.New("the API server cannot list and watch this kind, so it cannot be managed")
 
 // Options are what a Cache works with. The functions are called for different kinds at
@@ -42,7 +42,7 @@ type Options struct {
 	Config *rest.Config
 	// Names are those on the objects that are watched.
 	Names *objects.Names
-	// Selector limits watches by label; empty means that of Names.
+	// Selector limits watches by label; empty means Names' selector.
 	Selector string
 	// Observe returns the record of a live object; nil means that its metadata is enough.
 	// UID, ResourceVersion and Watched are filled in.
@@ -57,8 +57,8 @@ type Options struct {
 	VersionChanged func(v version.Info)
 	// Log receives panics of Observe.
 	Log logr.Logger
-	// Held is told how many bytes are kept of what the API server says, and how many of these
-	// no more, as negative numbers; it may be nil.
+	// Held receives the change in the number of bytes kept of the API server's answers; a
+	// negative number releases them. It can be nil.
 	Held func(bytes int64)
 	// Grace is how long an unused watch goes on; 0 means watchGrace.
 	Grace time.Duration
@@ -73,7 +73,7 @@ type Cache struct {
 	watches sync.WaitGroup
 
 	mu sync.RWMutex
-	// ctx is that of Start; nil before and after.
+	// ctx is Start's context; nil before and after.
 	ctx   context.Context
 	kinds map[schema.GroupKind]*kind
 	users map[string]sets.Set[schema.GroupKind]
@@ -194,7 +194,7 @@ func (c *Cache) retire(k *kind) {
 	c.follow(k, nil, false)
 }
 
-// held counts memory where that is asked for.
+// held counts memory if Options demand that.
 func (c *Cache) held(bytes int64) {
 	if c.options.Held != nil {
 		c.options.Held(bytes)
@@ -345,8 +345,7 @@ func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {
 	return k.records.Passed(resourceVersion)
 }
 
-// Get returns the record of an object, which must not be changed; false where there is
-// none.
+// Get returns the record of an object, which must not be changed; false if there is none.
 func (c *Cache) Get(key objects.Key) (*objects.Observed, bool) {
 	k := c.kind(key.GroupKind())
 	if k == nil {

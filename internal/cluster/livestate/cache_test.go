@@ -86,7 +86,7 @@ func TestPanicOverALiveObject(t *testing.T) {
 	}
 }
 
-// The memory of records is that of those that are there, whatever came before.
+// Only present records count as memory, whatever came before.
 func TestWeight(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {

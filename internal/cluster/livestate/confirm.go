@@ -100,7 +100,7 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 		return nil
 	}
 	if apierrors.IsResourceExpired(err) {
-		return errNotCurrent // the next list begins anew
+		return errNotCurrent // the next list starts anew
 	}
 	return fmt.Errorf("list the metadata of %s: %w", m.Resource.GroupResource(), err)
 }
@@ -118,7 +118,7 @@ func onlyNamespace(names map[name]string) (namespace string) {
 }
 
 // Fetch reads one live object, in the preferred version, with or without the label of the
-// watch. Its errors are those of Mapping and of the API server.
+// watch. It returns the errors of Mapping and of the API server.
 func (c *Cache) Fetch(ctx context.Context, key objects.Key) (*unstructured.Unstructured, error) {
 	m, err := c.Mapping(key.GroupKind(), "")
 	if err != nil {

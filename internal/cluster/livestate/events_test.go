@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestEvents: of a state that is known, and of one that is gone, the name is all
-// that is decoded; everything else is decoded as ever.
+// TestEvents: only the name is decoded of a known state and of a deleted object;
+// all else is decoded in full.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	known := func(n name, uid types.UID, version string) bool {

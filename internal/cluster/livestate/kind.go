@@ -62,8 +62,8 @@ func newKind(gk schema.GroupKind) *kind {
 	return &kind{gk: gk, records: NewRecords()}
 }
 
-// change returns how the memory of the records changed since the last call. A list that is read counts where it is larger
-// than what it replaces. k.mu is held.
+// change returns how the memory of the records changed since the last call. A list in progress
+// counts if it is larger than the records that it replaces. k.mu is held.
 func (k *kind) change() int64 {
 	before := k.held
 	k.held = max(k.records.weight, k.pending)

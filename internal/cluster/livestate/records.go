@@ -26,8 +26,8 @@ type Change struct {
 	Observed *objects.Observed
 }
 
-// Records are those of the objects of one kind, from the events of a watch, in the order of
-// resource versions, and from responses to writes, which come before or after their events.
+// Records are the records of the objects of one kind. They come from the events of a watch, in
+// the order of resource versions, and from responses to writes, before or after their events.
 // Resource versions decide which is newer. The caller locks them.
 type Records struct {
 	byName map[name]*objects.Observed

@@ -375,9 +375,9 @@ func TestRecordsConverge(t *testing.T) {
 	})
 }
 
-// TestRecordsAreSmall holds the memory of ten thousand records, with the
-// owners of a thousand packages of which 32 are installed at a time, below 5 MB.
-// It measures the heap, so it does not run beside others.
+// TestRecordsAreSmall bounds the memory of ten thousand records by 5 MB. They have
+// the owners of a thousand packages, and 32 packages are installed at a time. It
+// measures the heap, so it does not run in parallel.
 func TestRecordsAreSmall(t *testing.T) {
 	heap := func() uint64 {
 		var m runtime.MemStats

@@ -298,8 +298,7 @@ func (r *run) observe(live *unstructured.Unstructured) Change {
 	return Change{Name: NameOf(key), Observed: obs}
 }
 
-// observe calls Options.Observe. Where it panics, or returns nil, the record is made of
-// metadata alone.
+// observe calls Options.Observe. If it panics or returns nil, the record has only metadata.
 func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *objects.Observed) {
 	defer func() {
 		if cause := recover(); cause != nil {

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestFirstListMayFailForAWhile: an error that passes by itself is no news while
-// nothing is known of the kind yet.
+// TestFirstListMayFailForAWhile: a transient error is not reported while the kind has
+// no records yet.
 func TestFirstListMayFailForAWhile(t *testing.T) {
 	t.Parallel()
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -49,9 +49,9 @@ func TestFirstListMayFailForAWhile(t *testing.T) {
 	}
 }
 
-// TestOldListOfObjects: a list of an API server that is behind takes no record back to an
-// earlier state, and is no error of the kind. Where lists stay old, the cluster was
-// restored from a backup.
+// TestOldListOfObjects: a list of an API server that is behind does not reset records to an
+// earlier state, and is not an error of the kind. If lists stay old, the cluster was restored
+// from a backup.
 func TestOldListOfObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Counted counts the memory of a list while it is read, as pages or as a stream: client-go's Reflector keeps all of it until
-// it is complete.
+// Counted counts the memory of a list while it is read, as pages or as a stream: client-go's
+// Reflector keeps all of it until it is complete.
 type Counted struct {
 	cache.ListerWatcherWithContext
 	// Held is told how many bytes are kept, and how many no more.

@@ -19,11 +19,12 @@ import (
 // times as long.
 type Events struct {
 	runtime.NegotiatedSerializer
-	// Object decodes an object that was added, changed or deleted. The text may be no JSON, and no part of it must be kept.
+	// Object decodes an object that was added, changed or deleted. The text may be no JSON, and no
+	// part of it must be kept.
 	Object func(typ watch.EventType, text string) (runtime.Object, error)
 }
 
-// SupportedMediaTypes returns those of the wrapped serializer, with streams of frames.
+// SupportedMediaTypes returns the wrapped serializer's, with streams of frames.
 func (e Events) SupportedMediaTypes() []runtime.SerializerInfo {
 	infos := slices.Clone(e.NegotiatedSerializer.SupportedMediaTypes())
 	for i := range infos {
@@ -55,7 +56,7 @@ func (frame) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object
 
 // frameDecoder decodes the object of a frame.
 type frameDecoder struct {
-	// Decoder is for statuses, bookmarks, and anything else that is no event.
+	// Decoder is for statuses, bookmarks, and everything else that is not an event.
 	runtime.Decoder
 	object func(typ watch.EventType, text string) (runtime.Object, error)
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// framer reads the frames of a watch, which are JSON objects. That of apimachinery validates them on the way, which takes longer
-// than to decode them, and keeps a frame of any size in memory.
+// framer reads the frames of a watch, which are JSON objects. Apimachinery's framer also validates
+// them, which takes longer than to decode them, and keeps a frame of any size in memory.
 type framer struct{ runtime.Framer }
 
 // NewFrameReader implements runtime.Framer.
@@ -18,7 +18,8 @@ func (framer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 	return &frames{Closer: r, in: bufio.NewReaderSize(r, 32<<10)}
 }
 
-// frames are the JSON objects of a stream. Each is as long as its braces and strings say; its decoder has to validate it.
+// frames are the JSON objects of a stream. Each is as long as its braces and strings say; its
+// decoder has to validate it.
 type frames struct {
 	io.Closer
 	in *bufio.Reader
@@ -50,14 +51,15 @@ func (f *frames) Read(data []byte) (n int, err error) {
 	return n, io.ErrShortBuffer
 }
 
-// scan returns which part of a chunk belongs to the present frame, or to the next one between frames.
+// scan returns which part of a chunk belongs to the present frame, or to the next one between
+// frames.
 func (f *frames) scan(chunk []byte) (start, end int, err error) {
 	if f.depth == 0 {
 		for start < len(chunk) && (chunk[start] == '\n' || chunk[start] == ' ' || chunk[start] == '\r' || chunk[start] == '\t') {
 			start++
 		}
 		if start < len(chunk) && chunk[start] != '{' {
-			return 0, 0, fmt.Errorf("an event of a watch begins with %q, and is not a JSON object", chunk[start])
+			return 0, 0, fmt.Errorf("an event of a watch starts with %q, and is not a JSON object", chunk[start])
 		}
 	}
 	for i := start; i < len(chunk); i++ {

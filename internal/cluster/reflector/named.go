@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-const namedPage = 50 // objects in a page of metadata of which some are needed: up to 1.5 MiB each
+const namedPage = 50 // objects in a page of metadata, up to 1.5 MiB each, when only some are needed
 
 // Named drops objects of other names, and the long parts of the metadata of the others,
 // as they are read: client-go's Reflector keeps a list until it is complete.

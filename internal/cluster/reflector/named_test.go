@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Of a list and a watch only the objects of some names are passed on, without what may be long.
+// Only the objects of some names are passed on from a list and a watch, without long fields.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	object := func(name string) *metav1.PartialObjectMetadata {

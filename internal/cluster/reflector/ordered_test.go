@@ -162,7 +162,7 @@ func (f *flaky) set(do func()) {
 	do()
 }
 
-// cachedVersion is that of the object in the informer's cache.
+// cachedVersion returns the version of the object in the informer's cache.
 func cachedVersion(informer cache.SharedIndexInformer) string {
 	for _, o := range informer.GetStore().List() {
 		return o.(*corev1alpha1.Package).ResourceVersion
@@ -171,14 +171,14 @@ func cachedVersion(informer cache.SharedIndexInformer) string {
 }
 
 // TestOldLists: a list of an API server that is behind does not bring back an earlier
-// state, also where that was of another kind, and also where the list is streamed. Where
-// lists stay old, the cluster was restored from a backup.
+// state, also if that was of another kind, or if the list is streamed. If lists stay old, the
+// cluster was restored from a backup.
 func TestOldLists(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		reason string
-		// seen is what another kind, and own what this kind was seen at; ask is what the
-		// list would be requested with, and asked what it is requested with.
+		// seen is the last version of another kind, and own of this kind. ask is the version
+		// that client-go would request, and asked the requested one.
 		seen, own, ask, asked string
 		// lists are the versions of lists that come, one each half of limits.OldLists.
 		lists []string

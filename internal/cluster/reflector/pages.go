@@ -11,8 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// BoundPages bounds the pages of lists that clients of a config read: the labels, annotations and managedFields of 500 objects
-// may have some hundred MiB. A larger page fails with ErrTooLarge, and few large ones are read at a time.
+// BoundPages bounds the pages of lists that clients of a config read: the labels, annotations and
+// managedFields of 500 objects may have some hundred MiB. A larger page fails with ErrTooLarge, and
+// few large ones are read at a time.
 func BoundPages(config *rest.Config) {
 	places := make(chan struct{}, limits.LargePages)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &pageReader{next, places} })

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrOld means that a list is older than the newest version known when it was requested.
-var ErrOld = errors.New("a list is older than what was delivered before")
+var ErrOld = errors.New("a list is older than the states delivered before")
 
 // Progress is how far lists and watches of one kind have come. The caller locks it.
 type Progress struct {
@@ -47,9 +47,9 @@ func (p *Progress) Request(version string) string {
 	return version
 }
 
-// Accept returns ErrOld where a list of this version must be requested again: the API
-// server is behind. One whose lists stay old for limits.OldLists was restored from a backup.
-// A version that is no number is accepted.
+// Accept returns ErrOld if a list of this version must be requested again, because the API
+// server is behind. If its lists stay old for limits.OldLists, it was restored from a backup.
+// A version that is not a number is accepted.
 func (p *Progress) Accept(version string) error {
 	v, known := number(version)
 	switch {
@@ -64,8 +64,8 @@ func (p *Progress) Accept(version string) error {
 	return nil
 }
 
-// Restart records that a list of this version was accepted, and reports whether it is no
-// older than any version seen.
+// Restart records that a list of this version was accepted, and reports whether it is at
+// least as new as every version seen.
 func (p *Progress) Restart(version string) (ahead bool) {
 	v, _ := number(version)
 	ahead = v >= p.seen

@@ -39,7 +39,7 @@ func (r *Reflector) Run(ctx context.Context) {
 	reflector := cache.NewReflectorWithOptions(source, r.Of, r.Store, cache.ReflectorOptions{
 		Name: r.Name, TypeDescription: r.Type, Backoff: &backoff,
 	})
-	// A connection that breaks within an event is no reason to list again.
+	// A connection that breaks within an event does not require another list.
 	reflector.MaxInternalErrorRetryDuration = time.Second
 	reflector.RunWithContext(ctx)
 	r.closeWatch()

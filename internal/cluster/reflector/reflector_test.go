@@ -24,8 +24,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestReflectorListsWhatIsTrue: where there are no streaming lists, client-go asks for
-// whatever an API server remembers first, and a process that starts acted on that.
+// TestReflectorListsWhatIsTrue: without streaming lists, client-go first requests any state
+// that an API server remembers, and a starting process would act on that.
 func TestReflectorListsWhatIsTrue(t *testing.T) {
 	var asked []string
 	f := &Reflector{Source: &cache.ListWatch{ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -40,7 +40,7 @@ func TestReflectorListsWhatIsTrue(t *testing.T) {
 	require.Equal(t, []string{"", "", "7"}, asked, "resource versions of lists")
 }
 
-// The handlers of errors pause by a clock that is not that of a synctest bubble.
+// The handlers of errors pause by a clock outside the synctest bubble.
 func init() { utilruntime.ErrorHandlers = nil }
 
 // TestReflectorAfterOutage: however long the API server was away, and also while one that

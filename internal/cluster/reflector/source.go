@@ -104,8 +104,7 @@ func (s *Source) request(options metav1.ListOptions, accept string) *rest.Reques
 	return request
 }
 
-// Path returns the path of the objects of a resource, in one namespace where it is not
-// empty.
+// Path returns the path of the objects of a resource, in one namespace unless it is empty.
 func Path(r schema.GroupVersionResource, namespace string) []string {
 	path := []string{"apis", r.Group, r.Version}
 	if r.Group == "" {

@@ -15,7 +15,7 @@ type Listener[T any] interface {
 	Listed(all []T)
 	// Changed receives an object that is new or changed.
 	Changed(obj T)
-	// Deleted receives an object that is gone.
+	// Deleted receives a deleted object.
 	Deleted(obj T)
 }
 
@@ -30,7 +30,7 @@ func (s listenerStore[T]) Add(obj any) error { return s.Update(obj) }
 // Update passes on a changed object.
 func (s listenerStore[T]) Update(obj any) error { return pass(obj, s.listener.Changed) }
 
-// Delete passes on an object that is gone.
+// Delete passes on a deleted object.
 func (s listenerStore[T]) Delete(obj any) error { return pass(obj, s.listener.Deleted) }
 
 // Replace passes on all objects.

@@ -321,7 +321,8 @@ func TestCheckAfterChange(t *testing.T) {
 	}
 }
 
-// A caller waits for the document that another one reads no longer than its own context, and takes it when it is there.
+// A caller waits for the document that another one reads no longer than its own context, and takes
+// it when it is there.
 func TestWaitForADocument(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -18,7 +18,8 @@ import (
 
 // document holds the definitions of one group version.
 type document struct {
-	// used is when it was last asked for, and counted is how many bytes of it were, until it is dropped; guarded by the Checker.
+	// used is when it was last asked for, and counted is how many bytes of it were, until it is
+	// dropped; guarded by the Checker.
 	used    time.Time
 	counted int64
 	dropped bool
@@ -44,8 +45,8 @@ type content struct {
 	bytes int64
 }
 
-// load reads the document unless it is there. Concurrent callers wait for the first, each no longer than its own
-// context; where the first fails, the next one tries.
+// load reads the document unless it is there. Concurrent callers wait for the first, each no longer
+// than its own context; where the first fails, the next one tries.
 func (d *document) load(ctx context.Context, from openapi.GroupVersionWithContext) error {
 	for {
 		d.mu.Lock()
@@ -158,7 +159,8 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 	return converter
 }
 
-// bytes is about how much memory it takes: the text of the definitions, and as much again for those that were decoded.
+// bytes is about how much memory it takes: the text of the definitions, and as much again for those
+// that were decoded.
 func (d *document) bytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()

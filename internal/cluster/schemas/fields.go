@@ -11,8 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// MissingFields returns which paths, such as spec.privateKey, are not in the schema of a kind; a path goes through lists
-// and maps without a part of its own for their elements. Where the kind has no schema, all of them are missing.
+// MissingFields returns which paths, such as spec.privateKey, are not in the schema of a kind; a
+// path goes through lists and maps without a part of its own for their elements. Where the kind has
+// no schema, all of them are missing.
 func (c *Checker) MissingFields(ctx context.Context, gvk schema.GroupVersionKind, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil

@@ -118,7 +118,8 @@ func TestLargeSchemas(t *testing.T) {
 	}
 }
 
-// FuzzSchemas: whatever a target publishes, the search for fields and the check of an object end in bounded time.
+// FuzzSchemas: whatever a target publishes, the search for fields and the check of an object end in
+// bounded time.
 //
 // Code: document.go, fields.go, suggest.go
 func FuzzSchemas(f *testing.F) {

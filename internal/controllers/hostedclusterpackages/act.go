@@ -106,8 +106,9 @@ func (s *reconciliation) apply(ctx context.Context, namespace string) (*corev1al
 	return pkg, nil
 }
 
-// stays asks the API server whether the owner is being deleted, after the Package was read that it does not control: if the
-// garbage collector took the reference off, the owner was being deleted before. Then a conflict is returned.
+// stays asks the API server whether the owner is being deleted, after the Package was read that it
+// does not control: if the garbage collector took the reference off, the owner was being deleted
+// before. Then a conflict is returned.
 func (s *reconciliation) stays(ctx context.Context) error {
 	live := &corev1alpha1.HostedClusterPackage{}
 	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.owner), live)

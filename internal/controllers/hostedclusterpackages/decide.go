@@ -17,9 +17,11 @@ func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
 
 // snapshot is the input of a decision.
 type snapshot struct {
-	// most Packages are updated or removed at a time, and at most so many are unavailable; 0 is without limit and order.
+	// most Packages are updated or removed at a time, and at most so many are unavailable; 0 is
+	// without limit and order.
 	most int
-	// targets are the selected hosted clusters that have a Package or should, by group and then by namespace.
+	// targets are the selected hosted clusters that have a Package or should, by group and then by
+	// namespace.
 	targets []target
 	// surplus are the Packages of hosted clusters that no longer exist or are not selected, by
 	// namespace.

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// parse reads targets as "GROUP STATE…", separated by commas. States: missing, outdated (else updated), down (else
-// available), rolling (else stable), failed, queued, refused, retry, foreign, deleting.
+// parse reads targets as "GROUP STATE…", separated by commas. States: missing, outdated (else
+// updated), down (else available), rolling (else stable), failed, queued, refused, retry, foreign,
+// deleting.
 func parse(text string) []target {
 	var all []target
 	for i, entry := range strings.Split(text, ",") {

@@ -89,7 +89,8 @@ func (s *reconciliation) inputOf(pkg *corev1alpha1.Package) (string, error) {
 	return fmt.Sprintf("%s %s %s", s.template.hash, pkg.UID, drift.Hash(content)), nil
 }
 
-// recall adds to a target that its write was refused. It ends with the input, or when it is time to try again.
+// recall adds to a target that its write was refused. It ends with the input, or when it is time to
+// try again.
 func (s *reconciliation) recall(t *target, pkg *corev1alpha1.Package) {
 	last := s.state.refusals[t.namespace]
 	if last == nil {

@@ -69,7 +69,8 @@ func (r *Reconciler) concerns(pkg client.Object) bool {
 	return !apierrors.IsNotFound(err)
 }
 
-// HostedChanged is called when hosted clusters changed, or whether they are known. It does not block.
+// HostedChanged is called when hosted clusters changed, or whether they are known. It does not
+// block.
 func (r *Reconciler) HostedChanged() {
 	const doing = "enqueueing HostedClusterPackages"
 	panics.Go(context.Background(), doing, func() { queueing.Repeat(context.Background(), doing, r.enqueueAll) })

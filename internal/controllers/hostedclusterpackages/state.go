@@ -19,7 +19,8 @@ import (
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// HostedClusters returns the hosted clusters by namespace and name, or why they are not known, as [environment.Detector.HostedClusters].
+	// HostedClusters returns the hosted clusters by namespace and name, or why they are not known,
+	// as [environment.Detector.HostedClusters].
 	HostedClusters func() ([]environment.HostedCluster, error)
 	// Fresh keeps the responses to writes of HostedClusterPackages and their Packages.
 	Fresh *mutationcache.Store
@@ -93,7 +94,8 @@ type state struct {
 	// applied are digests of the Packages after an apply: values that the API server changes are
 	// not applied again.
 	applied map[types.UID]string
-	// compared are Packages as they were compared with the template last: most events are of their statuses.
+	// compared are Packages as they were compared with the template last: most events are of their
+	// statuses.
 	compared map[types.UID]comparison
 }
 

@@ -19,7 +19,8 @@ import (
 type template struct {
 	owner   *corev1alpha1.HostedClusterPackage
 	content map[string]any
-	// hash identifies the content. It is on each Package, so that fields that leave the template are noticed.
+	// hash identifies the content. It is on each Package, so that fields that leave the template
+	// are noticed.
 	hash string
 }
 

@@ -34,7 +34,8 @@ type Options struct {
 	Get     sources.Get
 	// Namespace of the manager has them.
 	Namespace string
-	// Required means that images of packages and repositories that no ImageConfig verifies are refused.
+	// Required means that images of packages and repositories that no ImageConfig verifies are
+	// refused.
 	Required bool
 	// Changed is called when the policies have changed. It must not block.
 	Changed func()

@@ -196,7 +196,8 @@ func (s *reconciliation) nameInCommands() string {
 	return statuses.Argument(kind, s.key.Namespace, s.key.Name)
 }
 
-// adoptCommand makes another owner the user's own; empty unless its Package was installed as a dependency.
+// adoptCommand makes another owner the user's own; empty unless its Package was installed as a
+// dependency.
 func (r *Reconciler) adoptCommand(ctx context.Context, owner objects.OwnerKey) string {
 	scope := corev1alpha1.ScopeOf(owner.Namespace)
 	if owner.Kind != scope.Kind("ObjectDeployment") {
@@ -210,7 +211,8 @@ func (r *Reconciler) adoptCommand(ctx context.Context, owner objects.OwnerKey) s
 	return statuses.Adopt(scope.Kind("Package"), owner.Namespace, owner.Name)
 }
 
-// retryCommand tries rejected content again. Without a Package, the annotation of the deployment does that.
+// retryCommand tries rejected content again. Without a Package, the annotation of the deployment
+// does that.
 func (s *reconciliation) retryCommand() string {
 	if s.packageOf() == nil {
 		return "kubectl annotate --overwrite " + s.nameInCommands() + " " + corev1alpha1.RetryAnnotation + "=$(date +%s)"

@@ -179,7 +179,8 @@ func TestActivatedTwice(t *testing.T) {
 	}
 }
 
-// TestAdoptCommand: a Package that was installed as a dependency has to be made the user's own before it releases an object.
+// TestAdoptCommand: a Package that was installed as a dependency has to be made the user's own
+// before it releases an object.
 func TestAdoptCommand(t *testing.T) {
 	t.Parallel()
 	generated := map[string]string{corev1alpha1.GeneratedLabel: "true"}

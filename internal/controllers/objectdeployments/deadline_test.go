@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// TestLate: a revision gives way only after it could progress for its whole deadline: not right after a restart, a pause or
-// an outage of its target, and not while it is available.
+// TestLate: a revision gives way only after it could progress for its whole deadline: not right
+// after a restart, a pause or an outage of its target, and not while it is available.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

@@ -213,7 +213,8 @@ func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericO
 	claimed := rev.Claimed() || rev.ClaimLost()
 	objectsets.Restore(rev, set, fresh)
 	if s.restored && !claimed && rev.Claimed() {
-		// A durable claim of an earlier process: loading failed when claims were restored, or it was recorded after that.
+		// A durable claim of an earlier process: loading failed when claims were restored, or it
+		// was recorded after that.
 		s.restoreClaim(rev, set)
 	}
 	if s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused {

@@ -18,20 +18,21 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// An orphaning deletion leaves no trace on the owner once the garbage collector is done: its finalizer is removed, and the
-// owner references of all dependents that had one. An object that lost its reference is not ours to delete, unless this
-// process has put the reference back, from a cache that is behind, or by a request that took its time. So the engine asks
-// the API server:
+// An orphaning deletion leaves no trace on the owner once the garbage collector is done: its
+// finalizer is removed, and the owner references of all dependents that had one. An object that
+// lost its reference is not ours to delete, unless this process has put the reference back, from a
+// cache that is behind, or by a request that took its time. So the engine asks the API server:
 //
 //   - A deployment that is not known to be orphaned deletes nothing before its oldest
 //     set was read: the references of sets are never put back, and the garbage collector
 //     removes all of them before it releases the deployment.
-//   - An owner without sets is marked while a reference to it is put on an object. The mark is written and removed under the
-//     resourceVersion of the owner: either is refused once the owner is being deleted. If it is deleted with the mark, it
-//     releases its objects. Without the mark, no more references are put on them, and an orphaning deletion has found all
-//     references.
-//   - A deployment that was restored from a backup with another UID is not in the references of its former sets and objects,
-//     so the garbage collector removes nothing from them. It has the mark until it has a set of its own.
+//   - An owner without sets is marked while a reference to it is put on an object. The mark is
+//     written and removed under the resourceVersion of the owner: either is refused once the owner
+//     is being deleted. If it is deleted with the mark, it releases its objects. Without the mark,
+//     no more references are put on them, and an orphaning deletion has found all references.
+//   - A deployment that was restored from a backup with another UID is not in the references of its
+//     former sets and objects, so the garbage collector removes nothing from them. It has the mark
+//     until it has a set of its own.
 
 // packageRetry is the delay of a reconcile that would adopt objects for a Package that is
 // being deleted.
@@ -122,11 +123,13 @@ func (s *reconciliation) endTakeBacks(ctx context.Context) error {
 	return nil
 }
 
-// findOrphaned finds out, once, whether an owner that is being deleted was orphaned by the garbage collector before it was
-// reconciled: it was observed so, or the sets of the deployment have lost their references, in the cache or in truth.
+// findOrphaned finds out, once, whether an owner that is being deleted was orphaned by the garbage
+// collector before it was reconciled: it was observed so, or the sets of the deployment have lost
+// their references, in the cache or in truth.
 func (s *reconciliation) findOrphaned(ctx context.Context) error {
 	if objectsets.Orphaning(s.top()) {
-		// The garbage collector takes the references off; its last write, on the owner's finalizers, comes back here.
+		// The garbage collector takes the references off; its last write, on the owner's
+		// finalizers, comes back here.
 		return cmp.Or(s.markOrphaned(ctx, s.top()), queueing.ErrEnd)
 	}
 

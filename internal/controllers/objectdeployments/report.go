@@ -137,7 +137,8 @@ func (s *reconciliation) awaitsTemplate() bool {
 		return false
 	}
 
-	// Twice, since creationTimestamp knows seconds only. Many slices, or a slow API server, take their time.
+	// Twice, since creationTimestamp knows seconds only. Many slices, or a slow API server, take
+	// their time.
 	patience := 2 * limits.StatusInterval
 	if s.unfilled() && s.packageOf() != nil {
 		patience = 10 * limits.StatusInterval

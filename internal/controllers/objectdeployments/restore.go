@@ -20,9 +20,10 @@ import (
 
 const restoreGrace = 5 * time.Second // for which claims of an unreadable owner are retried at start
 
-// RestoreClaims loads every owner, once, before the first one is reconciled or another one claims objects, so that claims of
-// an earlier leader are restored before new ones are made, and every watch starts with all templates and probes known.
-// Its error is livestate.ErrNotReady at the start.
+// RestoreClaims loads every owner, once, before the first one is reconciled or another one claims
+// objects, so that claims of an earlier leader are restored before new ones are made, and every
+// watch starts with all templates and probes known. Its error is livestate.ErrNotReady at the
+// start.
 func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	r.restoreMu.Lock()
 	defer r.restoreMu.Unlock()

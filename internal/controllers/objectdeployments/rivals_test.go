@@ -26,7 +26,8 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// rivals is a cluster with deployments that want the same objects, and the manager that reconciles them at the same time.
+// rivals is a cluster with deployments that want the same objects, and the manager that reconciles
+// them at the same time.
 type rivals struct {
 	t       *rapid.T
 	names   []string
@@ -508,8 +509,8 @@ func (r *rivals) report(key objects.Key) {
 	}
 }
 
-// collect is the garbage collector: it deletes the objects of deployments that do not exist, and ends deletions
-// in the foreground.
+// collect is the garbage collector: it deletes the objects of deployments that do not exist, and
+// ends deletions in the foreground.
 func (r *rivals) collect() {
 	there := r.deployments()
 	for _, key := range r.server.Keys() {

@@ -57,7 +57,8 @@ type Options struct {
 	Targets Targets
 }
 
-// Queues are the queues of the controllers that share a tracker and a table of claims. The zero Queues are ready for use.
+// Queues are the queues of the controllers that share a tracker and a table of claims. The zero
+// Queues are ready for use.
 type Queues struct {
 	Deployments, Phases queueing.Queue[objects.OwnerKey]
 	Templates           queueing.Queue[reconcile.Request]
@@ -80,8 +81,9 @@ func (q *Queues) of(key objects.OwnerKey) *queueing.Queue[objects.OwnerKey] {
 	return &q.Deployments
 }
 
-// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with ObjectSetPhases. Those in the
-// lanes of other clusters are left out: a target that hangs delays no other package.
+// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with
+// ObjectSetPhases. Those in the lanes of other clusters are left out: a target that hangs delays no
+// other package.
 func (q *Queues) Underway(namespace string) (all, own int) {
 	all, own = q.Deployments.Depth(namespace)
 	ofPhases, ownPhases := q.Phases.Depth(namespace)
@@ -128,7 +130,8 @@ func Settings(name string, workers int) queueing.Settings[objects.OwnerKey] {
 	}
 }
 
-// Watch adds a watch of objects of our kinds to a controller, which enqueues the owners that keys returns.
+// Watch adds a watch of objects of our kinds to a controller, which enqueues the owners that keys
+// returns.
 func (r *Reconciler) Watch(build *builder.TypedBuilder[objects.OwnerKey], obj client.Object, keys func(context.Context, client.Object) []objects.OwnerKey) {
 	build.Watches(obj, enqueues(keys), r.news())
 }

@@ -26,8 +26,8 @@ import (
 // view is the content of the caches for deployments and sets.
 type view map[objects.Key]*unstructured.Unstructured
 
-// observe returns a view that is up to date, or whose objects of some kinds are. wake is called with the objects whose events the
-// predicates of the controller let pass.
+// observe returns a view that is up to date, or whose objects of some kinds are. wake is called
+// with the objects whose events the predicates of the controller let pass.
 func observe(server *inmemory.Server, last view, r *Reconciler, wake func(*unstructured.Unstructured), only ...string) view {
 	shown := func(key objects.Key) bool { return len(only) == 0 || slices.Contains(only, key.Kind) }
 	now := view{}

@@ -114,8 +114,8 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 	}
 }
 
-// foreign reports whether an object that names the deployment was never written by it: a backup brought it back without
-// managedFields.
+// foreign reports whether an object that names the deployment was never written by it: a backup
+// brought it back without managedFields.
 func (s *simulation) foreign(o *object) bool { return s.returned[o.uid] && !s.engineMade[o.uid] }
 
 // remembered reports whether an existing revision has the content of an object: the remains of an

@@ -52,8 +52,8 @@ func newRestoration() restoration {
 // backup is a backup of home and of the target, at one moment.
 type backup struct{ own, server *inmemory.Backup }
 
-// keepsRestored reports whether the deployment was restored, and has no set of its own that has claimed objects, or has not
-// seen it.
+// keepsRestored reports whether the deployment was restored, and has no set of its own that has
+// claimed objects, or has not seen it.
 func (s *simulation) keepsRestored() bool {
 	if !s.rewoundHome {
 		return false

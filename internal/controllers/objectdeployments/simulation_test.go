@@ -784,8 +784,8 @@ func (s *simulation) resolve() bool {
 	return done
 }
 
-// unwritten reports whether a revision is refused for an object that names the deployment, which has
-// never written it: a backup of objects brought it back without managedFields.
+// unwritten reports whether a revision is refused for an object that names the deployment, which
+// has never written it: a backup of objects brought it back without managedFields.
 func (s *simulation) unwritten(key objects.Key) bool {
 	refused := slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
 		return r.Refused() && strings.Contains(r.Blocked(), key.String()+": names ")

@@ -121,7 +121,8 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 		t.Errorf("%d patches, want one for each slice, and another one for a lost answer", patches)
 	}
 
-	// The garbage collector takes the reference to a set off that was deleted. It is replaced at once, not by the next process.
+	// The garbage collector takes the reference to a set off that was deleted. It is replaced at
+	// once, not by the next process.
 	live := slice("shared")
 	require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(live), live))
 	live.OwnerReferences = nil

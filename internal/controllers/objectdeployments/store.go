@@ -128,8 +128,8 @@ func (s store) notice(ctx context.Context, typ, reason string, add func(before s
 	return nil
 }
 
-// announceNotice records an Event about the Package, or else about the owner: no status of a Package that is being deleted
-// shows it.
+// announceNotice records an Event about the Package, or else about the owner: no status of a
+// Package that is being deleted shows it.
 func (s store) announceNotice(reason, message string) {
 	var about runtime.Object = apiObject(s.top())
 	if ref := s.packageOf(); ref != nil {

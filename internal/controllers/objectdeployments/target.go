@@ -93,7 +93,8 @@ func (s *reconciliation) recordedCluster() types.UID {
 	return types.UID(s.top().GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
 }
 
-// recordClusterOfSets makes durable which cluster the objects of sets are in that were not created by this process.
+// recordClusterOfSets makes durable which cluster the objects of sets are in that were not created
+// by this process.
 func (s *reconciliation) recordClusterOfSets(ctx context.Context) error {
 	if len(s.sets) == 0 {
 		return nil
@@ -159,8 +160,8 @@ func (s *reconciliation) notRemoved(why string) string {
 	return fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), why)
 }
 
-// NewTarget returns a target that an engine rolls out to. Its owners are enqueued by wake, and their accounts are read from the
-// cluster of our own kinds. id and home are the fields of Target.
+// NewTarget returns a target that an engine rolls out to. Its owners are enqueued by wake, and
+// their accounts are read from the cluster of our own kinds. id and home are the fields of Target.
 func NewTarget(e *engine.Engine, reader client.Reader, wake func(objects.OwnerKey), id, home types.UID) *Target {
 	e.Tracker.Wake = wake
 	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {

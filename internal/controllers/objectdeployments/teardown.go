@@ -122,7 +122,8 @@ func (s *reconciliation) forgetCluster(ctx context.Context) error {
 	return s.annotate(ctx, s.deployment, corev1alpha1.TargetClusterAnnotation, "")
 }
 
-// hasUnknownSets reports whether the API server has sets of the deployment that the cache does not show yet.
+// hasUnknownSets reports whether the API server has sets of the deployment that the cache does not
+// show yet.
 func (s *reconciliation) hasUnknownSets(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil

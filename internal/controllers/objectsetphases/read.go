@@ -94,8 +94,8 @@ func (c *class) readMaker(ctx context.Context, phase *phaseSet) error {
 	return nil
 }
 
-// Relate returns whose objects an ObjectSetPhase takes over, and to whom it has handed some over; previous are the owners of
-// the former.
+// Relate returns whose objects an ObjectSetPhase takes over, and to whom it has handed some over;
+// previous are the owners of the former.
 func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetPhase) (of phases.Controllers, previous []types.UID, err error) {
 	me := relativePhase(phase)
 	of = phases.Controllers{Own: me.controllers, Predecessors: sets.Set[types.UID]{}, Successors: sets.Set[types.UID]{}}
@@ -136,7 +136,8 @@ func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetP
 	return of, previous, nil
 }
 
-// deploymentLeaves reports whether the deployment of a phase is being deleted, or gone, with all of its revisions.
+// deploymentLeaves reports whether the deployment of a phase is being deleted, or gone, with all of
+// its revisions.
 func (c *class) deploymentLeaves(ctx context.Context, namespace, name string) (bool, error) {
 	if name == "" {
 		return false, nil

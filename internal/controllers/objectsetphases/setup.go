@@ -16,7 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
-// Setup adds the controller of the ObjectSetPhases to mgr whose objects are in the cluster of our own kinds.
+// Setup adds the controller of the ObjectSetPhases to mgr whose objects are in the cluster of our
+// own kinds.
 func Setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler) error {
 	return setup(mgr, owners, &class{name: corev1alpha1.PhaseClassDefault, reader: mgr.GetClient(), fresh: owners.Fresh})
 }

@@ -139,9 +139,9 @@ func (s *reconciliation) steps(ctx context.Context, want engine.Want) (out engin
 	return out, err
 }
 
-// marks are on the template, under its resourceVersion, while a reference to it is put on an object that lacks it: that is
-// refused once the template is being deleted. Deleted with the mark, it releases the object; without, an orphaning deletion
-// has found the reference.
+// marks are on the template, under its resourceVersion, while a reference to it is put on an object
+// that lacks it: that is refused once the template is being deleted. Deleted with the mark, it
+// releases the object; without, an orphaning deletion has found the reference.
 type marks struct{ s *reconciliation }
 
 // Take puts the mark on.

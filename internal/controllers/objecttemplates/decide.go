@@ -116,7 +116,8 @@ const clusterAccountRequired = "This manager writes objects only as ServiceAccou
 const accountRequired = "This manager writes objects of namespaces only as a ServiceAccount, and has no default for templates: " +
 	"start it with --default-service-account, or use a ClusterObjectTemplate."
 
-// refusal is why the manager renders no template in a namespace, or of the cluster; empty if it does.
+// refusal is why the manager renders no template in a namespace, or of the cluster; empty if it
+// does.
 func (o *Options) refusal(namespace string) string {
 	switch {
 	case namespace == "" && o.AccountRequiredOfAll:

@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Reconciler reconciles ObjectTemplates and ClusterObjectTemplates. The zero Reconciler is ready for Setup.
+// Reconciler reconciles ObjectTemplates and ClusterObjectTemplates. The zero Reconciler is ready
+// for Setup.
 type Reconciler struct {
 	Options
 	// Client reads from the caches and writes; Reader reads from the API server.

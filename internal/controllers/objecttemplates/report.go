@@ -67,7 +67,8 @@ func urgent(before, after *corev1alpha1.ObjectTemplateStatus) bool {
 		!conditions.SameStatuses(before.Conditions, after.Conditions)
 }
 
-// transitionEvents returns the events of a transition: that it became invalid or stalled for another reason, or ready.
+// transitionEvents returns the events of a transition: that it became invalid or stalled for
+// another reason, or ready.
 func transitionEvents(before, after []metav1.Condition) []statuswriter.Event {
 	was, is := meta.FindStatusCondition(before, corev1alpha1.ConditionReady), meta.FindStatusCondition(after, corev1alpha1.ConditionReady)
 	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {

@@ -29,7 +29,8 @@ const (
 
 // Environment is the cluster as templates see it.
 type Environment interface {
-	// For returns the environment in a namespace, or of a ClusterObjectTemplate. If waiting, it is known in a moment.
+	// For returns the environment in a namespace, or of a ClusterObjectTemplate. If waiting, it is
+	// known in a moment.
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 
@@ -39,8 +40,8 @@ type Options struct {
 	// Claims.
 	Target *engine.Engine
 	Claims *claims.Table
-	// RestoreClaims restores the claims of an earlier process before new ones are made. Its error is
-	// livestate.ErrNotReady at the start.
+	// RestoreClaims restores the claims of an earlier process before new ones are made. Its error
+	// is livestate.ErrNotReady at the start.
 	RestoreClaims func(context.Context) error
 	Environment   Environment
 	// Queue is the queue of the controller.

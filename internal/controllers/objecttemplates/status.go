@@ -75,7 +75,8 @@ func stateOf(v view, object reported) conditions.State {
 	return conditions.State{Ready: true, Reason: corev1alpha1.ReasonRendered, Message: v.desired.Key.String() + " is as the template renders it."}
 }
 
-// blocked returns the state of a template whose object cannot be written, or whose former object cannot be removed.
+// blocked returns the state of a template whose object cannot be written, or whose former object
+// cannot be removed.
 func blocked(blocking []phases.Blocker) conditions.State {
 	state := conditions.State{Reason: corev1alpha1.ReasonApplyError}
 	var lines []string

@@ -177,7 +177,8 @@ func TestErrorsQuoteNoSecret(t *testing.T) {
 	}
 }
 
-// TestPathsAreBounded reads a path that selects each part of a deep object, and with it a large text again and again.
+// TestPathsAreBounded reads a path that selects each part of a deep object, and with it a large
+// text again and again.
 func TestPathsAreBounded(t *testing.T) {
 	t.Parallel()
 	const depth = 1000

@@ -11,7 +11,8 @@ import (
 
 // Accounts are settings of the manager for Packages.
 type Accounts struct {
-	// Own is the ServiceAccount of the manager, whose namespace has the accounts of ClusterPackages.
+	// Own is the ServiceAccount of the manager, whose namespace has the accounts of
+	// ClusterPackages.
 	Own objects.Account
 	// Default is the ServiceAccount of namespaced Packages that do not name one; empty for the
 	// manager's own identity.
@@ -48,7 +49,8 @@ func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool
 	account := a.account(pkg)
 	allowed = !a.required(pkg) || account.Name != "" && account != a.Own
 	if remote(pkg) {
-		// Objects there are written by the user of the kubeconfig, which the account has to have the right to read.
+		// Objects there are written by the user of the kubeconfig, which the account has to have
+		// the right to read.
 		return "", allowed
 	}
 	return account.Name, allowed
@@ -79,14 +81,15 @@ func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 	return accountRequired
 }
 
-// copySettings copies the settings of a Package to its deployment. A Package without a required account keeps its previous account.
+// copySettings copies the settings of a Package to its deployment. A Package without a required
+// account keeps its previous account.
 func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) {
 	account, allowed := a.of(pkg)
 	deployment.CopySettings(dep, pkg, account, allowed)
 }
 
-// ownAccountRefused is why a Package is refused that is to be installed as the account of the manager, whose rights a required account is to
-// keep from it.
+// ownAccountRefused is why a Package is refused that is to be installed as the account of the
+// manager, whose rights a required account is to keep from it.
 const ownAccountRefused = "%s is the manager's own, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
 	"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package."
 

@@ -319,7 +319,8 @@ func gatedDowngrade(t *testing.T, in struct {
 	want.Is("workloadTouched", chosen, message)
 }
 
-// cluster is an API server with Packages in the namespace team, and a controller whose cache has all of them.
+// cluster is an API server with Packages in the namespace team, and a controller whose cache has
+// all of them.
 type cluster struct {
 	*Reconciler
 	t      *testing.T
@@ -358,7 +359,8 @@ func (c *cluster) get(name string) *corev1alpha1.Package {
 	return pkg
 }
 
-// generate creates a package that was installed for others, which exist afterwards, too, and record it.
+// generate creates a package that was installed for others, which exist afterwards, too, and record
+// it.
 func (c *cluster) generate(name string, dependents ...string) {
 	c.t.Helper()
 	pkg := &corev1alpha1.Package{}

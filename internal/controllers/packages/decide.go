@@ -55,7 +55,8 @@ func decide(v view) (step, string) {
 	return byAttempt(v), ""
 }
 
-// rendersAgain reports whether content that was unpacked for the present spec is rendered once more.
+// rendersAgain reports whether content that was unpacked for the present spec is rendered once
+// more.
 func rendersAgain(v view) bool {
 	switch {
 	case v.dep == nil, v.newDigest != "":
@@ -66,7 +67,8 @@ func rendersAgain(v view) bool {
 	return rereads(v) || refusedBefore(v.pkg)
 }
 
-// ahead reports whether a deployment was given content that the status does not record, as after a crash in between.
+// ahead reports whether a deployment was given content that the status does not record, as after a
+// crash in between.
 func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	annotations, status := dep.GetAnnotations(), pkg.PackageStatus()
 	hash, digest := annotations[corev1alpha1.UnpackedHashAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]

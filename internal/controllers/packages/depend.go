@@ -186,7 +186,8 @@ func (r *Reconciler) wasAvailable(ctx context.Context, i resolver.Instance) bool
 	})
 }
 
-// takesPart reports whether the dependencies of a Package of a user count for others before they are satisfied.
+// takesPart reports whether the dependencies of a Package of a user count for others before they
+// are satisfied.
 func (r *Reconciler) takesPart(pkg corev1alpha1.GenericPackage) bool {
 	return dependencies.TakesPart(pkg) && r.Accounts.refusal(pkg) == ""
 }

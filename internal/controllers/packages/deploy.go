@@ -210,7 +210,8 @@ func (s *reconciliation) upgrade(
 	return err
 }
 
-// syncSettings copies settings that need no rendering. Phases are not compared: no setting changes them.
+// syncSettings copies settings that need no rendering. Phases are not compared: no setting changes
+// them.
 func (s *reconciliation) syncSettings(ctx context.Context) error {
 	if s.dep == nil {
 		return nil

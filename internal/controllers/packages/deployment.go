@@ -20,10 +20,12 @@ func (s *reconciliation) depName() string {
 	return corev1alpha1.ScopeOf(s.pkg.GetNamespace()).Kind("ObjectDeployment") + " " + s.pkg.GetName()
 }
 
-// errPackageChanged means that the Package is not in the state that is known: another read of the deployment does not help.
+// errPackageChanged means that the Package is not in the state that is known: another read of the
+// deployment does not help.
 var errPackageChanged = errors.New("the Package was changed")
 
-// retryOnConflict repeats a write after reading the deployment, whose status changes all the time during a rollout.
+// retryOnConflict repeats a write after reading the deployment, whose status changes all the time
+// during a rollout.
 func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.Context) error, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()

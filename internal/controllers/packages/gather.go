@@ -92,8 +92,8 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 	return nil, nil
 }
 
-// gatherInputs adds the finalizer, and reads the environment and versions of sources. Pull secrets are watched after a
-// failed pull, and for a tag with an interval.
+// gatherInputs adds the finalizer, and reads the environment and versions of sources. Pull secrets
+// are watched after a failed pull, and for a tag with an interval.
 func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if err := s.ensureFinalizer(ctx); err != nil {
 		return err

@@ -22,8 +22,9 @@ const (
 	keyData  = "key"
 )
 
-// hashKeyOf returns the key of hashes of sensitive input, such as names of Secrets. It is kept in a Secret; when that is
-// lost, the package is rendered with another key, which changes no object of it.
+// hashKeyOf returns the key of hashes of sensitive input, such as names of Secrets. It is kept in a
+// Secret; when that is lost, the package is rendered with another key, which changes no object of
+// it.
 func (r *Reconciler) hashKeyOf(ctx context.Context, pkg corev1alpha1.GenericPackage, st *state) ([]byte, error) {
 	if st.hashKey != nil {
 		return st.hashKey, nil

@@ -6,7 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Reconcile takes a Package, or a ClusterPackage without namespace, through the steps. It waits for no registry.
+// Reconcile takes a Package, or a ClusterPackage without namespace, through the steps. It waits for
+// no registry.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s, err := r.gather(ctx, req.NamespacedName)
 	defer func() { r.leave(req, s) }()

@@ -87,12 +87,14 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 	return r.ledger.PackageChanged(ctx, was, is)
 }
 
-// KindChanged enqueues the Packages that depend on a kind, which is served in another way, and reports whether there are any.
+// KindChanged enqueues the Packages that depend on a kind, which is served in another way, and
+// reports whether there are any.
 func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
 	return r.ledger.KindChanged(gk)
 }
 
-// EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the same digests.
+// EnvironmentChanged enqueues all packages. Those that depend on the change are rendered from the
+// same digests.
 func (r *Reconciler) EnvironmentChanged() {
 	queueing.Repeat(context.Background(), "enqueueing packages for another environment", func(ctx context.Context) error {
 		packages, err := load.ListPackages(ctx, r.Client)

@@ -146,7 +146,8 @@ type inputs struct {
 
 // Environment is the cluster as packages see it.
 type Environment interface {
-	// For returns the environment in a namespace, or of a ClusterPackage. If waiting, it is known in a moment.
+	// For returns the environment in a namespace, or of a ClusterPackage. If waiting, it is known
+	// in a moment.
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 
@@ -185,13 +186,15 @@ type Options struct {
 	Unserved func(schema.GroupKind) bool
 	// ServedAPI reports whether an API is served, and which of its field paths are missing.
 	ServedAPI resolver.Served
-	// Underway returns how many deployments and ObjectSetPhases are reconciled or wait for that, in all and of a namespace.
+	// Underway returns how many deployments and ObjectSetPhases are reconciled or wait for that, in
+	// all and of a namespace.
 	Underway func(namespace string) (all, own int)
 	// Fresh keeps the responses to writes of Packages and deployments.
 	Fresh *mutationcache.Store
 	// Slices keeps the slices that were written, for the controller of deployments.
 	Slices *mutationcache.Store
-	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
+	// Overrides identify settings of the manager that affect rendering. A change renders all
+	// packages again.
 	Overrides string
 	// Version of the manager's release, which packages can restrict. Empty for a development build,
 	// which satisfies every range.

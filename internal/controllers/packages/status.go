@@ -131,7 +131,8 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// backOffReason returns why a repeated attempt failed: by the memory of the manager, its end, the API server, or else by a registry.
+// backOffReason returns why a repeated attempt failed: by the memory of the manager, its end, the
+// API server, or else by a registry.
 func backOffReason(err error) string {
 	var ended *interrupted
 	if errors.As(err, &ended) {
@@ -206,7 +207,8 @@ func observed(v view) bool {
 		revisions.Describes(v.dep))
 }
 
-// mirror copies the status of the Package's deployment, but never as if it were about a spec that is loaded.
+// mirror copies the status of the Package's deployment, but never as if it were about a spec that
+// is loaded.
 func mirror(status *corev1alpha1.PackageStatus, v view, observed bool) {
 	conds, dep := &status.Conditions, v.dep
 	if dep == nil || v.step == stepYield || v.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {

@@ -39,7 +39,8 @@ func satisfiers(obj client.Object) []string {
 	return found
 }
 
-// latest are the Packages in the caches, or newer if this process wrote them. Package dependencies decides on them.
+// latest are the Packages in the caches, or newer if this process wrote them. Package dependencies
+// decides on them.
 type latest struct{ *Reconciler }
 
 // In returns the Packages of a namespace; without one, ClusterPackages.

@@ -36,7 +36,8 @@ func (s *reconciliation) leaves() bool {
 	return s.orphaned() || ownership == deployment.Left
 }
 
-// beginTakeBack marks the Package while it is known not to be deleted: the write has an optimistic lock.
+// beginTakeBack marks the Package while it is known not to be deleted: the write has an optimistic
+// lock.
 func (s *reconciliation) beginTakeBack(ctx context.Context) error {
 	if takingBack(s.pkg) {
 		return nil // earlier, and it was read from the API server that it is still there

@@ -15,8 +15,9 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/deployment"
 )
 
-// tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the background and
-// awaited, since it is torn down in reverse order. Deleted with its dependents orphaned, it stays for a later Package.
+// tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the
+// background and awaited, since it is torn down in reverse order. Deleted with its dependents
+// orphaned, it stays for a later Package.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	s.connect()
@@ -74,8 +75,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// orphan removes the owner reference. The garbage collector does that too, unless it does not know the kind yet, or the
-// reference was put back behind it.
+// orphan removes the owner reference. The garbage collector does that too, unless it does not know
+// the kind yet, or the reference was put back behind it.
 func (s *reconciliation) orphan(ctx context.Context) error {
 	return s.retryOnConflict(ctx, s.readDeployment, func() error {
 		if !s.controls() {
@@ -144,7 +145,8 @@ func (s *reconciliation) annotateSets(ctx context.Context) error {
 	return nil
 }
 
-// deleteDeployment deletes the deployment in the state that was observed. A finalizer keeps it until it is torn down.
+// deleteDeployment deletes the deployment in the state that was observed. A finalizer keeps it
+// until it is torn down.
 func (s *reconciliation) deleteDeployment(ctx context.Context) error {
 	if !s.controls() || s.dep.GetDeletionTimestamp() != nil {
 		return nil

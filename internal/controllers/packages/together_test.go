@@ -87,7 +87,8 @@ func TestNewVersionBeforeItsNeeds(t *testing.T) {
 	}
 }
 
-// play reconciles Packages in a random order, by the decisions of the controller over a cluster in memory.
+// play reconciles Packages in a random order, by the decisions of the controller over a cluster in
+// memory.
 type play struct {
 	*cluster
 	set  jointneeds.Set
@@ -218,8 +219,8 @@ func (p *play) packages() []corev1alpha1.Package {
 	return list.Items
 }
 
-// reconcile takes a Package through choice, dependencies and status, as if it was loaded and rolled out at once, and reports whether
-// that changed anything.
+// reconcile takes a Package through choice, dependencies and status, as if it was loaded and rolled
+// out at once, and reports whether that changed anything.
 func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 	p.t.Helper()
 	ctx := context.Background()

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// What changes in a namespace enqueues Packages there alone, unless it depends on a ClusterPackage that heeds all its dependents.
+// What changes in a namespace enqueues Packages there alone, unless it depends on a ClusterPackage
+// that heeds all its dependents.
 func TestWakesStayInTheNamespace(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

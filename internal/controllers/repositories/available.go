@@ -13,7 +13,8 @@ import (
 
 const availableRepair = 10 * time.Second // between repairs of changes by other clients to a catalogue
 
-// available are the published parts of packages by the names of their objects, in the form of the caches.
+// available are the published parts of packages by the names of their objects, in the form of the
+// caches.
 type available map[string]part
 
 type part struct {
@@ -101,7 +102,8 @@ func (s *reconciliation) compare() {
 	}
 }
 
-// repair enqueues the package of a changed part. A repository whose content is not in memory is fetched again.
+// repair enqueues the package of a changed part. A repository whose content is not in memory is
+// fetched again.
 func (s *reconciliation) repair(name string) {
 	if p, found := s.available[name]; found {
 		s.pending[p.spec.PackageName] = struct{}{}

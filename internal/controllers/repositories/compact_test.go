@@ -22,8 +22,8 @@ func newAvailable(schema string) *corev1alpha1.AvailablePackage {
 	return a
 }
 
-// The caches keep the fields that decide the choice of a version, and a digest of the whole spec that does
-// not depend on its formatting.
+// The caches keep the fields that decide the choice of a version, and a digest of the whole spec
+// that does not depend on its formatting.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	needs := newAvailable(`{}`)

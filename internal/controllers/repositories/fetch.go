@@ -88,7 +88,8 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 		})
 }
 
-// whole returns a job with all files of its repository, which the caches keep as a digest if there is no room for them.
+// whole returns a job with all files of its repository, which the caches keep as a digest if there
+// is no room for them.
 func (r *Reconciler) whole(ctx context.Context, j job) (job, error) {
 	if !mutationcache.Reduced(j.repository) {
 		return j, nil

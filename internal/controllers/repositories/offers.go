@@ -8,7 +8,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// offersAnnotation has, by repository, the digests of its versions in a part, on objects in the caches alone.
+// offersAnnotation has, by repository, the digests of its versions in a part, on objects in the
+// caches alone.
 const offersAnnotation = "lockstep.run/digests-of-offers"
 
 // offersDigest identifies a set of versions of packages, independent of order and parts: the

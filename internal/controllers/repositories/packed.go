@@ -67,7 +67,8 @@ func pack(content *repository.Content) (*packed, error) {
 	return p, nil
 }
 
-// cachedBytes is about how much memory a published version takes in the caches, which have no texts and schemas.
+// cachedBytes is about how much memory a published version takes in the caches, which have no texts
+// and schemas.
 func cachedBytes(v corev1alpha1.AvailableVersion) int64 {
 	v.ConfigSchema, v.Release = nil, nil
 	encoded, _ := json.Marshal(v) // cannot fail: all of it is data

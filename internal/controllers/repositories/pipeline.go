@@ -32,7 +32,8 @@ type Pipeline struct {
 	Guard           *sources.Guard
 	Account         string
 	AccountRequired bool
-	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackageRepositories alone.
+	// ClusterPullSecrets means that the manager's credentials and cache are for
+	// ClusterPackageRepositories alone.
 	ClusterPullSecrets bool
 
 	fetches *queueing.Stages
@@ -73,8 +74,8 @@ func (e *contentError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *contentError) Unwrap() error { return e.err }
 
-// fetch fetches and reads a repository. Its error is a *fetch.Error, an *imagepolicy.Refusal, a *contentError, or of
-// the API server.
+// fetch fetches and reads a repository. Its error is a *fetch.Error, an *imagepolicy.Refusal, a
+// *contentError, or of the API server.
 func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error) {
 	source, problems, err := p.sourceOf(ctx, j)
 	if err != nil {
@@ -199,7 +200,8 @@ func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, pr
 	return source, nil, nil
 }
 
-// reader returns the ServiceAccount that has to have the right to get the Secrets that a repository names.
+// reader returns the ServiceAccount that has to have the right to get the Secrets that a repository
+// names.
 func (p *Pipeline) reader(j job, refs []sources.Ref) (objects.Account, error) {
 	secret := func(ref sources.Ref) bool { return ref.Kind == sources.KindSecret }
 	switch namespace := j.repository.GetNamespace(); {

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
-// gatherPolicy reads the decision of the policies about the image of a repository. A change fetches it again, and so verifies it.
+// gatherPolicy reads the decision of the policies about the image of a repository. A change fetches
+// it again, and so verifies it.
 func (s *reconciliation) gatherPolicy(v *view) {
 	image := v.repository.RepositorySpec().Source.Image
 	if s.Policies == nil || image == nil {

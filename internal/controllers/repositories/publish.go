@@ -56,7 +56,8 @@ func (s *reconciliation) publish(ctx context.Context) error {
 	return err
 }
 
-// withhold drops the content of a repository, so that its offers are withdrawn. It is fetched in whole once it is trusted.
+// withhold drops the content of a repository, so that its offers are withdrawn. It is fetched in
+// whole once it is trusted.
 func (s *reconciliation) withhold(v *view) {
 	st, name := s.states[v.repository.GetName()], v.repository.GetName()
 	published := slices.ContainsFunc(slices.Collect(maps.Values(s.available)), func(p part) bool { return offeredBy(p, name) > 0 })

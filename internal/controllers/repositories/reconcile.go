@@ -29,7 +29,8 @@ func (s *reconciliation) decide(context.Context) error {
 	return nil
 }
 
-// reportAndFetch reports how far publishing went, whose error the statuses have, and starts the fetches that were decided.
+// reportAndFetch reports how far publishing went, whose error the statuses have, and starts the
+// fetches that were decided.
 func (s *reconciliation) reportAndFetch(ctx context.Context, _ error) error {
 	err := s.report(ctx)
 	s.startFetches()

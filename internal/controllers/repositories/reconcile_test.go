@@ -187,7 +187,8 @@ func (w *world) converge(t failer) {
 	t.Fatalf("it does not come to rest")
 }
 
-// reconcile reconciles once, and waits until the fetches that were started have ended, which is due at once.
+// reconcile reconciles once, and waits until the fetches that were started have ended, which is due
+// at once.
 func (w *world) reconcile() (reconcile.Result, error) {
 	result, err := w.Reconcile(context.Background(), requestFor("team"))
 	for w.fetching() {

@@ -63,7 +63,8 @@ func startDelay(v view) time.Duration {
 	return limits.RepositoryStatusDelay
 }
 
-// transitionEvents returns the events of a transition: a new content, a failure of another kind, a conflict.
+// transitionEvents returns the events of a transition: a new content, a failure of another kind, a
+// conflict.
 func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []statuswriter.Event {
 	var all []statuswriter.Event
 	is := meta.FindStatusCondition(after.Conditions, corev1alpha1.ConditionReady)

@@ -59,5 +59,6 @@ func requestFor(namespace string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace}}
 }
 
-// jitter returns a share of an interval, so that repositories are not fetched together after a restart.
+// jitter returns a share of an interval, so that repositories are not fetched together after a
+// restart.
 func jitter() float64 { return rand.Float64() * repositoryJitter } //nolint:gosec // no secret depends on it

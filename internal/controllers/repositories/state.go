@@ -73,8 +73,8 @@ type view struct {
 	image imagepolicy.Decision
 	// verification is the verification of the last success of this process; nil if there is none.
 	verification *verification
-	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
-	// known for longer.
+	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment,
+	// inputError why they are not known for longer.
 	waiting    bool
 	inputError string
 	last       *success

@@ -63,7 +63,8 @@ func newStrays() strays {
 	return strays{byOwner: map[objects.OwnerKey]sets.Set[objects.Key]{}, byKey: map[objects.Key]sets.Set[objects.OwnerKey]{}}
 }
 
-// add adds a stray, unless the owner has too many. The rest is found again when it changes, or after a restart.
+// add adds a stray, unless the owner has too many. The rest is found again when it changes, or
+// after a restart.
 func (s strays) add(owner objects.OwnerKey, key objects.Key) {
 	if len(s.byOwner[owner]) >= limits.Strays {
 		return

@@ -111,7 +111,8 @@ func (s *fieldSet) join() {
 	}
 }
 
-// fields returns the fields that are read of the objects of a kind in a namespace, and their generation; 0 if none are.
+// fields returns the fields that are read of the objects of a kind in a namespace, and their
+// generation; 0 if none are.
 func (p *probedFields) fields(gk schema.GroupKind, namespace string) (needs probes.Needs, generation uint32) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()

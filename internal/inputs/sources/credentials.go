@@ -46,8 +46,8 @@ func PullSecret(namespace, name string) []Ref {
 
 // Keychain returns credentials from three sources, in this order: pull secrets in refs that the
 // reader is allowed to read; the pull secrets of an ImageConfig, which the manager reads for
-// everyone; and, unless ownOnly is set, the ones of the manager's service account. missing names the
-// unusable ones with the reasons. This is not an error, because a registry might need no
+// everyone; and, unless ownOnly is set, the ones of the manager's service account. missing names
+// the unusable ones with the reasons. This is not an error, because a registry might need no
 // credentials.
 func (c *Credentials) Keychain(
 	ctx context.Context, reader objects.Account, refs, ofPolicy []Ref, ownOnly bool,

@@ -45,8 +45,8 @@ func (r Ref) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: strings.ToLower(r.Kind) + "s"}
 }
 
-// RefsOf returns the objects that a Package is rendered from, sorted. namespace is the manager's for a
-// ClusterPackage.
+// RefsOf returns the objects that a Package is rendered from, sorted. namespace is the manager's
+// for a ClusterPackage.
 func RefsOf(spec *corev1alpha1.PackageSpec, namespace string) []Ref {
 	var refs []Ref
 	for i := range spec.ConfigFrom {

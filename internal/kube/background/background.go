@@ -17,7 +17,8 @@ import (
 
 // Attempt is work for one owner.
 type Attempt[In, Out any] struct {
-	// In identifies the input of the attempt. RetryValue is the owner's retry annotation at the start.
+	// In identifies the input of the attempt. RetryValue is the owner's retry annotation at the
+	// start.
 	In         In
 	RetryValue string
 	Started    time.Time
@@ -32,8 +33,9 @@ type Attempt[In, Out any] struct {
 	cancel context.CancelFunc
 }
 
-// RetryAfter makes the next attempt due after a pause from least to most, which doubles with each failure. A server that
-// wants no request for longer, by an error with RetryAfter, is left alone for up to an hour.
+// RetryAfter makes the next attempt due after a pause from least to most, which doubles with each
+// failure. A server that wants no request for longer, by an error with RetryAfter, is left alone
+// for up to an hour.
 func (a *Attempt[In, Out]) RetryAfter(now time.Time, least, most time.Duration) {
 	pause := min(least<<min(a.Failures, 20), most)
 	var busy interface{ RetryAfter() time.Duration }
@@ -46,11 +48,12 @@ func (a *Attempt[In, Out]) RetryAfter(now time.Time, least, most time.Duration) 
 
 const longestBusy = time.Hour // for which a server can keep requests away
 
-// Attempts keeps the attempts of all owners. Each owner has a pointer to its attempt, guarded by the lock. The zero value is
-// ready to use.
+// Attempts keeps the attempts of all owners. Each owner has a pointer to its attempt, guarded by
+// the lock. The zero value is ready to use.
 type Attempts[In, Out any] struct {
 	sync.Mutex
-	// Changed is called under the lock if an attempt replaces another. Both attempts can be nil, as can Changed.
+	// Changed is called under the lock if an attempt replaces another. Both attempts can be nil, as
+	// can Changed.
 	Changed func(before, after *Attempt[In, Out])
 }
 
@@ -61,7 +64,8 @@ func (b *Attempts[In, Out]) Of(at **Attempt[In, Out]) *Attempt[In, Out] {
 	return *at
 }
 
-// Start replaces the attempt of an owner, cancels the old one, and returns the context of the new one.
+// Start replaces the attempt of an owner, cancels the old one, and returns the context of the new
+// one.
 func (b *Attempts[In, Out]) Start(life context.Context, at **Attempt[In, Out], a *Attempt[In, Out]) context.Context {
 	ctx, cancel := context.WithCancel(life)
 	a.cancel = cancel
@@ -79,7 +83,8 @@ func (b *Attempts[In, Out]) Set(at **Attempt[In, Out], a *Attempt[In, Out]) {
 	b.replace(at, a)
 }
 
-// Update puts a changed copy of an attempt in its place, and reports whether it is still the owner's.
+// Update puts a changed copy of an attempt in its place, and reports whether it is still the
+// owner's.
 func (b *Attempts[In, Out]) Update(at **Attempt[In, Out], a *Attempt[In, Out], change func(*Attempt[In, Out])) (*Attempt[In, Out], bool) {
 	changed := *a
 	change(&changed)
@@ -109,12 +114,13 @@ type Job struct {
 	Host string
 	// Doing describes the work in errors.
 	Doing string
-	// Await blocks until the work can start, and returns false if it is no longer needed. It can be nil.
+	// Await blocks until the work can start, and returns false if it is no longer needed. It can be
+	// nil.
 	Await func(context.Context) bool
 }
 
-// Run does the work once the queue of its host has capacity, and calls end with the result. It does neither if ctx has
-// ended by then.
+// Run does the work once the queue of its host has capacity, and calls end with the result. It does
+// neither if ctx has ended by then.
 func Run[Out any](ctx context.Context, hosts *queueing.Keyed, j Job, work func(context.Context) (Out, error), end func(Out, error)) {
 	hosts.Run(j.Host, j.Owner.GetNamespace(), func() {
 		if j.Await != nil && !j.Await(ctx) || ctx.Err() != nil {

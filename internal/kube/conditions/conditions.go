@@ -65,7 +65,8 @@ func SameStatuses(a, b []metav1.Condition) bool {
 	return maps.Equal(statuses(a), statuses(b))
 }
 
-// Value returns a condition as the value of a metric: 1 for True, 0 for False, and 2 for Unknown or none.
+// Value returns a condition as the value of a metric: 1 for True, 0 for False, and 2 for Unknown or
+// none.
 func Value(conds []metav1.Condition, typ string) float64 {
 	c := meta.FindStatusCondition(conds, typ)
 	switch {

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits of metav1.Condition. Conditions of other kinds can exceed them, and the API server rejects a whole status for one
-// invalid condition.
+// Limits of metav1.Condition. Conditions of other kinds can exceed them, and the API server rejects
+// a whole status for one invalid condition.
 const (
 	maxReason = 1024
 	maxType   = 316

@@ -12,12 +12,14 @@ type State struct {
 	Ready bool
 	// Stalled: the engine cannot get there without help. It wins over Ready.
 	Stalled bool
-	// Reason and Message explain the state. A stalled or progressing object repeats them in the abnormal condition.
+	// Reason and Message explain the state. A stalled or progressing object repeats them in the
+	// abnormal condition.
 	Reason, Message string
 }
 
-// Kstatus sets Ready, Reconciling and Stalled, and reports whether a condition changed. Reconciling and Stalled exist only
-// while they are True. An object that is neither ready nor stalled is reconciling.
+// Kstatus sets Ready, Reconciling and Stalled, and reports whether a condition changed. Reconciling
+// and Stalled exist only while they are True. An object that is neither ready nor stalled is
+// reconciling.
 func Kstatus(conds *[]metav1.Condition, generation int64, s State) bool {
 	ready := s.Ready && !s.Stalled
 	changed := Set(conds, generation, corev1alpha1.ConditionReady, ready, s.Reason, s.Message)

@@ -14,8 +14,8 @@ import (
 // ErrNotLeading is the cause of the error if a Guard refused a request. The request was not sent.
 var ErrNotLeading = errors.New("not sent: this manager does not hold the leader lease, or could not renew it in time")
 
-// ErrRestored ends the process if the cluster went back to an earlier state: its caches can hold states that never
-// happened.
+// ErrRestored ends the process if the cluster went back to an earlier state: its caches can hold
+// states that never happened.
 var ErrRestored = errors.New("the leader lease holds an earlier state than before: the cluster was restored from a backup, and everything has to be read again")
 
 // Guard reports whether this process is allowed to write.

@@ -20,8 +20,8 @@ func namesOf(labels []label) []string {
 	return names
 }
 
-// combinations calls f with each combination of values. All series exist from the start, because Prometheus sees no increase
-// in a series that appears with its first value.
+// combinations calls f with each combination of values. All series exist from the start, because
+// Prometheus sees no increase in a series that appears with its first value.
 func combinations(labels []label, f func(values ...string)) {
 	if len(labels) == 0 {
 		f()

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Names are unique and start with the project, labels do not collide with the labels that Prometheus adds, and each metric
-// has a meaning.
+// Names are unique and start with the project, labels do not collide with the labels that
+// Prometheus adds, and each metric has a meaning.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	reserved := []string{"job", "instance", "namespace", "pod", "container", "endpoint", "service", "node", "le", "quantile"}

@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// TrimFields drops the managed fields of an object. A Package keeps the entry of the last writer of the spec, without its
-// fields: it shows who wrote the spec and when.
+// TrimFields drops the managed fields of an object. A Package keeps the entry of the last writer of
+// the spec, without its fields: it shows who wrote the spec and when.
 func TrimFields(object metav1.Object) {
 	entries := object.GetManagedFields()
 	if len(entries) == 0 {
@@ -26,8 +26,9 @@ func TrimFields(object metav1.Object) {
 	}
 }
 
-// lastOfSpec returns the latest entry with fields of the spec, of several in one second the last one; nil for none. One without fields
-// was trimmed before. Clients may write the entries: none where one is of the future, which would be the latest for good.
+// lastOfSpec returns the latest entry with fields of the spec, of several in one second the last
+// one; nil for none. One without fields was trimmed before. Clients may write the entries: none
+// where one is of the future, which would be the latest for good.
 func lastOfSpec(entries []metav1.ManagedFieldsEntry) (last *metav1.ManagedFieldsEntry) {
 	for i := range entries {
 		e := &entries[i]

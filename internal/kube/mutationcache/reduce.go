@@ -16,7 +16,8 @@ import (
 // reducedAnnotation is on reduced objects, in the caches alone.
 const reducedAnnotation = "lockstep.run/reduced"
 
-// Reduced reports whether Reduce dropped fields of an object. A caller that needs them reads the object from the API server.
+// Reduced reports whether Reduce dropped fields of an object. A caller that needs them reads the
+// object from the API server.
 func Reduced(object metav1.Object) bool { return object.GetAnnotations()[reducedAnnotation] != "" }
 
 // Bulk returns how many bytes of an object Reduce drops.
@@ -52,8 +53,8 @@ func Bulk(object metav1.Object) (bytes int64) {
 // keptAnnotations bounds the bytes of the engine's annotations that a reduced object keeps.
 const keptAnnotations = 8 << 10
 
-// Reduce drops texts of any length that users write into Packages and repositories, and that no decision about others reads. The
-// files of a repository become their digest.
+// Reduce drops texts of any length that users write into Packages and repositories, and that no
+// decision about others reads. The files of a repository become their digest.
 func Reduce(object metav1.Object) {
 	switch o := object.(type) {
 	case corev1alpha1.GenericPackage:

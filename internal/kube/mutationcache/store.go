@@ -49,7 +49,8 @@ func NewStore() *Store { return &Store{} }
 // Put keeps the response to an update or patch.
 func (s *Store) Put(object client.Object) { s.put(object, "") }
 
-// Patch sends the difference to before in one merge patch with an optimistic lock, and keeps the response.
+// Patch sends the difference to before in one merge patch with an optimistic lock, and keeps the
+// response.
 func (s *Store) Patch(ctx context.Context, c client.Client, before, object client.Object) error {
 	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err == nil {
@@ -185,7 +186,8 @@ func (s *Store) Handler() cache.ResourceEventHandler {
 	}
 }
 
-// EventHandler returns a handler of a controller that enqueues a request for each object, after Handler has the event.
+// EventHandler returns a handler of a controller that enqueues a request for each object, after
+// Handler has the event.
 func (s *Store) EventHandler(requestFor func(client.Object) reconcile.Request) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	cached := s.Handler()

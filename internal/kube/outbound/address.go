@@ -30,7 +30,8 @@ func Of(ip netip.Addr) Address {
 }
 
 var (
-	// nat64 translates IPv4 addresses (RFC 6052); localNAT64 translates a site's, with prefixes of any length (RFC 8215).
+	// nat64 translates IPv4 addresses (RFC 6052); localNAT64 translates a site's, with prefixes of
+	// any length (RFC 8215).
 	nat64      = netip.MustParsePrefix("64:ff9b::/96")
 	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
 	// sixToFour tunnels to IPv4 addresses (RFC 3056).
@@ -40,7 +41,8 @@ var (
 	// thisNetwork is the host itself on Linux (RFC 1122).
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.MustParseAddr("255.255.255.255")
-	// private are networks in addition to RFC 1918 that are not routed on the internet, and that clouds use for pods.
+	// private are networks in addition to RFC 1918 that are not routed on the internet, and that
+	// clouds use for pods.
 	private = []netip.Prefix{
 		netip.MustParsePrefix("100.64.0.0/10"),   // of providers (RFC 6598)
 		netip.MustParsePrefix("192.0.0.0/24"),    // of protocols (RFC 6890)
@@ -53,7 +55,8 @@ var (
 		netip.MustParsePrefix("2001::/23"),       // of protocols, Teredo among them (RFC 2928)
 		netip.MustParsePrefix("2001:db8::/32"),   // of documentation (RFC 3849)
 	}
-	// metadata are services of clouds that hand out credentials and are not at link-local addresses.
+	// metadata are services of clouds that hand out credentials and are not at link-local
+	// addresses.
 	metadata = []netip.Addr{
 		netip.MustParseAddr("fd00:ec2::254"),   // Amazon
 		netip.MustParseAddr("fd00:ec2::23"),    // Amazon, of pods
@@ -73,8 +76,8 @@ func embedded(ip netip.Addr, at ...int) netip.Addr {
 	return netip.AddrFrom4(found)
 }
 
-// meanings returns the addresses that the address can lead to. The length of a prefix of local NAT64 is not known, so every
-// valid length counts.
+// meanings returns the addresses that the address can lead to. The length of a prefix of local
+// NAT64 is not known, so every valid length counts.
 func (a Address) meanings() []netip.Addr {
 	if !localNAT64.Contains(a.Addr) {
 		return []netip.Addr{a.Addr}
@@ -91,8 +94,8 @@ func (a Address) meanings() []netip.Addr {
 	return found
 }
 
-// IsServer reports whether the address can belong to a server, elsewhere or on loopback: it is not link-local, unspecified,
-// multicast or the address of a metadata service.
+// IsServer reports whether the address can belong to a server, elsewhere or on loopback: it is not
+// link-local, unspecified, multicast or the address of a metadata service.
 func (a Address) IsServer() bool {
 	return !slices.ContainsFunc(a.meanings(), func(ip netip.Addr) bool {
 		return ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || thisNetwork.Contains(ip) || ip == broadcast || slices.Contains(metadata, ip)
@@ -102,7 +105,8 @@ func (a Address) IsServer() bool {
 // IsLoopback reports whether the address is one of the host itself.
 func (a Address) IsLoopback() bool { return slices.ContainsFunc(a.meanings(), netip.Addr.IsLoopback) }
 
-// IsInternal reports whether the address is on loopback or within a private network: not one of the internet.
+// IsInternal reports whether the address is on loopback or within a private network: not one of the
+// internet.
 func (a Address) IsInternal() bool {
 	return slices.ContainsFunc(a.meanings(), func(ip netip.Addr) bool {
 		return ip.IsPrivate() || ip.IsLoopback() || ip.Is6() && !globalUnicast.Contains(ip) ||

@@ -20,8 +20,8 @@ const proxyLookupTimeout = 2 * time.Second // for a name before the proxy is ask
 type Dialer struct {
 	// Timeout is limits.ConnectTimeout by default.
 	Timeout time.Duration
-	// Check refuses the address that a host with its port was resolved to. A proxy might resolve the
-	// host to another address, so the check cannot replace rules of the proxy.
+	// Check refuses the address that a host with its port was resolved to. A proxy might resolve
+	// the host to another address, so the check cannot replace rules of the proxy.
 	Check func(hostport string, a Address, proxied bool) error
 	// ProxyOf returns the proxy of a request; nil for none.
 	ProxyOf func(*http.Request) (*url.URL, error)
@@ -39,7 +39,8 @@ func hostport(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), ports[u.Scheme], "80"))
 }
 
-// Proxy returns the proxy of a request, whose host is resolved and checked before the proxy is asked.
+// Proxy returns the proxy of a request, whose host is resolved and checked before the proxy is
+// asked.
 func (d *Dialer) Proxy(r *http.Request) (*url.URL, error) {
 	if d.ProxyOf == nil {
 		return nil, nil
@@ -91,8 +92,8 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	return addresses, nil
 }
 
-// Dial connects to a proxy, or to a host that the check permits. It checks the resolved address and connects to the same
-// one, so a second answer of the DNS has no effect.
+// Dial connects to a proxy, or to a host that the check permits. It checks the resolved address and
+// connects to the same one, so a second answer of the DNS has no effect.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nd := net.Dialer{Timeout: cmp.Or(d.Timeout, limits.ConnectTimeout), KeepAlive: 30 * time.Second}
 	d.mu.Lock()

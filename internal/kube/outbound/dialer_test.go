@@ -64,7 +64,8 @@ func TestHostsBeforeAProxy(t *testing.T) {
 	}
 }
 
-// Without a proxy the address is checked as it is dialled; proxies themselves are the administrator's.
+// Without a proxy the address is checked as it is dialled; proxies themselves are the
+// administrator's.
 func TestDial(t *testing.T) {
 	t.Parallel()
 	reached := 0

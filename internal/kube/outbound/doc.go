@@ -1,5 +1,5 @@
-// Package outbound bounds connections to servers that are not trusted: which addresses they reach, and how long and how
-// slow an answer may be.
+// Package outbound bounds connections to servers that are not trusted: which addresses they reach,
+// and how long and how slow an answer may be.
 //
 // An address is public, private, or local: on the host itself, on its link, or a cloud's
 // service that hands out credentials. Namespaced objects reach private addresses only if the

@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// metadataNames are the names of the services in metadata and of link-local ones. They resolve only within clouds.
+// metadataNames are the names of the services in metadata and of link-local ones. They resolve only
+// within clouds.
 var metadataNames = []string{"metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal"}
 
 // linkLocal is the address that metadataNames resolve to.
 var linkLocal = netip.MustParseAddr("169.254.169.254")
 
-// addressesOf returns the addresses that the host of a URL means without the DNS, or nil: literal addresses, the forms that
-// inet_aton(3) reads, and fixed names (RFC 6761).
+// addressesOf returns the addresses that the host of a URL means without the DNS, or nil: literal
+// addresses, the forms that inet_aton(3) reads, and fixed names (RFC 6761).
 func addressesOf(host string) ([]Address, error) {
 	if strings.ContainsFunc(host, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
 		return nil, fmt.Errorf("the host %.100q is not ASCII: write it as DNS has it (xn--…)", host)
@@ -39,7 +40,8 @@ func addressesOf(host string) ([]Address, error) {
 	return []Address{Of(ip)}, nil
 }
 
-// isNumeric reports whether a host ends in a number, as no name does (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+// isNumeric reports whether a host ends in a number, as no name does
+// (https://url.spec.whatwg.org/#ends-in-a-number-checker).
 func isNumeric(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	if strings.Trim(last, "0123456789") == "" {
@@ -49,8 +51,8 @@ func isNumeric(host string) bool {
 	return ok && strings.Trim(hex, "0123456789abcdef") == ""
 }
 
-// parseNumbers reads one to four numbers, each decimal, octal with a leading 0 or hexadecimal with 0x. The last one
-// fills all remaining bytes.
+// parseNumbers reads one to four numbers, each decimal, octal with a leading 0 or hexadecimal with
+// 0x. The last one fills all remaining bytes.
 func parseNumbers(host string) (netip.Addr, bool) {
 	parts := strings.Split(host, ".")
 	if len(parts) > 4 {

@@ -25,7 +25,8 @@ const (
 	RefusedPrivate Refusal = "private"
 )
 
-// At describes for messages the place of a host that resolves to an address. The host can be the address itself.
+// At describes for messages the place of a host that resolves to an address. The host can be the
+// address itself.
 func (r Refusal) At(host string, a Address) string {
 	if host == a.String() {
 		return fmt.Sprintf("%s is a %s address", host, r)

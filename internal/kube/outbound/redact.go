@@ -34,7 +34,8 @@ func Redact(text string, secrets ...string) string {
 	}, text)
 }
 
-// Conceal removes credentials and queries of URLs, which may be signatures, and credentials of HTTP.
+// Conceal removes credentials and queries of URLs, which may be signatures, and credentials of
+// HTTP.
 func Conceal(text string) string {
 	text = urlQuery.ReplaceAllString(text, "$1?…")
 	text = urlUserinfo.ReplaceAllString(text, "$1…@")

@@ -14,8 +14,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Every goroutine of the manager starts with a recover: it is started by this package, or its function calls Guard first.
-// So do functions that a controller calls on a goroutine of an informer.
+// Every goroutine of the manager starts with a recover: it is started by this package, or its
+// function calls Guard first. So do functions that a controller calls on a goroutine of an
+// informer.
 func TestGoroutinesAreGuarded(t *testing.T) {
 	t.Parallel()
 	checked := 0

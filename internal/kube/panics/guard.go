@@ -44,7 +44,8 @@ type Group struct {
 	group *errgroup.Group
 }
 
-// NewGroup returns a Group of at most so many functions at a time, and a context that ends with the first error.
+// NewGroup returns a Group of at most so many functions at a time, and a context that ends with the
+// first error.
 func NewGroup(ctx context.Context, most int, doing string) (*Group, context.Context) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(most)

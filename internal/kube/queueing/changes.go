@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// Changes calls handle, as Repeat does, with the states before and after a change; nil for one that does not exist.
+// Changes calls handle, as Repeat does, with the states before and after a change; nil for one that
+// does not exist.
 func Changes(handle func(ctx context.Context, before, after client.Object) error) handler.EventHandler {
 	changed := func(ctx context.Context, before, after client.Object) {
 		Repeat(ctx, "handling an event", func(ctx context.Context) error { return handle(ctx, before, after) })
@@ -31,8 +32,9 @@ func Changes(handle func(ctx context.Context, before, after client.Object) error
 // eventRetry is the time until an event is handled again.
 const eventRetry = 5 * time.Second
 
-// Repeat calls enqueue, which enqueues the requests that an event is about, and calls it again later if it fails: a list that could not be
-// read is not an empty one, and no other event follows. A panic is logged, and not repeated: client-go would end the process.
+// Repeat calls enqueue, which enqueues the requests that an event is about, and calls it again
+// later if it fails: a list that could not be read is not an empty one, and no other event follows.
+// A panic is logged, and not repeated: client-go would end the process.
 func Repeat(ctx context.Context, doing string, enqueue func(context.Context) error) {
 	err := panics.Guard(ctx, doing, func() error { return enqueue(ctx) })
 	if err == nil || ctx.Err() != nil || errors.As(err, new(*panics.Error)) {

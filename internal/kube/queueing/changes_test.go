@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
-// An event whose objects cannot be listed is handled again until they can, or the controller has ended; a panic is not.
+// An event whose objects cannot be listed is handled again until they can, or the controller has
+// ended; a panic is not.
 func TestChangesAreRepeated(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

@@ -18,15 +18,19 @@ import (
 // Settings configure a controller.
 type Settings[K comparable] struct {
 	Name string
-	// Workers is the number of concurrent reconciles, and Share the number that one namespace can have; zero means all.
+	// Workers is the number of concurrent reconciles, and Share the number that one namespace can
+	// have; zero means all.
 	Workers, Share int
 	// BackoffMin and BackoffMax bound the pause after an error.
 	BackoffMin, BackoffMax time.Duration
-	// NamespaceOf returns the namespace of a request. Each has its turn; with nil there is one order of all.
+	// NamespaceOf returns the namespace of a request. Each has its turn; with nil there is one
+	// order of all.
 	NamespaceOf func(K) string
-	// Metrics read caches, which a standby does not have: they are collected once the controller has started. It can be nil.
+	// Metrics read caches, which a standby does not have: they are collected once the controller
+	// has started. It can be nil.
 	Metrics prometheus.Collector
-	// Started is called when this process leads, before the first reconcile; it can enqueue requests, and can be nil.
+	// Started is called when this process leads, before the first reconcile; it can enqueue
+	// requests, and can be nil.
 	Started func(context.Context)
 }
 

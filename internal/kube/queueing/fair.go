@@ -7,9 +7,10 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Fair returns the constructor of a controller's queue (controller.Options.NewQueue) that serves namespaces round robin. So
-// many requests of one namespace delay another namespace by at most one of each. share bounds the concurrent reconciles of one
-// namespace; zero means no bound. If namespaceOf is nil, all requests are in one order.
+// Fair returns the constructor of a controller's queue (controller.Options.NewQueue) that serves
+// namespaces round robin. So many requests of one namespace delay another namespace by at most one
+// of each. share bounds the concurrent reconciles of one namespace; zero means no bound. If
+// namespaceOf is nil, all requests are in one order.
 func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 		if namespaceOf == nil {
@@ -26,8 +27,8 @@ func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, work
 	}
 }
 
-// fairQueue reports finished requests to its order. A worker that ends a request takes the next one itself, so no other
-// worker has to be woken for the requests that this admits.
+// fairQueue reports finished requests to its order. A worker that ends a request takes the next one
+// itself, so no other worker has to be woken for the requests that this admits.
 type fairQueue[K comparable] struct {
 	workqueue.TypedInterface[K]
 	order *fairOrder[K]
@@ -60,7 +61,8 @@ func (o *fairOrder[K]) Push(item K) {
 	o.waiting.push(o.namespaceOf(item), item)
 }
 
-// Len implements workqueue.Queue: workers wait while it is zero, also if all waiting requests belong to namespaces that use their whole share.
+// Len implements workqueue.Queue: workers wait while it is zero, also if all waiting requests
+// belong to namespaces that use their whole share.
 func (o *fairOrder[K]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -106,7 +108,8 @@ func (o *fairOrder[K]) progress(item K) {
 	}
 }
 
-// longest returns the request that a worker has had for the longest time without progress, and since when; the zero time where they have none.
+// longest returns the request that a worker has had for the longest time without progress, and
+// since when; the zero time where they have none.
 func (o *fairOrder[K]) longest() (request K, since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

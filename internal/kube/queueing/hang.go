@@ -25,17 +25,18 @@ func (q *Queue[K]) WithProgress(ctx context.Context, request K) context.Context 
 	})
 }
 
-// Progress records that a part of the reconcile of ctx has ended. Many slow parts, such as writes through a webhook
-// that does not answer, do not make a worker hang: a new process would only start them again.
+// Progress records that a part of the reconcile of ctx has ended. Many slow parts, such as writes
+// through a webhook that does not answer, do not make a worker hang: a new process would only start
+// them again.
 func Progress(ctx context.Context) {
 	if progress, ok := ctx.Value(progressKey{}).(func()); ok {
 		progress()
 	}
 }
 
-// hang is the liveness check of a controller. It fails if a worker had a request for longer than limits.WorkerHung without
-// progress. Long work has limits of its own or runs in the background, so such a worker is stuck, and only a new process
-// helps.
+// hang is the liveness check of a controller. It fails if a worker had a request for longer than
+// limits.WorkerHung without progress. Long work has limits of its own or runs in the background, so
+// such a worker is stuck, and only a new process helps.
 type hang[K comparable] struct {
 	queue *Queue[K]
 	name  string
@@ -51,7 +52,8 @@ func (q *Queue[K]) Check(name string, log logr.Logger, now func() time.Time) fun
 	return (&hang[K]{queue: q, name: name, log: log, now: now}).check
 }
 
-// check is a healthz.Checker. It logs the stacks of all goroutines before it fails, once for each request.
+// check is a healthz.Checker. It logs the stacks of all goroutines before it fails, once for each
+// request.
 func (h *hang[K]) check(*http.Request) error {
 	order := h.queue.order.Load()
 	if order == nil {

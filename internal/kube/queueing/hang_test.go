@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A worker that has had a request for limits.WorkerHung fails the liveness of its process, once the stacks are in the log.
+// A worker that has had a request for limits.WorkerHung fails the liveness of its process, once the
+// stacks are in the log.
 func TestHungWorker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -33,9 +33,10 @@ func (o *Outcome) Requeue(d time.Duration) {
 // ErrEnd is returned by a step to skip the steps after it. It is not a failure.
 var ErrEnd = errors.New("the reconcile has ended")
 
-// Run takes a reconcile through its steps, up to the first that fails, and then through report with the error of that one.
-// A panic is an error. A write that raced is not reported: the reconcile is repeated. After any other failure it is repeated
-// with backoff, also if the write of the report raced.
+// Run takes a reconcile through its steps, up to the first that fails, and then through report with
+// the error of that one. A panic is an error. A write that raced is not reported: the reconcile is
+// repeated. After any other failure it is repeated with backoff, also if the write of the report
+// raced.
 func (o *Outcome) Run(
 	ctx context.Context, report func(ctx context.Context, failed error) error, steps ...func(context.Context) error,
 ) (reconcile.Result, error) {
@@ -60,7 +61,8 @@ func (o *Outcome) Run(
 	return reconcile.Result{}, errors.Join(failed, reported)
 }
 
-// Result returns the result of a reconcile that ended with err. A write that raced is not an error: the reconcile is repeated.
+// Result returns the result of a reconcile that ended with err. A write that raced is not an error:
+// the reconcile is repeated.
 func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, error) {
 	switch {
 	case err == nil:
@@ -75,9 +77,10 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 	return reconcile.Result{}, err
 }
 
-// Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that. A field
-// of another manager is not a race. Neither is a denial by a webhook, whatever its code, nor a concurrent write of the quota
-// that counts the object: others write it again and again, so the reconcile is repeated after the backoff of errors.
+// Raced reports whether a write failed by a conflict, or because this process does not lead: no
+// status reports that. A field of another manager is not a race. Neither is a denial by a webhook,
+// whatever its code, nor a concurrent write of the quota that counts the object: others write it
+// again and again, so the reconcile is repeated after the backoff of errors.
 func Raced(err error) bool {
 	if errors.Is(err, leadership.ErrNotLeading) {
 		return true
@@ -95,11 +98,12 @@ func ofQuota(err error) bool {
 	return details != nil && details.Kind == "resourcequotas"
 }
 
-// Failures records since when each reconcile of an object has failed. The zero Failures means that the last one did not.
+// Failures records since when each reconcile of an object has failed. The zero Failures means that
+// the last one did not.
 type Failures struct{ since time.Time }
 
-// Note notes how a reconcile ended, and reports whether the status should have its error: at once if only a user can
-// fix it, else once it has lasted for limits.ErrorsUnreported.
+// Note notes how a reconcile ended, and reports whether the status should have its error: at once
+// if only a user can fix it, else once it has lasted for limits.ErrorsUnreported.
 func (f *Failures) Note(now time.Time, failed error, blocked bool) bool {
 	switch {
 	case failed == nil:

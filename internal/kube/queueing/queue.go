@@ -32,8 +32,9 @@ func (q *Queue[K]) EnqueueAfter(request K, pause time.Duration) {
 	}
 }
 
-// Depth returns how many requests are reconciled or wait, in all and of a namespace, without those requeued for later. The
-// length of the work queue leaves out requests of namespaces with their whole share.
+// Depth returns how many requests are reconciled or wait, in all and of a namespace, without those
+// requeued for later. The length of the work queue leaves out requests of namespaces with their
+// whole share.
 func (q *Queue[K]) Depth(namespace string) (all, own int) {
 	if order := q.order.Load(); order != nil {
 		return order.depth(namespace)

@@ -5,9 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Requests admits requests of reconciles: one of each namespace at a time, some of all namespaces, and one of cluster-scoped objects, which
-// wait for no namespace. A request that has to wait is enqueued once it is admitted, so that it occupies no worker until then. It is safe
-// for concurrent use.
+// Requests admits requests of reconciles: one of each namespace at a time, some of all namespaces,
+// and one of cluster-scoped objects, which wait for no namespace. A request that has to wait is
+// enqueued once it is admitted, so that it occupies no worker until then. It is safe for concurrent
+// use.
 type Requests[R comparable] struct {
 	namespaces, cluster *Semaphore
 	enqueue             func(R)

@@ -2,8 +2,8 @@ package queueing
 
 import "slices"
 
-// roundRobin holds waiting items. It returns one item of each namespace after the other, and the items of one namespace in the
-// order of their arrival. The zero value is empty.
+// roundRobin holds waiting items. It returns one item of each namespace after the other, and the
+// items of one namespace in the order of their arrival. The zero value is empty.
 type roundRobin[T any] struct {
 	// order of the namespaces with items; the next one is the first.
 	order   []string
@@ -23,12 +23,14 @@ func (r *roundRobin[T]) push(namespace string, item T) {
 	r.count++
 }
 
-// next returns the index in the order of the first namespace whose first item may be taken; -1 for none.
+// next returns the index in the order of the first namespace whose first item may be taken; -1 for
+// none.
 func (r *roundRobin[T]) next(may func(namespace string, first T) bool) int {
 	return slices.IndexFunc(r.order, func(namespace string) bool { return may(namespace, r.waiting[namespace][0]) })
 }
 
-// take removes the first item of the namespace at an index. All other namespaces come before its next one.
+// take removes the first item of the namespace at an index. All other namespaces come before its
+// next one.
 func (r *roundRobin[T]) take(at int) (item T, namespace string) {
 	namespace = r.order[at]
 	r.order = slices.Delete(r.order, at, at+1)

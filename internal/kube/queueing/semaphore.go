@@ -7,9 +7,9 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// Semaphore is a weighted semaphore that namespaces acquire in round robin: however much one namespace waits for, another one waits for
-// at most one acquisition of each. The weight is of whatever is shared: places, or bytes of memory or of a disk. It is safe for
-// concurrent use.
+// Semaphore is a weighted semaphore that namespaces acquire in round robin: however much one
+// namespace waits for, another one waits for at most one acquisition of each. The weight is of
+// whatever is shared: places, or bytes of memory or of a disk. It is safe for concurrent use.
 type Semaphore struct {
 	capacity, share int64
 
@@ -22,21 +22,22 @@ type Semaphore struct {
 
 type waiter struct {
 	weight int64
-	// times is how often it acquires the weight, and goes back to the end of its namespace's queue in between.
+	// times is how often it acquires the weight, and goes back to the end of its namespace's queue
+	// in between.
 	times int
 	// start is called with the lock held.
 	start func(release func())
 }
 
-// NewSemaphore returns a semaphore of a capacity. One namespace can have at most a share of it. Cluster-scoped owners, which
-// have no namespace, can have all of it.
+// NewSemaphore returns a semaphore of a capacity. One namespace can have at most a share of it.
+// Cluster-scoped owners, which have no namespace, can have all of it.
 func NewSemaphore(capacity, share int64) *Semaphore {
 	capacity = max(capacity, 1)
 	return &Semaphore{capacity: capacity, share: min(max(share, 1), capacity), of: map[string]int64{}}
 }
 
-// Acquire waits until a weight, up to the whole share, is free, and acquires it. Free capacity is reserved for the first in the
-// order, so large weights never starve. The result releases it, once.
+// Acquire waits until a weight, up to the whole share, is free, and acquires it. Free capacity is
+// reserved for the first in the order, so large weights never starve. The result releases it, once.
 func (s *Semaphore) Acquire(ctx context.Context, namespace string, weight int64) (release func(), err error) {
 	ready := make(chan func(), 1)
 	w := &waiter{weight: s.bounded(namespace, weight), times: 1, start: func(release func()) { ready <- release }}
@@ -55,7 +56,8 @@ func (s *Semaphore) Acquire(ctx context.Context, namespace string, weight int64)
 	return nil, context.Cause(ctx)
 }
 
-// TryAcquire acquires a weight if that is free, and no other waits for it. A weight over the share is never free.
+// TryAcquire acquires a weight if that is free, and no other waits for it. A weight over the share
+// is never free.
 func (s *Semaphore) TryAcquire(namespace string, weight int64) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,8 +67,9 @@ func (s *Semaphore) TryAcquire(namespace string, weight int64) (release func(), 
 	return s.take(namespace, weight), true
 }
 
-// Start calls f a number of times, each with a place that it holds until it returns. A call that waits costs no goroutine. Several of a
-// namespace take turns; idle ones start while no other waits.
+// Start calls f a number of times, each with a place that it holds until it returns. A call that
+// waits costs no goroutine. Several of a namespace take turns; idle ones start while no other
+// waits.
 func (s *Semaphore) Start(namespace, doing string, idle bool, times int, f func()) {
 	w := &waiter{weight: 1, times: times, start: func(release func()) {
 		panics.Go(context.Background(), doing, func() {

@@ -100,7 +100,8 @@ func TestSemaphoreOfThoseWhoGiveUp(t *testing.T) {
 	})
 }
 
-// However much one namespace waits for, another one waits for the piece that goes on, and one of each that waits.
+// However much one namespace waits for, another one waits for the piece that goes on, and one of
+// each that waits.
 func TestSemaphoreIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

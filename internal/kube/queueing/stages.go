@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Stages keep short work from waiting for long work, although the length is not known in advance. All work starts as short
-// work. If it takes longer, it is cancelled, because it would hold memory while it waits, and is repeated as long work.
+// Stages keep short work from waiting for long work, although the length is not known in advance.
+// All work starts as short work. If it takes longer, it is cancelled, because it would hold memory
+// while it waits, and is repeated as long work.
 type Stages struct {
 	short, long *Semaphore
 	most        time.Duration
@@ -16,13 +17,14 @@ type Stages struct {
 // ErrLong is the cause of the end of work that takes longer than short work can.
 var ErrLong = errors.New("the work takes long, and is to be repeated as such")
 
-// NewStages returns stages with so many places for short work, which takes at most so long, and for long work, one per
-// namespace.
+// NewStages returns stages with so many places for short work, which takes at most so long, and for
+// long work, one per namespace.
 func NewStages(short, long int64, most time.Duration) *Stages {
 	return &Stages{short: NewSemaphore(short, short), long: NewSemaphore(long, 1), most: most}
 }
 
-// Enter waits for a place, which is held until leave is called. The work is to be done with the context returned.
+// Enter waits for a place, which is held until leave is called. The work is to be done with the
+// context returned.
 func (s *Stages) Enter(ctx context.Context, namespace string, long bool) (within context.Context, leave func(), err error) {
 	places := s.short
 	if long {

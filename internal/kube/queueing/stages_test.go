@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Work that takes long delays short work of others by what short work can take, and is told to be repeated.
+// Work that takes long delays short work of others by what short work can take, and is told to be
+// repeated.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,6 @@
-// Package quota accounts for the memory of the manager by namespace: for loading packages, reading repositories and git, and
-// for the content that stays: revisions, the offers of repositories, and the sources of templates.
+// Package quota accounts for the memory of the manager by namespace: for loading packages, reading
+// repositories and git, and for the content that stays: revisions, the offers of repositories, and
+// the sources of templates.
 //
 //	GOMEMLIMIT ─┬─ a quarter: work, one large piece at a time, in turn by namespace      Memory.Acquire
 //	            ├─ three eighths: content that stays, by namespace                               Memory.Hold

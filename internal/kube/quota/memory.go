@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Memory shares the memory of the process. A nil Memory is one without limits. It is safe for concurrent use.
+// Memory shares the memory of the process. A nil Memory is one without limits. It is safe for
+// concurrent use.
 type Memory struct {
 	// work is what large pieces of work acquire, in bytes.
 	work          *queueing.Semaphore
@@ -60,7 +61,8 @@ func (a *Memory) PackageBytes() int64 {
 	return min(limits.PackageBytes, a.limit/limits.MemoryPackageShare)
 }
 
-// Acquire acquires memory for work, in turn by namespace: all that there is for work, at most. The result releases it.
+// Acquire acquires memory for work, in turn by namespace: all that there is for work, at most. The
+// result releases it.
 func (a *Memory) Acquire(ctx context.Context, namespace string, n int64) (release func(), err error) {
 	if a == nil {
 		return func() {}, nil
@@ -74,7 +76,8 @@ func AtRest(bytes, objects, fields int64) int64 {
 	return bytes + limits.MemoryPerObject*objects + limits.MemoryPerField*fields
 }
 
-// Exceeded is the error if a namespace would exceed its share. Its text does not depend on the momentary use by others.
+// Exceeded is the error if a namespace would exceed its share. Its text does not depend on the
+// momentary use by others.
 type Exceeded struct {
 	Key
 	Wants, Budget, Limit int64
@@ -93,8 +96,8 @@ func (e *Exceeded) Error() string {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
 
-// Hold sets the bytes of a key to n. If that is an increase beyond the share of the namespace, the old number stays and the error
-// is *Exceeded. Zero bytes remove the key.
+// Hold sets the bytes of a key to n. If that is an increase beyond the share of the namespace, the
+// old number stays and the error is *Exceeded. Zero bytes remove the key.
 func (a *Memory) Hold(key Key, n int64) error {
 	if a == nil {
 		return nil

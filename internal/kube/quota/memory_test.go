@@ -22,7 +22,8 @@ func fill(a *Memory, namespace string, size int64) (held int64) {
 	}
 }
 
-// However greedy namespaces are, those that come later find room, and the sum stays within the budget.
+// However greedy namespaces are, those that come later find room, and the sum stays within the
+// budget.
 func TestHoldLeavesRoom(t *testing.T) {
 	t.Parallel()
 	a := New(400 * mebibyte)
@@ -45,7 +46,8 @@ func TestHoldLeavesRoom(t *testing.T) {
 	}
 }
 
-// A package of 20 MiB can be installed and upgraded by a namespace, in the memory that config gives.
+// A package of 20 MiB can be installed and upgraded by a namespace, in the memory that config
+// gives.
 func TestHoldOfOneNamespace(t *testing.T) {
 	t.Parallel()
 	a := New(math.MaxInt64)

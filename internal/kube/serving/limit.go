@@ -35,7 +35,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add returns the connection to close in place of a further one, which is that one itself if handlers hold all others.
+// add returns the connection to close in place of a further one, which is that one itself if
+// handlers hold all others.
 func (l *limited) add(c *conn) *conn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +77,8 @@ func Connected(ctx context.Context, connection net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connection)
 }
 
-// Hold returns a handler whose connection stays open while it answers. Put it behind the check of who asks.
+// Hold returns a handler whose connection stays open while it answers. Put it behind the check of
+// who asks.
 func Hold(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, limited := r.Context().Value(connKey{}).(*conn); limited {

@@ -18,7 +18,8 @@ type Failure[N int32 | int64] struct {
 	Object corev1alpha1.Conditioned
 	// Observed is the field status.observedGeneration of the object.
 	Observed *N
-	// Failures are the object's, and Err is the error at the time At. Blocked means that a user has to fix it.
+	// Failures are the object's, and Err is the error at the time At. Blocked means that a user has
+	// to fix it.
 	Failures *queueing.Failures
 	At       time.Time
 	Err      error

@@ -109,7 +109,8 @@ func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
 	}
 }
 
-// TestFitDependencies: dependencies are kept, and their messages shortened, where a status is large by them alone.
+// TestFitDependencies: dependencies are kept, and their messages shortened, where a status is large
+// by them alone.
 func TestFitDependencies(t *testing.T) {
 	t.Parallel()
 	status := &corev1alpha1.PackageStatus{Resolved: &corev1alpha1.ResolvedPackage{Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}}}
@@ -151,7 +152,8 @@ func TestFitImages(t *testing.T) {
 	require.Equal(t, once, status, "made again it differs")
 }
 
-// A timeline that has no room is left out without a word, since a condition would make a status at rest be written.
+// A timeline that has no room is left out without a word, since a condition would make a status at
+// rest be written.
 func TestFitWithoutTimeline(t *testing.T) {
 	t.Parallel()
 	status := &corev1alpha1.ObjectSetStatus{}

@@ -16,17 +16,20 @@ type Facts struct {
 	// Available: this revision or the one before works. RolledOut: this revision was complete once.
 	Available, RolledOut, Ready bool
 	Paused, Stalled, Invalid    bool
-	// Unpacked: the image was pulled. PullError: it cannot be pulled. NotVerified: it cannot, because it is not trusted.
+	// Unpacked: the image was pulled. PullError: it cannot be pulled. NotVerified: it cannot,
+	// because it is not trusted.
 	Unpacked, PullError, NotVerified bool
 	// Away: the cluster of targetRef cannot be used. Unresolved: packageRef leads to no version.
 	Away, Unresolved bool
 	// Waiting: for dependencies; Unsatisfied means that waiting alone does not help.
 	Waiting, Unsatisfied bool
-	// Awaiting: a revision awaits its activation by a user. InCharge: another one is in charge of the objects.
+	// Awaiting: a revision awaits its activation by a user. InCharge: another one is in charge of
+	// the objects.
 	Awaiting, InCharge bool
 }
 
-// Current returns the condition of a type if it describes the present generation of a package, else an empty one.
+// Current returns the condition of a type if it describes the present generation of a package, else
+// an empty one.
 func Current(pkg corev1alpha1.GenericPackage, typ string) metav1.Condition {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), typ)
 	if c == nil || c.ObservedGeneration < pkg.GetGeneration() {
@@ -77,8 +80,8 @@ func FactsOf(pkg corev1alpha1.GenericPackage) Facts {
 	return f
 }
 
-// Message returns the message, or else the reason, of a condition of the present generation. It is empty if the condition
-// has another status.
+// Message returns the message, or else the reason, of a condition of the present generation. It is
+// empty if the condition has another status.
 func Message(pkg corev1alpha1.GenericPackage, typ string, status metav1.ConditionStatus) string {
 	c := Current(pkg, typ)
 	if c.Status != status {

@@ -13,8 +13,8 @@ type Summary string
 
 // Summaries. Available is everything as the spec demands; Pending is a spec without a report;
 // Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout;
-// AwaitingActivation is a revision that a user has to activate;
-// WaitingForDependencies ends by itself, DependenciesUnsatisfied does not; TargetNotConnected is a cluster of targetRef that
+// AwaitingActivation is a revision that a user has to activate; WaitingForDependencies ends by
+// itself, DependenciesUnsatisfied does not; TargetNotConnected is a cluster of targetRef that
 // cannot be used.
 const (
 	Available      Summary = "Available"
@@ -42,13 +42,15 @@ var words = map[Summary]string{
 	Paused: "paused", Deleting: "being deleted", Awaiting: "awaiting activation",
 }
 
-// byUrgency starts with the states that end only with help, the worst first. States that can end by themselves follow.
+// byUrgency starts with the states that end only with help, the worst first. States that can end by
+// themselves follow.
 var byUrgency = []Summary{
 	Unavailable, Stalled, Invalid, Unresolved, NotVerified, ImagePullError, Unsatisfied, Target,
 	Deleting, Waiting, Progressing, Pending, Awaiting, Paused, Available,
 }
 
-// Urgency is the place of a Summary in a list that starts with the packages that need help: 0 is the most urgent.
+// Urgency is the place of a Summary in a list that starts with the packages that need help: 0 is
+// the most urgent.
 func (s Summary) Urgency() int { return slices.Index(byUrgency, s) }
 
 // All are all of them, the most urgent first.
@@ -107,7 +109,8 @@ var causes = map[Summary][]string{
 	Deleting: {corev1alpha1.ConditionDeletionHeld, corev1alpha1.ConditionTeardownForbidden},
 }
 
-// Cause returns the condition that explains the Summary of a package; an empty one if there is none.
+// Cause returns the condition that explains the Summary of a package; an empty one if there is
+// none.
 func Cause(pkg corev1alpha1.GenericPackage, s Summary) metav1.Condition {
 	for _, typ := range causes[s] {
 		c := Current(pkg, typ)

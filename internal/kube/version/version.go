@@ -50,12 +50,13 @@ func fromBuildInfo(info *debug.BuildInfo) string {
 	return revision
 }
 
-// development is the end of a version of a commit behind a release, as Go (v0.0.0-20260102030405-0123456789ab) and
-// git describe (v0.2.0-5-g0123abc) make it, or of one with local changes.
+// development is the end of a version of a commit behind a release, as Go
+// (v0.0.0-20260102030405-0123456789ab) and git describe (v0.2.0-5-g0123abc) make it, or of one with
+// local changes.
 var development = regexp.MustCompile(`(^|[.-])([0-9]{14}-[0-9a-f]{12}|[0-9]+-g[0-9a-f]+|dirty)$`)
 
-// Release returns version if it belongs to a release or a release candidate, else "": a development build can have
-// every feature of the release that follows.
+// Release returns version if it belongs to a release or a release candidate, else "": a development
+// build can have every feature of the release that follows.
 func Release(version string) string {
 	v, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
 	if err != nil || v.Metadata() == "dirty" || development.MatchString(v.Prerelease()) {

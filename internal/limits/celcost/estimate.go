@@ -5,7 +5,8 @@ import (
 	"github.com/google/cel-go/common/operators"
 )
 
-// Estimate returns the size of the largest list or map that an expression may build from variables of a size.
+// Estimate returns the size of the largest list or map that an expression may build from variables
+// of a size.
 func Estimate(e ast.Expr, variable float64) float64 {
 	est := &estimator{variable: variable}
 	est.size(e, nil)

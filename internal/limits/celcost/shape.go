@@ -8,7 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Shape rejects an expression that takes long to check: the time grows with the third power of the depth of types.
+// Shape rejects an expression that takes long to check: the time grows with the third power of the
+// depth of types.
 func Shape(e ast.Expr) error {
 	s := shape{}
 	s.visit(ast.NavigateExpr(nil, e), 0)

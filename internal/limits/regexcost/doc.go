@@ -1,2 +1,3 @@
-// Package regexcost bounds the work of regular expressions of a package, which grows with the size of their program.
+// Package regexcost bounds the work of regular expressions of a package, which grows with the size
+// of their program.
 package regexcost

@@ -28,7 +28,8 @@ func Size(expression string) (int, error) {
 	return len(program.Inst), nil
 }
 
-// Check rejects an expression that is invalid, or costs too much for a text of a length: a *LimitError.
+// Check rejects an expression that is invalid, or costs too much for a text of a length: a
+// *LimitError.
 func Check(expression string, length int) error {
 	if n := len(expression); n > limits.TemplatePatternBytes {
 		return limitf("a pattern has %d bytes; the limit is %d", n, limits.TemplatePatternBytes)

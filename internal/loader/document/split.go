@@ -106,7 +106,8 @@ func isMarker(line []byte, marker string) bool {
 	return len(line) == len(marker) || bytes.IndexByte([]byte(" \t\r\n"), line[len(marker)]) >= 0
 }
 
-// onlyDirectives reports whether text consists of directives ("%YAML 1.2"), comments and blank lines.
+// onlyDirectives reports whether text consists of directives ("%YAML 1.2"), comments and blank
+// lines.
 func onlyDirectives(text []byte) bool {
 	found := false
 	for line := range bytes.Lines(text) {

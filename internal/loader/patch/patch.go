@@ -14,7 +14,8 @@ import (
 
 // Patch is one change of rendered objects.
 type Patch struct {
-	// Target selects objects. If empty, a merge names its object by apiVersion, kind and metadata.name.
+	// Target selects objects. If empty, a merge names its object by apiVersion, kind and
+	// metadata.name.
 	Target Target
 	// Patch is YAML or JSON: a list of operations or a mapping to merge.
 	Patch string

@@ -38,7 +38,8 @@ type Options struct {
 	// Policy decides which addresses images are pulled from, in addition to the registries that
 	// other options name. Link-local and metadata addresses are always refused.
 	Policy outbound.Policy
-	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after that.
+	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after
+	// that.
 	ImagePrefixes, RegistryHosts Overrides
 	// CacheDir keeps downloads; empty disables the cache.
 	CacheDir string

@@ -23,8 +23,8 @@ type Slice struct {
 // Split moves objects of a revision into slices. Objects that sealing selects always move, into
 // Secrets. Others move if strategy requires it: a value of the chunking strategy annotation, or
 // empty for the default. Split returns the phases for the deployment's template, and each slice
-// once, ordered by its first use. sealing is nil if the revision has no sensitive values. Split does
-// not change its arguments.
+// once, ordered by its first use. sealing is nil if the revision has no sensitive values. Split
+// does not change its arguments.
 func Split(
 	deployment, strategy string, phases []corev1alpha1.ObjectSetTemplatePhase, sealing *Sealing,
 ) ([]corev1alpha1.ObjectSetTemplatePhase, []Slice, error) {

@@ -5,8 +5,10 @@
 // and controller reference, and stringData of a Secret is converted to data. Templates and live
 // objects are decoded JSON.
 //
-//   - [Project] is the digest of the live values at the template's paths. It is compared with the projection of the response to the last write, so additions by others never change it.
-//   - [Matches] serves until such a digest exists, after a restart. True means that there is no drift; false means that a dry run has to find out.
+//   - [Project] is the digest of the live values at the template's paths. It is compared with the
+//     projection of the response to the last write, so additions by others never change it.
+//   - [Matches] serves until such a digest exists, after a restart. True means that there is no
+//     drift; false means that a dry run has to find out.
 //   - [ListTypes] are the list and map types of one object, by its own managedFields.
 //
 // Project and Matches leave out status, the metadata that the API server sets, the annotation

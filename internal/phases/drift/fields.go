@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ManagedFields returns the managedFields of a live object. GetManagedFields copies them first and converts them by reflection, which
-// takes as long as the comparison of an object with its template.
+// ManagedFields returns the managedFields of a live object. GetManagedFields copies them first and
+// converts them by reflection, which takes as long as the comparison of an object with its
+// template.
 func ManagedFields(live *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 	metadata, _ := live.Object["metadata"].(map[string]any)
 	items, _ := metadata["managedFields"].([]any)

@@ -10,9 +10,11 @@
 //
 // # Ownership
 //
-//   - state.json in the data folder names the supervisor and every component by process id and start time, so that a recycled process id is never mistaken for ours.
+//   - state.json in the data folder names the supervisor and every component by process id and
+//     start time, so that a recycled process id is never mistaken for ours.
 //   - A supervisor holds a lock file next to the data folder as long as it lives.
-//   - Every component holds a pipe to the supervisor and ends when it closes: a supervisor that was killed leaves no process running.
+//   - Every component holds a pipe to the supervisor and ends when it closes: a supervisor that was
+//     killed leaves no process running.
 //   - A supervisor that finds the remains of another one in its folder removes them.
 //
 // # Isolation

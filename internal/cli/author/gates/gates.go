@@ -155,7 +155,8 @@ func references[O Object](all []O, o O, visit func(why string, on O)) {
 	})
 }
 
-// makesSecret reports whether a custom resource names a Secret as the one that its controller makes.
+// makesSecret reports whether a custom resource names a Secret as the one that its controller
+// makes.
 func makesSecret(content map[string]any, name string) bool {
 	made := cmp.Or(fields.Text(content, "spec", "secretName"), fields.Text(content, "spec", "target", "name"))
 	if kind := fields.Text(content, "kind"); made == "" && (kind == "SealedSecret" || kind == "ExternalSecret") {

@@ -55,7 +55,8 @@ func called[O Object](all []O, o O) []O {
 	return Filter(all, func(s O) bool { return is(s, "", "Service") && names(texts, o, s) })
 }
 
-// Calls reports whether a command line or environment variable of an object has the host name of a Service.
+// Calls reports whether a command line or environment variable of an object has the host name of a
+// Service.
 func Calls[O Object](o, service O) bool { return names(CommandTexts(o), o, service) }
 
 func names[O Object](texts []string, o, service O) bool {

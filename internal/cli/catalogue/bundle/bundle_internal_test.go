@@ -34,7 +34,8 @@ type registries struct {
 	files map[string]loader.Files
 	// read are the references that were read as packages.
 	read []string
-	// resolved is called after a reference was resolved, reached before an image is saved or pushed.
+	// resolved is called after a reference was resolved, reached before an image is saved or
+	// pushed.
 	resolved, reached func()
 }
 

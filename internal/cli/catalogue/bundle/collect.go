@@ -180,7 +180,8 @@ func withoutHost(ref string) string {
 		"for an image of a package, such as docker.io/library/web:v1, or let the runtime of the nodes have a mirror of docker.io", ref)
 }
 
-// splitHost separates the host that a reference names, if it names one, from its path, tag and digest.
+// splitHost separates the host that a reference names, if it names one, from its path, tag and
+// digest.
 func splitHost(ref string) (host, rest string) {
 	host, rest, found := strings.Cut(ref, "/")
 	if !found || host != "localhost" && !strings.ContainsAny(host, ".:") { // as name.NewRepository

@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/background"
 )
 
-// Content identifies content that is rejected: a template, and the package that it was rendered from.
+// Content identifies content that is rejected: a template, and the package that it was rendered
+// from.
 type Content struct{ Hash, Version, Digest string }
 
 // ContentOf returns the content of a deployment or of a set, whose template has a hash.

@@ -15,7 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
-// metricRevisions is how many revisions of a deployment have metrics: the current one and the default history.
+// metricRevisions is how many revisions of a deployment have metrics: the current one and the
+// default history.
 const metricRevisions = 1 + int(corev1alpha1.DefaultRevisionHistoryLimit)
 
 // Sets reads the sets from the cache at each scrape, as the exporter of packages does.

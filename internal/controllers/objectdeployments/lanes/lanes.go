@@ -45,8 +45,8 @@ func New(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), e
 	}
 }
 
-// Start implements manager.Runnable: it ends with the context, and once no owner is reconciled any more. The Lease is
-// not released before.
+// Start implements manager.Runnable: it ends with the context, and once no owner is reconciled any
+// more. The Lease is not released before.
 func (l *Lanes) Start(ctx context.Context) error {
 	<-ctx.Done()
 	l.run.Wait()

@@ -392,8 +392,9 @@ func Same(a, b *corev1alpha1.ObjectSetStatus) bool {
 	return equality.Semantic.DeepEqual(x, y)
 }
 
-// NeverAvailable reports whether a revision was certainly not available at any time: one of its phases was never opened or,
-// by the record, never ready. If it was activated again, the record does not cover the time before.
+// NeverAvailable reports whether a revision was certainly not available at any time: one of its
+// phases was never opened or, by the record, never ready. If it was activated again, the record
+// does not cover the time before.
 func NeverAvailable(status *corev1alpha1.ObjectSetStatus, rev *engine.Revision, report *phases.Report) bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
 	if report == nil || report.Unknown || slices.ContainsFunc(report.Blocking, unseen) {

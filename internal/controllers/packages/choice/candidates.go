@@ -17,7 +17,8 @@ import (
 type Origin struct {
 	// Image is the reference of the image; empty for manifests that the repository has itself.
 	Image string
-	// Files are these manifests, and digest is theirs. Without files they are known by the digest alone.
+	// Files are these manifests, and digest is theirs. Without files they are known by the digest
+	// alone.
 	Files  map[string]string
 	Digest string
 	// version, repository and packageName come from packageRef.

@@ -23,7 +23,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Catalogue chooses among the offers of repositories. It reads caches alone, and is safe for concurrent use.
+// Catalogue chooses among the offers of repositories. It reads caches alone, and is safe for
+// concurrent use.
 type Catalogue struct {
 	Reader client.Reader
 	// Remembered returns the memory of a Package; nil if the Package is not reconciled.
@@ -49,7 +50,8 @@ type rememberedChoice struct {
 	Choice
 }
 
-// rememberedProvider is the package that packageRef led to while all that this depends on has a key.
+// rememberedProvider is the package that packageRef led to while all that this depends on has a
+// key.
 type rememberedProvider struct {
 	key string
 	offers.Provider
@@ -138,13 +140,15 @@ type offerings struct {
 	read []string
 	// hidden are the cluster repositories that the namespace does not see.
 	hidden map[string]bool
-	// pending are the repositories, such as PackageRepository/stable, that it sees and that were never fetched.
+	// pending are the repositories, such as PackageRepository/stable, that it sees and that were
+	// never fetched.
 	pending []string
 }
 
 func (o *offerings) visible(repository string) bool { return !o.hidden[repository] }
 
-// key identifies everything that a choice depends on, in a few bytes: offers are as large as their repositories choose.
+// key identifies everything that a choice depends on, in a few bytes: offers are as large as their
+// repositories choose.
 func (o *offerings) key(request versions.Request, provider offers.Provider, installed Origin) (string, error) {
 	return keyFrom(request, provider, installed.Image, installed.Digest, installed.Version, o.read, o.hidden, o.pending)
 }
@@ -169,8 +173,8 @@ func (c *Catalogue) follow(ctx context.Context, pkg corev1alpha1.GenericPackage)
 	return provider, listed, err
 }
 
-// provider returns the package that packageRef leads to. To find out which packages provide an API, all of them are read: it is
-// remembered until an offer changes.
+// provider returns the package that packageRef leads to. To find out which packages provide an API,
+// all of them are read: it is remembered until an offer changes.
 func (c *Catalogue) provider(ctx context.Context, pkg corev1alpha1.GenericPackage, seen *repositories) (offers.Provider, error) {
 	ref, status := pkg.PackageSpec().PackageRef, pkg.PackageStatus()
 	if ref.API == nil {
@@ -207,7 +211,8 @@ func (c *Catalogue) provider(ctx context.Context, pkg corev1alpha1.GenericPackag
 	return provider, nil
 }
 
-// changed notes that the offers of the repositories of a namespace, or of the cluster, changed in the cache.
+// changed notes that the offers of the repositories of a namespace, or of the cluster, changed in
+// the cache.
 func (c *Catalogue) changed(namespace string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,7 +250,8 @@ func (c *Catalogue) providers(ctx context.Context, seen *repositories, api corev
 	return names, nil
 }
 
-// listIndexed reads the offers of an index to a namespace, or to ClusterPackages. The result is for reading only.
+// listIndexed reads the offers of an index to a namespace, or to ClusterPackages. The result is for
+// reading only.
 func (c *Catalogue) listIndexed(ctx context.Context, namespace string, of client.MatchingFields) (*offerings, error) {
 	seen, err := c.readRepositories(ctx, namespace)
 	if err != nil {

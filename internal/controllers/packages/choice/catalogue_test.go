@@ -62,7 +62,8 @@ func offering(t *testing.T, objects ...client.Object) (*Followers, client.Client
 	}, c, &reads
 }
 
-// However many packages claim an API, they are read once, not at each reconcile of the Packages that name it.
+// However many packages claim an API, they are read once, not at each reconcile of the Packages
+// that name it.
 func TestProviderIsRemembered(t *testing.T) {
 	t.Parallel()
 	const claims = 50

@@ -21,7 +21,8 @@ import (
 type Followers struct {
 	Catalogue *Catalogue
 	Enqueue   func(types.NamespacedName)
-	// Offered is called with the states of an offer before and after a change, in a namespace or in the cluster.
+	// Offered is called with the states of an offer before and after a change, in a namespace or in
+	// the cluster.
 	Offered func(namespace string, was, is *corev1alpha1.AvailablePackageSpec)
 }
 
@@ -131,7 +132,8 @@ func byVersion(spec *corev1alpha1.AvailablePackageSpec) map[string][]*corev1alph
 	return offers
 }
 
-// followers returns the Packages that follow a package or an API: of a namespace, or all of them, for reading only.
+// followers returns the Packages that follow a package or an API: of a namespace, or all of them,
+// for reading only.
 func (f *Followers) followers(ctx context.Context, name, namespace string) ([]corev1alpha1.GenericPackage, error) {
 	return f.packages(ctx, namespace, client.MatchingFields{followerIndex: name})
 }
@@ -218,7 +220,8 @@ func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) 
 	return repository != nil && offers.Visible(&repository.Spec, own)
 }
 
-// offeredBy returns the names of packages that a repository of the cluster offers, and the APIs that they provide.
+// offeredBy returns the names of packages that a repository of the cluster offers, and the APIs
+// that they provide.
 func (f *Followers) offeredBy(ctx context.Context, repository string) (map[string]bool, error) {
 	list := &corev1alpha1.ClusterAvailablePackageList{}
 	if err := f.Catalogue.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

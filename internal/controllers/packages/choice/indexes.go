@@ -25,7 +25,8 @@ type Index struct {
 	Values client.IndexerFunc
 }
 
-// Indexes are the indexes of Packages by the package and by the API that they follow, and of AvailablePackages by their packages and APIs.
+// Indexes are the indexes of Packages by the package and by the API that they follow, and of
+// AvailablePackages by their packages and APIs.
 func Indexes() (all []Index) {
 	for _, scope := range corev1alpha1.Scopes() {
 		all = append(all, Index{scope.NewPackage(), followerIndex, followed}, Index{scope.NewAvailablePackage(), availableIndex, offeredName},

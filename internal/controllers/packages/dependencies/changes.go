@@ -14,7 +14,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// KindChanged enqueues the Packages that depend on a kind, which is served in another way, and reports whether there are any.
+// KindChanged enqueues the Packages that depend on a kind, which is served in another way, and
+// reports whether there are any.
 func (l *Ledger) KindChanged(gk schema.GroupKind) bool {
 	return l.Changed(everywhere, func(name string) bool {
 		apiVersion, kind, ok := strings.Cut(name, " ")
@@ -32,7 +33,8 @@ func Within(namespace string) func(string) bool {
 	return func(other string) bool { return namespace == "" || other == namespace }
 }
 
-// OfferChanged enqueues the Packages that wait for an offer in a namespace, or in the cluster, by its states before and after a change.
+// OfferChanged enqueues the Packages that wait for an offer in a namespace, or in the cluster, by
+// its states before and after a change.
 func (l *Ledger) OfferChanged(namespace string, was, is *corev1alpha1.AvailablePackageSpec) {
 	changed := names{was.PackageName: true, is.PackageName: true}
 	for _, spec := range []*corev1alpha1.AvailablePackageSpec{was, is} {

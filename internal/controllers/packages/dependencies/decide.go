@@ -24,7 +24,8 @@ type Input struct {
 	Catalogue resolver.Catalogue
 	Served    resolver.Served
 	Platform  versions.Platform
-	// TakesPart reports whether the dependencies of another Package count before they are satisfied.
+	// TakesPart reports whether the dependencies of another Package count before they are
+	// satisfied.
 	TakesPart func(corev1alpha1.GenericPackage) bool
 	// Versions returns the versions that a Package can have, and whether its requirements are known
 	// without them.
@@ -159,7 +160,8 @@ func broken(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pkg.GetGeneration()
 }
 
-// isOpen reports whether it is not known that the dependencies of a Package are available, for the version that it is to have.
+// isOpen reports whether it is not known that the dependencies of a Package are available, for the
+// version that it is to have.
 func isOpen(pkg corev1alpha1.GenericPackage) bool {
 	status, own := pkg.PackageStatus(), snapshot.InstalledOf(pkg)
 	if status.Resolved == nil || status.ObservedGeneration != pkg.GetGeneration() || status.Resolved.Version != own.Version {
@@ -231,7 +233,8 @@ func Recorded(status *corev1alpha1.PackageStatus) []corev1alpha1.Dependency {
 	return required
 }
 
-// Unsatisfied reports whether a Package was last found to have dependencies that cannot be satisfied.
+// Unsatisfied reports whether a Package was last found to have dependencies that cannot be
+// satisfied.
 func Unsatisfied(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionDependenciesReady)
 	return c != nil && c.Reason == corev1alpha1.ReasonDependenciesUnsatisfied && !pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil

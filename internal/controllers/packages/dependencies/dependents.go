@@ -102,7 +102,8 @@ func FirstOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Refusing returns which dependents of an instance do not accept a version, with their ranges, sorted; all for no version.
+// Refusing returns which dependents of an instance do not accept a version, with their ranges,
+// sorted; all for no version.
 func Refusing(dependents []corev1alpha1.GenericPackage, of resolver.Instance, version string) []string {
 	v, _ := versions.Parse(version)
 	var names []string

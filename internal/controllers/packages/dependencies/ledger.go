@@ -35,7 +35,8 @@ type Ledger struct {
 	Enqueue  func(types.NamespacedName)
 
 	mu sync.Mutex
-	// notes are the names that the dependencies of Packages were resolved by: of packages, and of APIs.
+	// notes are the names that the dependencies of Packages were resolved by: of packages, and of
+	// APIs.
 	notes map[types.NamespacedName][]string
 	// open are the changes since the resolution of a Package was opened.
 	open map[types.NamespacedName][]func(string) bool
@@ -85,7 +86,8 @@ func (l *Ledger) Drop(key types.NamespacedName) {
 	delete(l.open, key)
 }
 
-// Changed enqueues the Packages in some namespaces that have a note of a name that changed, and reports whether there are any.
+// Changed enqueues the Packages in some namespaces that have a note of a name that changed, and
+// reports whether there are any.
 func (l *Ledger) Changed(in func(namespace string) bool, changed func(name string) bool) bool {
 	var waiting []types.NamespacedName
 	l.mu.Lock()
@@ -108,8 +110,9 @@ func (l *Ledger) Changed(in func(namespace string) bool, changed func(name strin
 	return len(waiting) > 0
 }
 
-// Survey returns the Packages that matter to a namespace's Packages, or to ClusterPackages: these, ClusterPackages, and dependents of
-// ClusterPackages that heed all, with the decisions that are not written yet.
+// Survey returns the Packages that matter to a namespace's Packages, or to ClusterPackages: these,
+// ClusterPackages, and dependents of ClusterPackages that heed all, with the decisions that are not
+// written yet.
 func (l *Ledger) Survey(ctx context.Context, namespace string) (k Known, err error) {
 	err = l.survey(ctx, namespace, func(known Known) error { k = known; return nil })
 	return k, err
@@ -193,16 +196,18 @@ func heedsAll(pkg corev1alpha1.GenericPackage) bool {
 	return pkg.GetNamespace() == "" && policy != nil && policy.Dependents == corev1alpha1.DependentsAll
 }
 
-// Committed is a decision that counts for others until Done is called, which has to be once it is written, or given up.
+// Committed is a decision that counts for others until Done is called, which has to be once it is
+// written, or given up.
 type Committed struct {
-	// Now are the Packages at that moment, and Outdated means that they changed since the resolution read them.
+	// Now are the Packages at that moment, and Outdated means that they changed since the
+	// resolution read them.
 	Now      Known
 	Outdated bool
 	Done     func()
 }
 
-// Commit commits the plan of a Package, if the resolution would come out as before, or in its last attempt if no package that it uses is
-// being removed. Else Done is nil: it has to be made again.
+// Commit commits the plan of a Package, if the resolution would come out as before, or in its last
+// attempt if no package that it uses is being removed. Else Done is nil: it has to be made again.
 func (l *Ledger) Commit(ctx context.Context, own resolver.Instance, plan *Plan, was Known, last bool) (c Committed, err error) {
 	err = l.survey(ctx, own.Namespace, func(now Known) error {
 		c.Now, c.Outdated = now, !Same(was, now, own, plan.Awaited)

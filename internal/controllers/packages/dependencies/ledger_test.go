@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A change during the resolution of a Package enqueues that Package again, if it turns out to wait for it.
+// A change during the resolution of a Package enqueues that Package again, if it turns out to wait
+// for it.
 func TestChangesDuringAResolution(t *testing.T) {
 	t.Parallel()
 	enqueued := 0

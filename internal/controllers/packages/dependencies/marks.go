@@ -21,7 +21,8 @@ import (
 // counted.
 type Marks map[string]string
 
-// Require puts marks of dependents on a generated package. recorded are all its dependents that are on record.
+// Require puts marks of dependents on a generated package. recorded are all its dependents that are
+// on record.
 func Require(pkg corev1alpha1.GenericPackage, needs []resolver.Need, recorded []resolver.Instance) {
 	m, mine := MarksOf(pkg), Marks{}
 	for _, n := range needs {

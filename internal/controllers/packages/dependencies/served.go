@@ -7,8 +7,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// Once remembers the answers of read. Whether an API has some fields is read from the API server, once in a reconcile; whether an API is
-// served needs no request.
+// Once remembers the answers of read. Whether an API has some fields is read from the API server,
+// once in a reconcile; whether an API is served needs no request.
 func Once(read resolver.Served) resolver.Served {
 	type answer struct {
 		served  bool

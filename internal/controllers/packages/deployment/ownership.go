@@ -21,7 +21,8 @@ const (
 	Terminating                  // it is being deleted
 )
 
-// OwnershipOf returns how a deployment relates to the Package of its name, and why it cannot be written.
+// OwnershipOf returns how a deployment relates to the Package of its name, and why it cannot be
+// written.
 func OwnershipOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (Ownership, string) {
 	kind := corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment")
 	controller := metav1.GetControllerOf(dep)

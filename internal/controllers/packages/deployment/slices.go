@@ -32,7 +32,8 @@ type Slices struct {
 	Namespace string
 }
 
-// Create creates the slices that do not exist, owned by the deployment, whose controller deletes them.
+// Create creates the slices that do not exist, owned by the deployment, whose controller deletes
+// them.
 func (s Slices) Create(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, made []objectslices.Slice, exist sets.Set[string]) error {
 	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "creating slices")
 	for _, slice := range made {
@@ -160,7 +161,8 @@ func objectsDigest(slice corev1alpha1.GenericObjectSlice) (string, error) {
 	return templateDigest(&corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Objects: *slice.SliceObjects()}}})
 }
 
-// await returns a conflict until a terminating slice is deleted, and finalizes one without a deployment.
+// await returns a conflict until a terminating slice is deleted, and finalizes one without a
+// deployment.
 func (s Slices) await(ctx context.Context, live client.Object, mine bool) error {
 	if rest := ForeignFinalizers(live); !mine && len(rest) < len(live.GetFinalizers()) {
 		before := live.DeepCopyObject().(client.Object)

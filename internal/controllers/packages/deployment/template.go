@@ -117,7 +117,8 @@ func cloned(m map[string]string) map[string]string {
 	return maps.Clone(m)
 }
 
-// Fill gives the deployment the content of the package, and keeps a template that means the same. by is the user who changed the spec for it.
+// Fill gives the deployment the content of the package, and keeps a template that means the same.
+// by is the user who changed the spec for it.
 func Fill(
 	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked load.Fingerprint,
 	loaded *load.Content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,

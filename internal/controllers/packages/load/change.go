@@ -22,7 +22,8 @@ type SpecChange struct {
 	by map[string]string
 }
 
-// Note notes the generation of a Package. The author of the change is known if this process has seen the generation before, or if the Package is new.
+// Note notes the generation of a Package. The author of the change is known if this process has
+// seen the generation before, or if the Package is new.
 func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	generation := pkg.GetGeneration()
 	if generation == c.generation {
@@ -44,8 +45,8 @@ func (c *SpecChange) Note(pkg corev1alpha1.GenericPackage, isNew bool) {
 // Drop drops the change if no load is made for it.
 func (c *SpecChange) Drop() { c.by = nil }
 
-// attribute records with a load who changed the spec for it; a repeated load copies that from the last
-// one. The new digest of a tag and another environment are not changes of the spec.
+// attribute records with a load who changed the spec for it; a repeated load copies that from the
+// last one. The new digest of a tag and another environment are not changes of the spec.
 func (c *SpecChange) attribute(a, last *Attempt, reuse Unpacked) {
 	repeats := last != nil && last.Out.Deployed.IsZero() && last.In.since == c.since &&
 		last.In.Fingerprint == a.In.Fingerprint && last.In.NewDigest == a.In.NewDigest

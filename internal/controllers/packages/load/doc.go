@@ -1,4 +1,5 @@
-// Package load makes the objects of a package from its image: it pulls and renders in the background.
+// Package load makes the objects of a package from its image: it pulls and renders in the
+// background.
 //
 //	fingerprint.go    identifies the whole input of a rendering; if it equals the recorded one, the package is not loaded
 //	loads.go          one attempt of each Package at a time: when it starts, is repeated, and ends
@@ -8,6 +9,7 @@
 //	installations.go  which Packages install a package that can be installed only once
 //	change.go         who changed the spec that is loaded
 //
-// The end of a load enqueues the Package. A failed load is repeated, later after each failure, unless the package itself is
-// wrong. The package does not write: Resume starts a large load once the controller has recorded it in the status.
+// The end of a load enqueues the Package. A failed load is repeated, later after each failure,
+// unless the package itself is wrong. The package does not write: Resume starts a large load once
+// the controller has recorded it in the status.
 package load

@@ -36,8 +36,8 @@ func parseFingerprint(hash string) (f Fingerprint, ok bool) {
 	return f, ok
 }
 
-// FingerprintOf hashes spec, origin, environment, versions of sources, and overrides. Empty fields are left out, so that an
-// engine that knows more fields computes the same.
+// FingerprintOf hashes spec, origin, environment, versions of sources, and overrides. Empty fields
+// are left out, so that an engine that knows more fields computes the same.
 func FingerprintOf(
 	pkg corev1alpha1.GenericPackage, from choice.Origin, env manifestsv1alpha1.PackageEnvironment, versions map[string]string, overrides string,
 ) (Fingerprint, error) {

@@ -39,8 +39,8 @@ func (l *Loads) NoteInstallation(p *Package, pkg corev1alpha1.GenericPackage) {
 	}
 }
 
-// claim claims the name of a package, and returns its other installations in the namespace, or for a ClusterPackage in the
-// cluster, sorted. The loader decides on conflicts.
+// claim claims the name of a package, and returns its other installations in the namespace, or for
+// a ClusterPackage in the cluster, sorted. The loader decides on conflicts.
 func (l *Loads) claim(ctx context.Context, p *Package, own types.NamespacedName, name string) ([]types.NamespacedName, error) {
 	others, all := map[types.NamespacedName]struct{}{}, map[types.NamespacedName]corev1alpha1.GenericPackage{}
 	packages, err := ListPackages(ctx, l.Cache)
@@ -129,7 +129,8 @@ func ListPackages(ctx context.Context, reader client.Reader) ([]corev1alpha1.Gen
 	return all, nil
 }
 
-// sameTarget reports whether the objects of two Packages are in one cluster, as far as their kubeconfigs are the same.
+// sameTarget reports whether the objects of two Packages are in one cluster, as far as their
+// kubeconfigs are the same.
 func sameTarget(a, b corev1alpha1.GenericPackage) bool {
 	return targets.RefOf(a.GetNamespace(), a.PackageSpec().TargetRef) == targets.RefOf(b.GetNamespace(), b.PackageSpec().TargetRef)
 }

@@ -30,7 +30,8 @@ type Setting struct {
 	Cache   client.Reader
 	Now     func() time.Time
 	Enqueue func(types.NamespacedName)
-	// Underway returns how many reconciles go on or wait that a load would add to, in all and of a namespace.
+	// Underway returns how many reconciles go on or wait that a load would add to, in all and of a
+	// namespace.
 	Underway func(namespace string) (all, own int)
 	// Loaded is called after each load of a package if it is not nil.
 	Loaded func(took time.Duration, err error)
@@ -122,7 +123,8 @@ func New(s Setting) *Loads {
 	return l
 }
 
-// spread returns a time between half of d and d, so that packages are not resolved together after a restart.
+// spread returns a time between half of d and d, so that packages are not resolved together after a
+// restart.
 func spread(d time.Duration) time.Duration { return d/2 + rand.N(d/2) } //nolint:gosec // no secret depends on it
 
 // Meet returns a new Package in place of any other with its name.
@@ -149,7 +151,8 @@ func (l *Loads) Forget(key types.NamespacedName) {
 	}
 }
 
-// Last returns the last attempt to load a Package, or nil, and how often others gave rise to a retry.
+// Last returns the last attempt to load a Package, or nil, and how often others gave rise to a
+// retry.
 func (l *Loads) Last(p *Package) (a *Attempt, retryNumber int) {
 	l.attempts.Lock()
 	defer l.attempts.Unlock()
@@ -338,7 +341,8 @@ func (l *Loads) repeat(ctx context.Context, in Request, p *Package, a *Attempt) 
 // admissionPoll is the time between looks at how much is underway.
 const admissionPoll = 5 * time.Millisecond
 
-// awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.
+// awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for
+// limits.AdmissionWait at most.
 func (l *Loads) awaitAdmission(ctx context.Context, namespace string) bool {
 	_ = wait.PollUntilContextTimeout(ctx, admissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
 		return admitted(l.Underway(namespace)), nil

@@ -383,8 +383,9 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestLongLoadsHoldUpNoOther: a load that is cancelled because it takes long is repeated in another queue than the others of its registry,
-// once the status has a record of it, and that is not reported.
+// TestLongLoadsHoldUpNoOther: a load that is cancelled because it takes long is repeated in another
+// queue than the others of its registry, once the status has a record of it, and that is not
+// reported.
 func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

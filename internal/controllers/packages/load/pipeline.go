@@ -36,7 +36,8 @@ type Pipeline struct {
 	Credentials *sources.Credentials
 	// Guard decides which Secrets are read for which accounts.
 	Guard *sources.Guard
-	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackages alone.
+	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackages
+	// alone.
 	ClusterPullSecrets bool
 	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
@@ -84,7 +85,8 @@ type Content struct {
 	Resolved corev1alpha1.ResolvedPackage
 	// SourceImage is the image of the spec after overrides.
 	SourceImage string
-	// Mirror is the reference that was pulled in place of the image, and the ImageConfig that names it; empty for none.
+	// Mirror is the reference that was pulled in place of the image, and the ImageConfig that names
+	// it; empty for none.
 	Mirror string
 	Labels map[string]string
 	// Template is the template of the deployment, without slices.
@@ -131,8 +133,8 @@ func (p *Pipeline) Resolve(ctx context.Context, in Request) (digest string, err 
 	return digest, err
 }
 
-// access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used, and the
-// ImageConfig that chose the registry.
+// access pulls with the credentials of the Package and the manager. An error names pull secrets
+// that cannot be used, and the ImageConfig that chose the registry.
 func (p *Pipeline) access(
 	ctx context.Context, in Request, decision imagepolicy.Decision, access registry.Access, pull func(*registry.Puller) error,
 ) error {
@@ -185,7 +187,8 @@ func hostOf(image string) string {
 	return ref.Context().RegistryStr()
 }
 
-// overrideOf changes the references of images that a package names, by the policies or else by the settings of the manager.
+// overrideOf changes the references of images that a package names, by the policies or else by the
+// settings of the manager.
 func (p *Pipeline) overrideOf(in Request) func(string) string {
 	return func(image string) string {
 		if decision := in.Policies.Decide(image, imagepolicy.Package); decision.Rewritten {

@@ -20,7 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// Load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
+// Load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API
+// server.
 func (p *Pipeline) Load(ctx context.Context, in Request) (*Content, error) {
 	loaded, err := p.pullAndRender(ctx, in)
 	return loaded, forKindOf(in.Pkg, err)
