@@ -136,11 +136,3 @@ func TestPoolServesNamespacesInTurn(t *testing.T) {
 		wg.Wait()
 	})
 }
-
-// within counts the tasks that run at a time, until the returned function is called.
-func within(running, most *atomic.Int32) func() {
-	now := running.Add(1)
-	for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
-	}
-	return func() { running.Add(-1) }
-}

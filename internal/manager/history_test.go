@@ -2,7 +2,6 @@ package manager
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -106,13 +105,4 @@ func TestWhatOwnsObjectsIsKept(t *testing.T) {
 		}
 		require.Equal(t, want, compacted(t, set), reason)
 	}
-}
-
-// live returns how many bytes are reachable.
-func live() int64 {
-	runtime.GC()
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

@@ -68,7 +68,7 @@ type Row struct {
 // Operation runs a row.
 type Operation func(t *testing.T, r Row) *Expectation
 
-// Of, applied to a function of the input, returns an Operation.
+// Of returns an Operation that runs a function of the input.
 func Of[I any](run func(t *testing.T, in I, want *Expectation)) Operation {
 	return func(t *testing.T, r Row) *Expectation {
 		t.Helper()

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
@@ -118,12 +117,4 @@ func TestOverlayByName(t *testing.T) {
 		overlay(live, decode(t, `{"list":`+tc.template+`}`))
 		require.Equal(t, decode(t, `{"list":`+tc.want+`}`), live, tc.reason)
 	}
-}
-
-// decodeNumbers reads integers as clients of Kubernetes do.
-func decodeNumbers(t *testing.T, text string) map[string]any {
-	t.Helper()
-	var obj map[string]any
-	require.NoError(t, utiljson.Unmarshal([]byte(text), &obj))
-	return obj
 }

@@ -49,7 +49,7 @@ func Remedy(key objects.Key, message string) string {
 // RuleFailed is the prefix of messages about rules that cannot be evaluated.
 const RuleFailed = "CEL program failed: "
 
-// Of, given the message of a blocking object, reports whether it is about a refused write. The
+// Of reports whether the message of a blocking object is about a refused write. The
 // refusal calls the object, or several with the same message, object.
 func Of(key objects.Key, object, message string) (Refusal, bool) {
 	r, is := of(key, object, message)

@@ -164,9 +164,6 @@ var (
 	roleBindingKind        = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 	clusterRoleBindingKind = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}
 
-	packageKind        = schema.GroupKind{Group: corev1alpha1.GroupName, Kind: "Package"}
-	clusterPackageKind = schema.GroupKind{Group: corev1alpha1.GroupName, Kind: "ClusterPackage"}
-
 	validatingKind = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}
 	mutatingKind   = schema.GroupKind{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}
 )
