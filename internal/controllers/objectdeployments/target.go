@@ -83,7 +83,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 
 func otherCluster(kind string) *targets.State {
 	return &targets.State{Reason: corev1alpha1.ReasonOtherCluster, Message: fmt.Sprintf(
-		"The kubeconfig leads to another cluster than the one that has the objects: name that one. "+
+		"The kubeconfig leads to another cluster than the one with the objects: name the latter. "+
 			"If its former one was recreated, remove the annotation %s from the %s.", corev1alpha1.TargetClusterAnnotation, kind)}
 }
 
