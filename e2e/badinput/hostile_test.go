@@ -59,7 +59,7 @@ func from(host, name string, texts ...string) row {
 func registryRows(serve func(http.HandlerFunc) string) []row {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	stalled := serve(hang)
-	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String(), "Ask whoever runs the registry")
+	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String(), "Ask the administrator of the registry")
 	hanging.between = func(t *testing.T, env *harness.Env, ns string) {
 		for i := range 11 {
 			env.Create(t, harness.Package(ns, fmt.Sprintf("stuck-%02d", i), fmt.Sprintf("%s/stuck-%d:v1", stalled, i)))

@@ -136,7 +136,7 @@ func TestCatalogue(t *testing.T) {
 	if v := frontOf(t, env)["version"]; v != "1.1.0" {
 		t.Errorf("after the upgrade: %s", v)
 	}
-	has(t, c.run(t, 0, "upgrade", "shop"), "is at 1.1.0 already", "2.0.0 is offered, too")
+	has(t, c.run(t, 0, "upgrade", "shop"), "is already at 1.1.0", "2.0.0 is offered, too")
 
 	// The same package, selected by the API that it provides. The plan has no changes.
 	has(t, c.run(t, 1, "plan", "--api", "shop.example.com/v1/Stall", "other"), "no repository offers a package that provides shop.example.com/v1 Stall")

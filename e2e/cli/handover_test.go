@@ -129,7 +129,7 @@ func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
 	fails(t, env, []string{"does not belong to a package: it has no controller"}, "release", "cm/other", "-n", ns)
 	fails(t, env, []string{"nothing was changed: confirm it with --yes"}, "release", "cm/page", "-n", ns)
 	r := ok(t, env, "release", "cm/page", "-n", ns, "--dry-run")
-	if !strings.Contains(r.out, "ConfigMap handover/page  stays as it is  controller: ObjectDeployment web → none\n") {
+	if !strings.Contains(r.out, "ConfigMap handover/page  stays unchanged  controller: ObjectDeployment web → none\n") {
 		t.Errorf("the plan is:\n%s", r.out)
 	}
 	r = ok(t, env, "release", "cm", "page", "-n", ns, "--yes")

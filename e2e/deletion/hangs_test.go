@@ -97,7 +97,7 @@ func TestDeletionHangs(t *testing.T) {
 		t.Fatalf("%d: %s", code, dry.String())
 	}
 	inOrder(t, dry.String(), "clusterpackage draining  to be deleted", "- Deployment draining/controller", "- Namespace draining", "- "+strand,
-		"Data that might be lost", "everything in it is deleted, including 1 object that does not belong to the package: Tank north", strand+"  all 2 tanks go with it",
+		"Data that might be lost", "everything in it is deleted, including 1 object that does not belong to the package: Tank north", strand+"  all 2 tanks are deleted with it",
 		"Resources that might hang", "waits for Tank draining-too/south (finalizer drain.example.com/drain), Tank draining/north (finalizer drain.example.com/drain)", "Plan: 3 to delete")
 
 	var out output
@@ -125,7 +125,7 @@ func TestDeletionHangs(t *testing.T) {
 	})
 	var why output
 	command(t, env, &why, "explain", "clusterpackage/draining")
-	inOrder(t, why.String(), "Cause  Namespace draining is being deleted and waits for 1 Tank: draining/north (finalizer drain.example.com/drain)", "Do     Whoever set a finalizer", "kubectl -n draining patch tank.drain.example.com north")
+	inOrder(t, why.String(), "Cause  Namespace draining is being deleted and waits for 1 Tank: draining/north (finalizer drain.example.com/drain)", "Do     The controller that set a finalizer", "kubectl -n draining patch tank.drain.example.com north")
 
 	drain(t, env, tanks[0])
 	await("1 Tank left: draining-too/south (finalizer drain.example.com/drain); is being deleted")

@@ -59,7 +59,7 @@ func TestPlanWithPullSecrets(t *testing.T) {
 	env.Create(t, pkg)
 	args := []string{"package/shop", "-n", "closed", "--insecure-registry", host}
 	code, out, errOut := plan(t, env, args...)
-	if code != 1 || !strings.Contains(errOut, "Of spec.imagePullSecrets, Secret closed/robot does not exist") {
+	if code != 1 || !strings.Contains(errOut, "unusable spec.imagePullSecrets: Secret closed/robot does not exist") {
 		t.Errorf("without the Secret: %d\n%s%s", code, out, errOut)
 	}
 	env.Create(t, &corev1.Secret{
@@ -77,7 +77,7 @@ func TestPlanWithPullSecrets(t *testing.T) {
 	})
 	awaitRight(t, env, "ann", "closed", "get", corev1alpha1.GroupVersion.Group, "packages")
 	code, out, errOut = plan(t, env, append(args, "--as", "ann")...)
-	if code != 1 || !strings.Contains(errOut, "Of spec.imagePullSecrets, you may not read Secret closed/robot") {
+	if code != 1 || !strings.Contains(errOut, "unusable spec.imagePullSecrets: you may not read Secret closed/robot") {
 		t.Errorf("by someone who may not read it: %d\n%s%s", code, out, errOut)
 	}
 }

@@ -356,7 +356,7 @@ func withMissing(err error, missing []string) error {
 	if len(missing) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w. Unusable spec.imagePullSecrets: %s", err, strings.Join(missing, "; "))
+	return fmt.Errorf("%w (unusable spec.imagePullSecrets: %s)", err, strings.Join(missing, "; "))
 }
 
 // home is the namespace of the objects that the spec names.
