@@ -68,7 +68,7 @@ var phrases = []phrase{
 	{
 		name:    "Of X",
 		pattern: regexp.MustCompile(`(?:^|[.:] )Of [a-z]`),
-		except:  regexp.MustCompile(`^Of (?:returns|is)\b`), // a function's name
+		except:  regexp.MustCompile(`^Of (?:returns|reports|is)\b`), // a function's name
 		instead: "start with the subject",
 	},
 	{
