@@ -13,12 +13,12 @@ import (
 
 const (
 	taskWords = 600    // of a page of one task: what one reads while something waits
-	allWords  = 31_000 // of all pages for users that are written by hand, without what commands print
+	allWords  = 28_000 // of all pages for users that are written by hand, without what commands print
 	cellWords = 25     // of a cell in the table of invariants: more than one promise
 )
 
 // designWords bounds the pages for contributors, by the start of their paths.
-var designWords = map[string]int{"design/": 11_000, "development.md": 1_000, "development/tests": 1_000, "development/invariants": 3_000}
+var designWords = map[string]int{"design/": 10_000, "development.md": 1_000, "development/tests": 1_000, "development/invariants": 2_600}
 
 // inserted is what a test puts into a page, out of the code; and hidden what no reader sees, such
 // as what e2e/docs runs before.
