@@ -5,117 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"lockstep.run/lockstep/internal/objects"
 )
-
-// Action is what to do about one object.
-type Action int
-
-// The actions, from doing nothing to refusing.
-const (
-	// None: the object is as desired.
-	None Action = iota
-	// Create: the object is absent. It takes a guarded apply.
-	Create
-	// Verify: the object is owned, and this process does not know the last write. A dry run reports
-	// whether it needs a write.
-	Verify
-	// Change: the object is owned and has other content. It takes a dry run, then an apply.
-	Change
-	// Adopt: the object has no owner or another one, and can be adopted. It takes a dry run, then
-	// an apply.
-	Adopt
-	// Correct: the object drifted. It takes an apply.
-	Correct
-	// Relabel: only well-known labels differ. It takes an apply after all other work.
-	Relabel
-	// Recreate: the object is owned, and an immutable field differs. It takes a DELETE with uid and
-	// resourceVersion; the object is created once it no longer exists.
-	Recreate
-	// Delete: it takes a DELETE with uid and resourceVersion.
-	Delete
-	// Release: remove the engine's owner reference and labels, and leave the object.
-	Release
-	// Retain: turn the owner reference into one to the revision's set that controls nothing.
-	Retain
-	// Confirm: a GET decides whether the object still exists.
-	Confirm
-	// Wait: something has to happen first, which the message names.
-	Wait
-	// Refuse: the object has another controller.
-	Refuse
-)
-
-var actionNames = [...]string{
-	"None", "Create", "Verify", "Change", "Adopt", "Correct", "Relabel", "Recreate", "Delete", "Release", "Retain", "Confirm", "Wait", "Refuse",
-}
-
-// String returns the action's name.
-func (a Action) String() string { return actionNames[a] }
-
-// Decision is an action and the reason for it. For Wait and Refuse the reason is in words for the
-// user.
-type Decision struct {
-	Action  Action
-	Message string
-	// Reason is the Reason of a Failure.
-	Reason string
-	// Retry is when a Wait ends by itself; zero if an event ends it.
-	Retry time.Time
-	// Drift describes a change by others that is left alone; the action is None then.
-	Drift string
-	// Completed means that the object is a Job that no longer exists after its success; the action
-	// is None then.
-	Completed bool
-	// Foreign means that the engine did not write the adopted object.
-	Foreign bool
-}
-
-// DecisionInput is the input of Decide, for one object.
-type DecisionInput struct {
-	// Desired is nil if the object should be removed.
-	Desired *objects.Desired
-	// Labels is the digest of the labels that the object should carry.
-	Labels objects.Digest
-	// Relabel means that a difference only in labels can be written now.
-	Relabel bool
-	// Key is the key of the object.
-	Key     objects.Key
-	Live    LiveState
-	Applied Applied
-	Owner   objects.Owner
-	// Controllers are the Controllers of State.
-	Controllers Controllers
-	// Set is the UID of the revision that writes the object.
-	Set types.UID
-	// WrittenBefore is the WrittenBefore of the object's phase.
-	WrittenBefore bool
-	// Outdated means that the live object, which this process has not written, shows the content of
-	// an older revision.
-	Outdated bool
-	// Ran means that the object is a Job that succeeded with this content. Recorded means that this
-	// is durable.
-	Ran, Recorded bool
-	// Report means that changes by others are reported and left alone.
-	Report bool
-	// Keep means that an object to be removed is released instead of deleted. Reserved means that
-	// its deletion is not waited for.
-	Keep, Reserved bool
-	// Retain means that an object to be removed is retained instead of deleted. Retained means that
-	// a revision retains it, by the record and by its owner references.
-	Retain, Retained bool
-	// Spared is why an object is not deleted, if the user should know: an object to be removed is
-	// released, and any other is not recreated.
-	Spared string
-	// Class is the class of the phase, if the object to be removed is an ObjectSetPhase.
-	Class string
-	// Confirm means that an object to be removed has to be looked for, even if the watch does not
-	// show it.
-	Confirm bool
-	Now     time.Time
-}
 
 // Decide returns what to do about one object.
 func Decide(c DecisionInput) Decision {
@@ -175,40 +66,6 @@ func decideLive(c DecisionInput) Decision {
 	return decideContent(c, live)
 }
 
-// controller returns the owner that controls a live object. Every user with write access to the
-// object can write OwnersAnnotation. The annotation is therefore ignored on an object that the
-// engine has never written.
-func (c *DecisionInput) controller(live *objects.Observed) *objects.Reference {
-	controller := live.Controller()
-	written := live.Wrote || c.WrittenBefore || c.Applied.UID != "" && c.Applied.UID == live.UID
-	if controller != nil && controller.Remote && !written {
-		return nil
-	}
-	return controller
-}
-
-// owns reports whether a controller is the owner, one of its revisions, or the owner before a
-// restore.
-func (c *DecisionInput) owns(controller *objects.Reference) bool {
-	owner := c.Desired.Owner(c.Owner)
-	return controller != nil && (owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || owner.SameName(controller))
-}
-
-// recreates reports whether the API server refused to change an immutable field, and the object can
-// be recreated. The annotation on the live object counts as well, because a rollback might go to a
-// template without it. An object with Keep is never deleted.
-func (c *DecisionInput) recreates() bool {
-	live := c.Live.Object
-	return c.immutable() && (c.Desired.Recreate || live.Recreate) && !c.Desired.Keep && !live.Keep
-}
-
-// immutable reports whether the API server refused to change an immutable field of this very
-// object.
-func (c *DecisionInput) immutable() bool {
-	f, live := c.Applied.Failure, c.Live.Object
-	return live != nil && f != nil && f.Immutable && f.Content == c.Desired.Content && f.UID == live.UID
-}
-
 // reportsAbsence reports whether others deleted an object, and its absence is left alone. An object
 // that the engine deletes to recreate it does not count, because the engine might have been stopped
 // in between.
@@ -219,9 +76,6 @@ func (c *DecisionInput) reportsAbsence() bool {
 	before := c.Applied.Content.IsZero() && c.WrittenBefore && !c.Applied.Gone && !c.Desired.Recreate
 	return before || c.Applied.again(c.Desired)
 }
-
-// writes reports whether the decision is a write, or a dry run before a write.
-func (v Decision) writes() bool { return v.Action > None && v.Action < Delete }
 
 // pause replaces a write that failed until it is tried again. Labels alone do not gate anything,
 // even if they are refused.
@@ -428,6 +282,77 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 	}
 
 	return Decision{Action: None}
+}
+
+// decideGone judges an object that should be removed.
+func decideGone(c DecisionInput) Decision {
+	live := c.Live.Object
+	switch {
+	case c.Applied.Gone && live == nil:
+		return Decision{Action: None}
+	case c.Live.Unserved, c.Live.Unstored:
+		return Decision{Action: None} // objects are deleted with their API
+	case !c.Live.Synced:
+		return Decision{Action: Wait, Message: notSynced(c), Reason: c.Live.Reason}
+	case c.removalFailed():
+		f := c.Applied.Failure
+		return Decision{Action: Wait, Message: f.Message, Reason: f.Reason, Retry: f.Until}
+	case live == nil && !c.Confirm:
+		return Decision{Action: None}
+	case live == nil:
+		return Decision{Action: Confirm}
+	}
+
+	if !c.owns(c.controller(live)) {
+		switch {
+		case c.Retained && c.Retain:
+			return Decision{Action: None}
+		case !c.Retained && c.abandoned(live):
+			// If only the reference is missing, the garbage collector may have removed it on an
+			// orphaning delete, which does not know our labels. Therefore never delete such an
+			// object.
+			return Decision{Action: Release}
+		case !c.Retained:
+			return Decision{Action: None}
+		}
+	}
+
+	return decideRemoval(c, live)
+}
+
+// abandoned reports whether the object is still ours and has our label, but lacks the reference.
+func (c *DecisionInput) abandoned(live *objects.Observed) bool {
+	ours := c.Applied.UID != "" && c.Applied.UID == live.UID || live.Wrote
+	return ours && !c.Live.Unlabelled && !live.Terminating && live.Controller() == nil
+}
+
+// removalFailed reports whether the removal of this very object failed and the next attempt is not
+// due yet. A failed write is not evidence about a removal. Neither is a missing right to delete the
+// object about its release, which does not need that right.
+func (c *DecisionInput) removalFailed() bool {
+	f, live := c.Applied.Failure, c.Live.Object
+	if f == nil || !f.Content.IsZero() || f.UID != uidOf(live) || !c.Now.Before(f.Until) {
+		return false
+	}
+	return f.Reason == "" || !c.Keep && c.Spared == "" && (live == nil || !live.Keep)
+}
+
+// decideRemoval judges an existing object of the owner that should be removed.
+func decideRemoval(c DecisionInput, live *objects.Observed) Decision {
+	switch {
+	case live.Terminating && c.Reserved:
+		return Decision{Action: None}
+	case live.Terminating:
+		return awaitDeletion(c, live)
+	case c.Keep || live.Keep:
+		return Decision{Action: Release}
+	case c.Spared != "":
+		return Decision{Action: Release, Message: c.Spared}
+	case c.Retain:
+		return Decision{Action: Retain}
+	}
+
+	return Decision{Action: Delete}
 }
 
 // correction throttles contention. The first corrections are immediate; then the pause doubles from

@@ -17,8 +17,8 @@
 //   - Teardown visits the phases in reverse. All objects of a phase are removed before it touches
 //     the phase before (invariant 6).
 //
-// These are the rules of plan.go for an object of an opened phase. The first that applies decides
-// whether phase plans a step:
+// These are the rules of rollout.go for an object of an opened phase. The first that applies
+// decides whether phase plans a step:
 //
 //	a newer revision writes it                            taken: the older one plans nothing
 //	a deleted policy or webhook that the active revision
@@ -38,8 +38,8 @@
 //	lost                    a revision before r wrote it last that is not loaded any more, and none after that, up to r, has
 //	                        it in a phase that it had written
 //
-// The stage of a revision (stage.go) has three parts. Each arrow is a method of Revision, and its
-// durable record is a condition or a phase of the set's status:
+// The stage of a revision (stage.go) has three parts. Each arrow is a method of Revision
+// (transitions.go), and its durable record is a condition or a phase of the set's status:
 //
 //	claim     unclaimed ──Claim──► claimed ──LoseClaim──► lost ──Claim──► claimed
 //	rollout   loaded ──Claim──► opened 1 ──Open──► … ──Open──► opened n ──Succeed──► succeeded

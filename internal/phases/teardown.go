@@ -90,19 +90,6 @@ func (p *planner) awaitsSuccess(key objects.Key) bool {
 	return !p.Teardown && live != nil && !p.Owner.Is(live.Controller()) && p.Owner.SameName(live.Controller()) && (active == nil || !active.Succeeded())
 }
 
-// superseded reports whether r should own nothing: it is removed, a newer revision has succeeded,
-// or it came too late to open a phase and never will.
-func (p *planner) superseded(r *Revision) bool {
-	if r.History && !r.Removing() {
-		return false
-	}
-	if r.Removing() || r.Opened() == 0 && r != p.active() {
-		return true
-	}
-	newer := p.Revisions[slices.Index(p.Revisions, r)+1:]
-	return slices.ContainsFunc(newer, func(n *Revision) bool { return n.Succeeded() && !n.Removing() })
-}
-
 // kept reports whether a revision that stays contains key, or retains the object.
 func (p *planner) kept(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
@@ -151,8 +138,8 @@ func (p *planner) wanted(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Wants(key) })
 }
 
-// removal is an object that should be removed and still exists.
-type removal struct {
+// leftover is an object that should be removed and still exists.
+type leftover struct {
 	key      objects.Key
 	live     LiveState
 	decision Decision
@@ -167,9 +154,9 @@ type removal struct {
 func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
 	left := p.leftovers(selects)
 	p.plan.TornDown = len(left) == 0
-	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
+	left = slices.DeleteFunc(left, func(l leftover) bool { return held(l.key) })
 	due := p.due(left)
-	remains := slices.ContainsFunc(due, func(l removal) bool { return l.live.Object != nil })
+	remains := slices.ContainsFunc(due, func(l leftover) bool { return l.live.Object != nil })
 	for _, l := range due {
 		// Objects that have left the watch are confirmed together once all of them have left it,
 		// which takes a request per kind instead of one per object.
@@ -182,9 +169,9 @@ func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(
 }
 
 // leftovers returns the selected objects that still exist.
-func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal {
+func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []leftover {
 	seen := map[objects.Key]bool{}
-	var left []removal
+	var left []leftover
 	for i, r := range slices.Backward(p.Revisions) {
 		report := &p.plan.Reports[i]
 		if report.Phases == nil {
@@ -220,7 +207,7 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 
 // due returns the removals that do not have to wait for another one. If the orders of revisions
 // contradict each other, the newest ones win.
-func (p *planner) due(left []removal) []removal {
+func (p *planner) due(left []leftover) []leftover {
 	for oldest := range p.Revisions {
 		if free := removable(p.Revisions[oldest:], left); len(free) > 0 {
 			return free
@@ -231,7 +218,7 @@ func (p *planner) due(left []removal) []removal {
 
 // removable returns the removals that are in the last unfinished phase of every revision that has
 // them.
-func removable(revisions []*Revision, left []removal) []removal {
+func removable(revisions []*Revision, left []leftover) []leftover {
 	last := make([]int, len(revisions))
 	for i, r := range revisions {
 		for _, l := range left {
@@ -241,7 +228,7 @@ func removable(revisions []*Revision, left []removal) []removal {
 		}
 	}
 
-	var free []removal
+	var free []leftover
 	for _, l := range left {
 		hindered := false
 		for i, r := range revisions {
@@ -321,14 +308,14 @@ type removalOptions struct {
 }
 
 // removal decides how to remove one object.
-func (p *planner) removal(key objects.Key, o removalOptions) removal {
+func (p *planner) removal(key objects.Key, o removalOptions) leftover {
 	c := p.caseOf(key)
 	c.Confirm, c.Keep, c.Reserved, c.Retain, c.Spared, c.Class = o.confirm, o.keep, o.reserved, o.retain, o.spared, o.class
-	return removal{key: key, live: c.Live, decision: Decide(c)}
+	return leftover{key: key, live: c.Live, decision: Decide(c)}
 }
 
 // take plans one removal by an account: the account of the newest revision that has the object.
-func (p *planner) take(l removal, by objects.Account, report *Report) {
+func (p *planner) take(l leftover, by objects.Account, report *Report) {
 	v := l.decision
 	p.retry(v.Retry)
 	report.Unknown = report.Unknown || v.Action == Wait && starting(l.live)
