@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 const (
@@ -32,11 +34,12 @@ const (
 	adjustPeriod = 250 * time.Millisecond
 	// idlePeriod is the time without allocations after which memory is given back.
 	idlePeriod = 10 * time.Second
-	// startQuiet is the same period for a starting process, for at most startMost. Until then only
-	// GOMEMLIMIT and gcPercent bound its memory: the objects that it reads stay, and collecting
-	// garbage took a third of the CPU time of a restart.
+	// startQuiet is the same period for a process that starts to lead, for at most startMost. Until
+	// then garbage is collected only once one part in startShare of the memory is full, because the objects that it
+	// reads stay, and collecting garbage took a third of the CPU time of a restart.
 	startQuiet = 500 * time.Millisecond
 	startMost  = 2 * time.Minute
+	startShare = 2
 	// idleBytes is the amount of allocation that counts as none: renewals of the Lease, and probes.
 	idleBytes = 4 << 20
 )
@@ -61,11 +64,28 @@ func keepMemorySmall(most int64, idle func()) ctrlmanager.RunnableFunc {
 		limit, last, returned, began := most, allocated(), true, time.Now()
 		period, at := startQuiet, began
 		defer debug.SetMemoryLimit(most)
+
+		adjusts := os.Getenv("GOGC") == ""
+		collects := !adjusts
+		if adjusts {
+			debug.SetGCPercent(-1)
+			limit = min(most, limits.MemoryDefault) / startShare
+			debug.SetMemoryLimit(limit)
+		}
+
 		wait.UntilWithContext(ctx, func(context.Context) {
-			if next := limitFor(int64(read("/gc/heap/live:bytes")), most); period == idlePeriod && next != limit && os.Getenv("GOGC") == "" { //nolint:gosec // less than the memory of a machine
+			live := int64(read("/gc/heap/live:bytes")) //nolint:gosec // less than the memory of a machine
+			if !collects && (period == idlePeriod || live > limit/2) {
+				collects, limit = true, most
+				debug.SetGCPercent(gcPercent)
+				debug.SetMemoryLimit(limit)
+			}
+
+			if next := limitFor(live, most); adjusts && period == idlePeriod && next != limit {
 				debug.SetMemoryLimit(next)
 				limit = next
 			}
+
 			if time.Since(at) < period {
 				return
 			}
