@@ -75,7 +75,7 @@ var (
 	BuildInfo = gauge("lockstep_build_info", "The version of the manager, and of Go; always 1.", "version", "go_version")
 	Leader    = gauge("lockstep_leader", "Whether this process leads: 1 yes, 0 no.")
 	Policy    = gauge("lockstep_deletion_policy_present",
-		"Whether deletion in the foreground is refused, as the order of teardown needs: 1 yes, 0 no. Only the leader checks.")
+		"Whether deletion in the foreground is refused, which the order of teardown requires: 1 yes, 0 no. Only the leader checks.")
 )
 
 // Events since the start of this process.
