@@ -54,18 +54,18 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ args, want string }{
-		"unknown workload":              {"--workload 12", `unknown workload "12"`},
-		"unknown scenario":              {"--scenarios instal", `scenario "instal"`},
-		"uneven phases":                 {"--workload 50 --objects 10 --phases 3", "evenly"},
-		"no phases":                     {"--phases 0", "evenly"},
-		"negative packages":             {"--packages -1", "evenly"},
-		"an argument":                   {"install", `unexpected argument "install"`},
-		"transitions without gates":     {"--workload 50 --scenarios transitions", "cannot be measured"},
-		"gates that stay closed":        {"--workload phases --scenarios install", "cannot be measured"},
-		"neighbours of ready ones":      {"--workload 1000 --scenarios neighbour", "cannot be measured"},
-		"a repository installs nothing": {"--workload repository --scenarios drift", "cannot be measured"},
-		"packages are no repository":    {"--workload 50 --scenarios refresh", "cannot be measured"},
-		"an unready one is no target":   {"--workload neighbour --scenarios transitions", "cannot be measured"},
+		"unknown workload":               {"--workload 12", `unknown workload "12"`},
+		"unknown scenario":               {"--scenarios instal", `scenario "instal"`},
+		"uneven phases":                  {"--workload 50 --objects 10 --phases 3", "evenly"},
+		"no phases":                      {"--phases 0", "evenly"},
+		"negative packages":              {"--packages -1", "evenly"},
+		"an argument":                    {"install", `unexpected argument "install"`},
+		"transitions without gates":      {"--workload 50 --scenarios transitions", "cannot be measured"},
+		"gates that stay closed":         {"--workload phases --scenarios install", "cannot be measured"},
+		"neighbours of ready ones":       {"--workload 1000 --scenarios neighbour", "cannot be measured"},
+		"a repository installs nothing":  {"--workload repository --scenarios drift", "cannot be measured"},
+		"packages are not a repository":  {"--workload 50 --scenarios refresh", "cannot be measured"},
+		"an unready one is not a target": {"--workload neighbour --scenarios transitions", "cannot be measured"},
 	}
 
 	for name, test := range tests {

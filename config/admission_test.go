@@ -38,7 +38,7 @@ func TestForegroundDeletionPolicy(t *testing.T) {
 		{name: "orphan", options: policy(metav1.DeletePropagationOrphan)},
 		{name: "foreground", options: policy(metav1.DeletePropagationForeground), refused: true},
 		{
-			name: "foreground with preconditions, as the garbage collector asks", refused: true,
+			name: "foreground with preconditions, like the garbage collector's requests", refused: true,
 			options: &metav1.DeleteOptions{
 				PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
 				Preconditions:     metav1.NewUIDPreconditions("1"),
@@ -117,7 +117,7 @@ func policy(propagation metav1.DeletionPropagation) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{PropagationPolicy: &propagation}
 }
 
-// legacy is how clients older than propagation policies say orphan or background.
+// legacy is the form of orphan or background of clients from before propagation policies.
 func legacy(orphan bool) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{OrphanDependents: &orphan} //nolint:staticcheck // API servers still accept it
 }

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// kind is what Package Operator serves of a kind, as its users see it.
+// kind is Package Operator's form of a kind, as its users see it.
 type kind struct {
 	scope      string
 	plural     string

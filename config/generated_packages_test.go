@@ -38,8 +38,8 @@ func (g generates) EvaluateConditions(context.Context, authorizer.ConditionsAwar
 	panic("not asked by policies")
 }
 
-// TestGeneratedPackagesPolicy: the label, the spec and what holds a generated package are the
-// manager's, wherever that is installed, until the package is adopted.
+// TestGeneratedPackagesPolicy: only the manager, in any namespace, can change the label, the spec,
+// the finalizers and the owners of a generated package until the package is adopted.
 func TestGeneratedPackagesPolicy(t *testing.T) {
 	t.Parallel()
 	const adopt = corev1alpha1.AdoptAnnotation + "=true"

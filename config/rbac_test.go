@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/config"
 )
 
-// request is what the API server asks RBAC about.
+// request is a request that the API server asks RBAC about.
 type request struct {
 	verb, group, resource, name string
 }
@@ -161,8 +161,8 @@ func TestBindingsBindTheManagerOnly(t *testing.T) {
 	}
 }
 
-// Revisions may hold Secrets, and a Package is applied with the manager's
-// rights; no built-in role may give more than it does without these kinds.
+// Revisions can contain Secrets, and a Package is applied with the manager's rights, so no built-in
+// role must give more than it does without these kinds.
 func TestRolesForPeople(t *testing.T) {
 	t.Parallel()
 	objects := render(t, ".")
@@ -218,7 +218,7 @@ func TestRolesForPeople(t *testing.T) {
 	}
 }
 
-// Who activates revisions patches these, and writes nothing else.
+// A user who activates revisions can patch these, and write no other kind.
 func TestActivator(t *testing.T) {
 	t.Parallel()
 	role := find[*rbacv1.ClusterRole](t, render(t, "."), "lockstep-activator")

@@ -148,7 +148,7 @@ func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 			t.Errorf("%s: %t, want %t", key, ok, !kind.noStatus)
 		}
 		if ok && !strings.Contains(script, "return health(") {
-			t.Errorf("%s is no health check", key)
+			t.Errorf("%s is not a health check", key)
 		}
 		if waits := lineWith(script, `is("AwaitingActivation", "True")`); ok && !strings.HasSuffix(waits, "and not broken then") {
 			t.Errorf("%s: the waiting revision hides that the one in charge is not available: %s", key, waits)

@@ -99,7 +99,7 @@ func TestRestrictedReadsKindsOfKubernetes(t *testing.T) {
 		resource, _ := meta.UnsafeGuessKindToResource(gvk)
 		for _, verb := range []string{"get", "list", "watch"} {
 			if !allows(role.Rules, request{verb: verb, group: gvk.Group, resource: resource.Resource}) {
-				t.Errorf("it may not %s %s", verb, resource)
+				t.Errorf("it lacks the right to %s %s", verb, resource)
 			}
 		}
 	}

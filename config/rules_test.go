@@ -28,7 +28,7 @@ type rule struct {
 	kind string // without Cluster; both twins are checked
 	old  string // empty for a create
 	new  string
-	want string // a part of the error; empty where the object is valid
+	want string // a part of the error; empty if the object is valid
 }
 
 const probe = `{probes: [{condition: {type: Available}}], selector: {kind: {group: apps, kind: Deployment}}}`
@@ -48,7 +48,7 @@ var rules = []rule{
 	{name: "package by no API", kind: "Package", new: `packageRef: {api: {apiVersion: "Example/v1", kind: Shop}}`, want: "should match"},
 	{name: "package by no kind", kind: "Package", new: `packageRef: {api: {apiVersion: example.com/v1, kind: "a b"}}`, want: "should match"},
 	{name: "repository", kind: "PackageRepository", new: `source: {image: {ref: example.com/packages}}`},
-	{name: "repository of nothing", kind: "PackageRepository", new: `source: {}`, want: "exactly one of image, http, git and inline"},
+	{name: "repository without a source", kind: "PackageRepository", new: `source: {}`, want: "exactly one of image, http, git and inline"},
 	{
 		name: "repository of two sources", kind: "PackageRepository", want: "exactly one of image, http, git and inline",
 		new: `source: {image: {ref: a}, http: {url: "https://example.com/a.tgz"}}`,
@@ -107,7 +107,7 @@ var rules = []rule{
 		name: "a patch with two contents", kind: "Package", want: "exactly one of patch and patchFrom",
 		new: `{image: a, patches: [{patch: x, patchFrom: {configMapKeyRef: {name: c, key: k}}}]}`,
 	},
-	{name: "a target that selects nothing", kind: "Package", new: `{image: a, patches: [{target: {}, patch: x}]}`, want: "should have at least 1 properties"},
+	{name: "a target without a selector", kind: "Package", new: `{image: a, patches: [{target: {}, patch: x}]}`, want: "should have at least 1 properties"},
 	{name: "an interval of seconds", kind: "Package", new: `{image: a, interval: 59s}`, want: "interval must be between 1m and 8760h"},
 	{name: "an interval of decades", kind: "Package", new: `{image: a, interval: 99999h}`, want: "interval must be between 1m and 8760h"},
 	{name: "an interval beyond all numbers", kind: "Package", new: `{image: a, interval: 999999h999999h999999h}`, want: "spec.interval"},
@@ -220,7 +220,7 @@ var rules = []rule{
 			{name: a, key: {secretRef: {name: a, key: b}, notAfter: "2027-12-31T00:00:00Z"}}, {name: b, key: {pem: a}},
 			{name: c, keyless: {identities: [{issuer: a, subjectRegExp: b}], trustedRootRef: {name: a, key: b}}}]}}`,
 	},
-	{name: "image config that says nothing", kind: "ImageConfig", want: "it is empty: set rewrite", new: `{matchImages: [{prefix: ghcr.io}]}`},
+	{name: "empty image config", kind: "ImageConfig", want: "it is empty: set rewrite", new: `{matchImages: [{prefix: ghcr.io}]}`},
 	{name: "image config without a host", kind: "ImageConfig", want: "matchImages", new: `{matchImages: [{prefix: acme/shop}], pullSecretRef: {name: a}}`},
 	{
 		name: "image config with two kinds of keys", kind: "ImageConfig", want: "set either key or keyless",
@@ -231,7 +231,7 @@ var rules = []rule{
 		new: `{matchImages: [{prefix: ghcr.io}], verification: {authorities: [{name: a, key: {pem: a, secretRef: {name: a, key: b}}}]}}`,
 	},
 	{
-		name: "image config with an identity of anybody", kind: "ImageConfig", want: "set either subject or subjectRegExp",
+		name: "image config with an identity that matches any signer", kind: "ImageConfig", want: "set either subject or subjectRegExp",
 		new: `{matchImages: [{prefix: ghcr.io}], verification: {authorities: [{name: a, keyless: {identities: [{issuer: a}], trustedRootRef: {name: a, key: b}}}]}}`,
 	},
 	{

@@ -38,7 +38,7 @@ func TestAlerts(t *testing.T) {
 	for _, rule := range file.Groups[0].Rules {
 		alerts[rule.Alert] = true
 		if !strings.Contains(string(page), "\n## "+rule.Alert+"\n\n```sh\nkubectl ") {
-			t.Errorf("alerts.md has no section %s that begins with a command", rule.Alert)
+			t.Errorf("alerts.md has no section %s that starts with a command", rule.Alert)
 		}
 		if want := "docs/alerts.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook"] != want || rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
 			t.Errorf("%s has %v and %v, want a severity, a summary and the runbook %s", rule.Alert, rule.Labels, rule.Annotations, want)
@@ -62,7 +62,7 @@ func TestAlerts(t *testing.T) {
 	}
 	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(page), -1) {
 		if !alerts[heading[1]] {
-			t.Errorf("alerts.md has %s, which is no alert", heading[1])
+			t.Errorf("alerts.md has %s, which is not an alert", heading[1])
 		}
 	}
 }

@@ -34,8 +34,8 @@ var word = regexp.MustCompile("`([^`]*)`|\\b((?:Test|Fuzz)[A-Z][A-Za-z0-9_]*)(/[
 
 var folder = regexp.MustCompile(`^[a-z][a-z0-9/]*$`)
 
-// Each test that a table of the documentation names exists, in the package that the table names
-// before it, and so do the rows and subtests of it.
+// Each test that a table of the documentation names exists in the package that the table names
+// before it, along with its rows and subtests.
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	packages := map[string]*tests{}
@@ -90,7 +90,7 @@ func checkRow(t *testing.T, at, line string, packages map[string]*tests) int {
 		n++
 		in := packages[dir]
 		if in == nil || !in.names[name] {
-			t.Errorf("%s: %s is no test of %q", at, name, dir)
+			t.Errorf("%s: %s is not a test of %q", at, name, dir)
 			continue
 		}
 		if begin := strings.TrimPrefix(m[3], "/"); !in.has(func(text string) bool { return strings.HasPrefix(text, begin) }) {
@@ -105,8 +105,8 @@ func checkRow(t *testing.T, at, line string, packages map[string]*tests) int {
 	return n
 }
 
-// tests are the tests of a package. Texts are what rows may be named by: the literals of its tests,
-// and the files in testdata.
+// tests are the tests of a package. Texts are the possible names of rows: the literals of its
+// tests, and the files in testdata.
 type tests struct {
 	names map[string]bool
 	texts []string

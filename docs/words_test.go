@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	taskWords = 600    // of a page of one task: what one reads while something waits
-	allWords  = 28_000 // of all pages for users that are written by hand, without what commands print
+	taskWords = 600    // of a page of one task, which administrators read under pressure
+	allWords  = 28_000 // of all handwritten pages for users, without the output of commands
 	cellWords = 25     // of a cell in the table of invariants: more than one promise
 )
 
 // designWords bounds the pages for contributors, by the start of their paths.
 var designWords = map[string]int{"design/": 10_000, "development.md": 1_000, "development/tests": 1_000, "development/invariants": 2_600}
 
-// inserted is what a test puts into a page, out of the code; and hidden what no reader sees, such
-// as what e2e/docs runs before.
+// inserted is the part of a page that a test generates from the code. hidden is invisible to
+// readers, such as commands that e2e/docs runs first.
 var (
 	inserted = regexp.MustCompile(`(?s)<!-- functions -->.*?<!-- /functions -->`)
 	hidden   = regexp.MustCompile(`(?s)<!--.*?-->`)
@@ -31,7 +31,7 @@ var (
 // LOCKSTEP_UPDATE=1.
 var printed = regexp.MustCompile("(?ms)^ *```console\n.*?^ *```$")
 
-// withoutOutput returns a page without what commands print, of the pages that e2e/docs runs.
+// withoutOutput returns a page of those that e2e/docs runs, without the output of commands.
 func withoutOutput(page string) string {
 	return printed.ReplaceAllStringFunc(page, func(block string) string {
 		var kept []string

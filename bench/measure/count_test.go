@@ -35,7 +35,7 @@ func TestTally(t *testing.T) {
 		"event":       {"an event is a request", []sandbox.Entry{{User: "m", Verb: "create", Object: about("events", "e", "")}}, Count{Requests: 1, Events: 1}},
 		"write":       {"what changes an object is a write", []sandbox.Entry{{User: "m", Verb: "create"}, {User: "m", Verb: "delete"}, {User: "m", Verb: "patch"}}, Count{Requests: 3, Writes: 3}},
 		"refused":     {"a refused request counts as any other", []sandbox.Entry{{User: "m", Verb: "patch", Code: 409}}, Count{Requests: 1, Writes: 1, Refused: 1}},
-		"impersonate": {"what the manager does as someone else is its own", []sandbox.Entry{{User: "m", ImpersonatedUser: "jane", Verb: "get"}}, Count{Requests: 1, Reads: 1}},
+		"impersonate": {"requests under another identity are the manager's own", []sandbox.Entry{{User: "m", ImpersonatedUser: "jane", Verb: "get"}}, Count{Requests: 1, Reads: 1}},
 	}
 
 	for name, test := range tests {
@@ -62,7 +62,7 @@ func TestSpan(t *testing.T) {
 		"one of each": {"from arrival to end", []sandbox.Entry{
 			{Verb: "delete", Received: at(0), Done: at(3)}, {Verb: "patch", Received: at(5), Done: at(9)},
 		}, 9 * time.Millisecond, nil},
-		"several": {"from the first arrival to the last end, in whatever order they were logged", []sandbox.Entry{
+		"several": {"from the first arrival to the last end, in any order of the log", []sandbox.Entry{
 			{Verb: "delete", Received: at(4), Done: at(5)}, {Verb: "delete", Received: at(1), Done: at(6)},
 			{Verb: "patch", Received: at(7), Done: at(20)}, {Verb: "patch", Received: at(8), Done: at(9)},
 		}, 19 * time.Millisecond, nil},

@@ -23,7 +23,7 @@ import (
 func rolloutRows() []row {
 	return []row{
 		{
-			name:  "an object that someone else controls",
+			name:  "an object with a foreign controller",
 			files: phased(map[string]string{"one": never("free"), "two": never("taken")}),
 			setup: taken, condition: "Available", status: "False", reason: "ObjectSetUnready",
 			texts: []string{"never-taken", "is controlled by ConfigMap their-owner", "leave it out here, or rename it"}, blocking: "ConfigMap never-taken",
@@ -143,7 +143,7 @@ func removeWinner(t *testing.T, env *harness.Env, ns string) {
 	if both.Data["value"] != "second" {
 		t.Errorf("the object was not taken over: %v", both.Data)
 	}
-	harness.Eventually(t, patience, "what only the winner had to be gone", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the winner's own object to be deleted", func(ctx context.Context) error {
 		if err := gone(ctx, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "first-own"}}); err != nil {
 			return fmt.Errorf("the winner's own object: %w", err)
 		}

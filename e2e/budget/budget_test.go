@@ -41,7 +41,7 @@ type expectation struct {
 // is the maximum number of slices before and after a scenario.
 func expectations(w measure.Workload, slices int) []expectation {
 	n, packages := w.Total(), w.Packages
-	schemas := 10 // documents of the API, for all packages that ask for them at once
+	schemas := 10 // documents of the API, for all packages that request them at once
 	return []expectation{
 		{
 			scenario: measure.Install, applies: n,
@@ -113,7 +113,7 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 	if want.all > 0 {
 		limit = want.all + c.Workload.Packages*int(m.Span.Seconds()) // a status reports progress once a second
 	}
-	again := overloaded(m) // each is asked for once more
+	again := overloaded(m) // each is requested once more
 	for what, x := range map[string]struct{ got, most int }{
 		"requests":         {m.Count.Requests, limit},
 		"writes":           {m.Count.Writes, cmp.Or(want.writes, m.Count.Writes)},

@@ -32,7 +32,7 @@ func TestEveryInvariantHasABug(t *testing.T) {
 	simulated, onServer := map[int]bool{}, map[int]bool{}
 	for _, b := range bugs {
 		if want := byte('0' + b.Invariant%10); b.Number[0] != want {
-			t.Errorf("%s is about invariant %d: its number has to begin with %c", b, b.Invariant, want)
+			t.Errorf("%s is about invariant %d: its number has to start with %c", b, b.Invariant, want)
 		}
 		for _, c := range b.Checks {
 			onServer[b.Invariant] = onServer[b.Invariant] || c.level() != unit
@@ -55,7 +55,7 @@ func TestBugsApply(t *testing.T) {
 	root, bugs := repository(t)
 	for _, b := range bugs {
 		if _, err := apply(t.Context(), root, b.Path, t.TempDir()); err != nil {
-			t.Errorf("%s: rewrite it, as doc.go says: %v", b, err)
+			t.Errorf("%s: rewrite it as described in doc.go: %v", b, err)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestBugIsNoticed(t *testing.T) {
 	tr := &trial{root: root, scratch: t.TempDir()}
 	overlay, err := apply(t.Context(), root, bugs[0].Path, tr.scratch)
 	if err != nil {
-		t.Fatalf("rewrite it, as doc.go says: %v", err)
+		t.Fatalf("rewrite it as described in doc.go: %v", err)
 	}
 	checks := slices.DeleteFunc(slices.Clone(bugs[0].Checks), func(c check) bool { return c.level() != unit })
 	if len(checks) == 0 {

@@ -92,7 +92,7 @@ func TestDependencies(t *testing.T) {
 	has(t, run(0, "explain", "mail"), "dependencies not satisfied", "Cause  post: ", "post.example.com", "Do     ")
 	has(t, run(0, "delete", "mail"), "is deleted")
 
-	// A package that is needed stays until nothing needs it.
+	// A needed package stays until no package needs it.
 	has(t, run(0, "delete", "front-db", "--wait=false"), "package dependencies/front-db is needed by package dependencies/front: its deletion is held", "--force-required")
 	harness.Eventually(t, harness.Patience, "the deletion to be held", func(ctx context.Context) error {
 		var pkg corev1alpha1.Package

@@ -106,7 +106,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	adopted.UID = page
 	require.Equal(t, adopted, stateOf(t, env, ns, "page"), "the adopted object")
 	if r := ok(t, env, append(both, "--yes")...); !strings.Contains(r.out, "nothing to do") {
-		t.Errorf("the second time it says:\n%s", r.out)
+		t.Errorf("the second run prints:\n%s", r.out)
 	}
 	fails(t, env, []string{"✗ ConfigMap handover/page\n      belongs to ObjectDeployment handover/web"}, "adopt", "cm/page", "--into", second(t, env, ns), "-n", ns, "--yes")
 	releases(t, env, ns, page)
@@ -163,7 +163,7 @@ func keepsWhatItReleased(t *testing.T, env *harness.Env, ns string) {
 	if s := stateOf(t, env, ns, "settings"); s.Controller != "" || s.Value != "new" {
 		t.Errorf("the released object is %+v", s)
 	}
-	harness.Eventually(t, harness.Patience, "the object of the package to be gone", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the object of the package to be deleted", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "added"}, &corev1.ConfigMap{})
 		if err == nil {
 			return errors.New("it is there")

@@ -28,8 +28,7 @@ func release(value string, more int) harness.Files {
 	}
 }
 
-// Revisions are listed, compared and gone back to; a tag that has moved meanwhile
-// makes no difference.
+// Revisions are listed, compared and rolled back to, even if the tag has moved meanwhile.
 func TestRolloutCommands(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -62,7 +62,7 @@ func TestDeletePhasesInReverse(t *testing.T) {
 	for p := range 9 {
 		this, next := fmt.Sprintf("%02d", p), fmt.Sprintf("%02d", p+1)
 		if firstBegin[this].Before(lastEnd[next]) {
-			t.Errorf("deletion of phase %s began at %s, before phase %s was gone at %s", this, firstBegin[this], next, lastEnd[next])
+			t.Errorf("deletion of phase %s started at %s, before phase %s was removed at %s", this, firstBegin[this], next, lastEnd[next])
 		}
 	}
 	if deleted.Len() != 10*objects {

@@ -104,7 +104,7 @@ func (u *unrest) round(t *testing.T, ns, image string) {
 			if err := u.env.Client.Create(ctx, again); err != nil {
 				return err
 			}
-			pause(t, time.Duration(rand.IntN(300))*time.Millisecond) // wherever the manager is with it
+			pause(t, time.Duration(rand.IntN(300))*time.Millisecond) // at any progress of the manager
 			return u.remove(ctx, again, metav1.DeletePropagationOrphan)
 		})
 	})
@@ -178,7 +178,7 @@ func (u *unrest) remove(ctx context.Context, obj client.Object, policy metav1.De
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not gone, with finalizers %v: %w", obj.GetName(), obj.GetFinalizers(), ctx.Err())
+			return fmt.Errorf("%s still exists, with finalizers %v: %w", obj.GetName(), obj.GetFinalizers(), ctx.Err())
 		}
 	}
 }

@@ -59,7 +59,7 @@ func holdPods(t *testing.T, env *harness.Env, namespace string) (release func())
 // awaitPods waits until the package reports that the Deployment waits for its pods.
 func awaitPods(t *testing.T, env *harness.Env, namespace string) {
 	t.Helper()
-	harness.Eventually(t, harness.Patience, "the status to say what is waited for", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the status to name the object that blocks", func(context.Context) error {
 		blocking := env.Package(t, namespace, "serving").PackageStatus().Blocking
 		if len(blocking) != 1 || blocking[0].Kind != "Deployment" || !strings.Contains(blocking[0].Message, "is being deleted; waits for its pods and other dependents to end") {
 			return fmt.Errorf("it is %v", blocking)

@@ -125,7 +125,7 @@ func (r *runner) apply(t *testing.T, b block, text string) {
 	}
 	file.Close()
 	if out, code := r.run(t, "kubectl apply --server-side --force-conflicts --dry-run=server --validate=strict -f "+file.Name()); code != 0 {
-		t.Errorf("%s: the API server says:\n%s\nof\n%s", b, strings.Join(out, "\n"), text)
+		t.Errorf("%s: the API server answers:\n%s\nto\n%s", b, strings.Join(out, "\n"), text)
 	}
 }
 

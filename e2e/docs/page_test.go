@@ -148,10 +148,10 @@ func TestBlocksAreNotLeftOut(t *testing.T) {
 				t.Logf("%s: left out: %s", b, b.argument)
 			case b.language == "sh" || b.language == "console":
 				if b.language == "console" && len(b.steps()) == 0 {
-					t.Errorf("%s: no line begins with $", b)
+					t.Errorf("%s: no line starts with $", b)
 				}
 			case !slices.Contains(verbs, b.verb):
-				t.Errorf("%s: what is this %s for? No comment above it says so", b, b.language)
+				t.Errorf("%s: a comment above this %s has to explain its purpose", b, b.language)
 			}
 			count[b.language+" "+b.verb]++
 		}

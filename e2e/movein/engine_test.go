@@ -200,8 +200,8 @@ func interrupted(t *testing.T, check func(), args ...string) string {
 	return ""
 }
 
-// adoptEngine moves in, and is killed again and again. Nothing is deleted but the objects
-// of Package Operator's own package.
+// adoptEngine moves in, and is killed repeatedly. It only deletes the objects of Package Operator's
+// own package.
 func adoptEngine(t *testing.T, own *installation) {
 	t.Helper()
 	if code, out, _ := run(t, 0, "adopt-engine", "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: lockstep-manager-0_1 leads and is not the manager of Package Operator's own package") {
@@ -271,7 +271,7 @@ func waitForLease(t *testing.T) *harness.Manager {
 	manager := env.StartManager(t)
 	harness.Eventually(t, patience, "the manager to wait", func(context.Context) error {
 		if log := manager.Log(); !strings.Contains(log, "another manager leads") || !strings.Contains(log, "package-operator-manager-0_2") {
-			return errors.New("it does not say that it waits")
+			return errors.New("it does not report that it waits")
 		}
 		return nil
 	})

@@ -78,7 +78,7 @@ func TestPlanWithPullSecrets(t *testing.T) {
 	awaitRight(t, env, "ann", "closed", "get", corev1alpha1.GroupVersion.Group, "packages")
 	code, out, errOut = plan(t, env, append(args, "--as", "ann")...)
 	if code != 1 || !strings.Contains(errOut, "unusable spec.imagePullSecrets: you may not read Secret closed/robot") {
-		t.Errorf("by someone who may not read it: %d\n%s%s", code, out, errOut)
+		t.Errorf("by a user who cannot read it: %d\n%s%s", code, out, errOut)
 	}
 }
 
@@ -122,7 +122,8 @@ func TestPlanOfAFolder(t *testing.T) {
 	if p.Outcome != dryrun.OutcomeChanges || p.Summary.Change != 1 || p.Summary.Create != 1 || !strings.Contains(p.Phases[0].Changes[0].Unverified, "you may not write it") {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
 	}
-	// Nor is a right that the user does not have one that the engine cannot give.
+	// The engine can grant rights that the user does not have, so the plan does not refuse the role
+	// either.
 	env.Create(t, &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "folder", Name: "roles"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "plan-roles"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},

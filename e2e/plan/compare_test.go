@@ -56,7 +56,7 @@ func (u *upgrade) follows() error {
 	for key := range keys {
 		want, planned := expected[key]
 		if err := compare(want, planned, u.before[key], u.after[key]); err != nil {
-			errs = append(errs, fmt.Errorf("%s: the plan says %q: %w", key, want.Action, err))
+			errs = append(errs, fmt.Errorf("%s: the plan has %q: %w", key, want.Action, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -186,7 +186,7 @@ func (u *upgrade) audited(entries []sandbox.Entry, until time.Time) error {
 		}
 		for _, verb := range need {
 			if !slices.Contains(wrote[key], verb) {
-				errs = append(errs, fmt.Errorf("%s: the plan says %s, the audit log has %v", key, c.Action, wrote[key]))
+				errs = append(errs, fmt.Errorf("%s: the plan has %s, the audit log has %v", key, c.Action, wrote[key]))
 			}
 		}
 	}
@@ -194,7 +194,7 @@ func (u *upgrade) audited(entries []sandbox.Entry, until time.Time) error {
 		// A template that changed and means the same is applied, and changes nothing.
 		same := compare(dryrun.Change{}, false, u.before[key], u.after[key]) == nil
 		if _, planned := expected[key]; !planned && !(same && !slices.ContainsFunc(verbs, func(v string) bool { return v != "patch" })) {
-			errs = append(errs, fmt.Errorf("%s: the plan says nothing, the audit log has %v (before it: %s)", key, verbs, u.scenario))
+			errs = append(errs, fmt.Errorf("%s: the plan has no entry, the audit log has %v (before it: %s)", key, verbs, u.scenario))
 		}
 	}
 	return errors.Join(errs...)

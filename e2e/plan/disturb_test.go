@@ -24,12 +24,12 @@ func (c *chain) disturb(tb testing.TB, next *draft) string {
 	switch r.IntN(9) {
 	case 0:
 		c.edit(tb, at, `{"metadata":{"labels":{"foreign":"yes"},"annotations":{"foreign":"too"}}}`)
-		return "a label of someone else on " + at.kind + " " + at.name
+		return "a foreign label on " + at.kind + " " + at.name
 	case 1:
 		if p := of(next, "ConfigMap"); p != nil && has(c.draft, p) {
 			c.edit(tb, p, `{"data":{"foreign":"theirs"}}`)
 			p.data["foreign"] = "ours"
-			return "a key of someone else that the upgrade sets, on " + p.name
+			return "a foreign key that the upgrade sets, on " + p.name
 		}
 	case 2:
 		if p := of(next, pick(r, []string{"Deployment", "RoleBinding"})); p != nil && has(c.draft, p) {
@@ -46,7 +46,7 @@ func (c *chain) disturb(tb testing.TB, next *draft) string {
 			c.set(tb, func(spec *corev1alpha1.PackageSpec) { spec.Paused = true })
 			c.env.WaitCondition(tb, c.namespace, "drawn", corev1alpha1.ConditionPaused, "True")
 			c.edit(tb, p, map[string]string{"ConfigMap": `{"data":{"a":"drifted"}}`, "Gauge": `{"spec":{"marks":{"a":"drifted"}}}`}[p.kind])
-			return "a field of " + p.kind + " " + p.name + " that someone changed while the package was paused"
+			return "a field of " + p.kind + " " + p.name + " that a user changed while the package was paused"
 		}
 	}
 	return "nothing"
@@ -81,7 +81,7 @@ func (c *chain) obstruct(tb testing.TB, next *draft) string {
 	require.NoError(tb, c.env.Client.Create(tb.Context(), obj, client.FieldOwner("someone")))
 	mode := pick(c.random, []string{"Prevent", "IfNoController", "None", "None"})
 	p.annotations["package-operator.run/collision-protection"] = mode
-	return fmt.Sprintf("ConfigMap %s of someone else, controlled %t, mode %s", p.name, controlled, mode)
+	return fmt.Sprintf("foreign ConfigMap %s, controlled %t, mode %s", p.name, controlled, mode)
 }
 
 // uid returns the UID of the chain's namespace, which serves as a foreign controller.

@@ -99,7 +99,7 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 		dryrun.ActionRelabel, dryrun.ActionReplace, dryrun.ActionDelete, dryrun.ActionRelease, dryrun.ActionRefuse,
 	} {
 		if counts[action] == 0 && only == "" {
-			t.Errorf("no %s was drawn: the test proves less than it says", action)
+			t.Errorf("no %s was drawn: the test proves less than it claims", action)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func (c *chain) await(tb testing.TB, i int, u *upgrade) {
 		return last == nil, nil
 	})
 	if err != nil {
-		tb.Fatalf("waited for %s: %v\nrefusals %+v\nthe package says %s", what, last, u.plan.Refusals, c.statuses(tb))
+		tb.Fatalf("waited for %s: %v\nrefusals %+v\nthe package reports %s", what, last, u.plan.Refusals, c.statuses(tb))
 	}
 }
 
@@ -300,7 +300,7 @@ func (c *chain) ended(ctx context.Context, p *dryrun.Plan) error {
 	for i := range sets.Items {
 		set := &sets.Items[i]
 		if newest := set.Spec.Revision == p.Revision; newest == (set.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived) {
-			return fmt.Errorf("revision %d is %s; the package says %+v", set.Spec.Revision, set.Spec.LifecycleState, pkg.Status)
+			return fmt.Errorf("revision %d is %s; the package reports %+v", set.Spec.Revision, set.Spec.LifecycleState, pkg.Status)
 		}
 	}
 	return nil

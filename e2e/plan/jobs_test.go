@@ -48,7 +48,7 @@ func TestPlanOfAJobThatHasRun(t *testing.T) {
 	one := env.Push(t, "migrating:v1", migrating("v1", "one"))
 	env.Create(t, harness.Package("migrating", "migrating", one))
 	env.WaitAvailable(t, "migrating", "migrating")
-	harness.Eventually(t, harness.Patience, "the Job to be gone", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the Job to be deleted", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, types.NamespacedName{Namespace: "migrating", Name: "migrate"}, &batchv1.Job{})
 		if err == nil {
 			return errors.New("it is there")
@@ -64,7 +64,7 @@ func TestPlanOfAJobThatHasRun(t *testing.T) {
 	}
 	_, text, _ := plan(t, env, "package/migrating", "-n", "migrating")
 	if want := "batch Job migrating/migrate  completed earlier, does not run again"; !strings.Contains(text, want) {
-		t.Errorf("it does not say %q:\n%s", want, text)
+		t.Errorf("it does not contain %q:\n%s", want, text)
 	}
 	changed := planOf(t, env, env.Push(t, "migrating:v3", migrating("v2", "one")), "-n", "migrating")
 	if len(changed.Phases[0].Completed) > 0 || changed.Summary.Create != 1 {

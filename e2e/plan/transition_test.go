@@ -175,7 +175,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 		order = append(order, c.Object())
 	}
 	require.Equal(t, []string{"Dial sliced/main", "CustomResourceDefinition dials." + group}, order, "deleted objects")
-	if len(p.Losses) > 0 { // the package's own resource goes before its definition
+	if len(p.Losses) > 0 { // the package's own resource is deleted before its definition
 		t.Errorf("losses: %+v", p.Losses)
 	}
 	env.SetImage(t, "", "sliced", image)

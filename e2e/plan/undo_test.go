@@ -26,7 +26,7 @@ func TestPlanOfAnUnservedKind(t *testing.T) {
 		"✗ Gizmo unserved/gizmo  phase second\n        the API server does not serve unserved.example.com/v1 Gizmo", "+ ConfigMap unserved/third", "Refused: 2 to create, 1 refused",
 	} {
 		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q", want)
+			t.Errorf("it does not contain %q", want)
 		}
 	}
 	if code != 1 || !strings.Contains(errOut, "would not be rolled out as planned: 1 refusal") {

@@ -201,7 +201,7 @@ func follows(t *testing.T, env *harness.Env, p dryrun.Plan) {
 	}
 	for name, want := range map[string]string{"gauge-operator": "registry.example.com/gauge:v2", "gauge-worker": "registry.example.com/worker:v1"} {
 		if image := get(name).Spec.Template.Spec.Containers[0].Image; image != want {
-			t.Errorf("the image of %s is %s, the plan said %s", name, image, want)
+			t.Errorf("the image of %s is %s, the plan had %s", name, image, want)
 		}
 	}
 	role, crd := &rbacv1.ClusterRole{}, &apiextensionsv1.CustomResourceDefinition{}

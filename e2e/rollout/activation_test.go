@@ -110,7 +110,7 @@ func TestActivation(t *testing.T) {
 	env.Create(t, pkg)
 	p := waitRevision(t, env, namespace, "shop", 0, corev1alpha1.ReasonAwaitingActivation)
 	if p.Status.WaitingRevision == "" || p.Status.CurrentRevision != "" || is(p, corev1alpha1.ConditionAvailable) || is(p, corev1alpha1.ConditionProgressing) {
-		t.Errorf("nothing is installed yet: %+v", p.Status)
+		t.Errorf("no object is installed yet: %+v", p.Status)
 	}
 	if maps := configMaps(t, env, namespace); len(maps) > 0 {
 		t.Fatalf("%d objects of a revision that waits", len(maps))
@@ -170,7 +170,7 @@ func TestActivation(t *testing.T) {
 	}
 	sets := &corev1alpha1.ObjectSetList{}
 	if err := env.Client.List(t.Context(), sets, client.InNamespace(namespace)); err != nil || len(sets.Items) != 2 {
-		t.Errorf("%d revisions, %v: none is made for an activation", len(sets.Items), err)
+		t.Errorf("%d revisions, %v: an activation creates none", len(sets.Items), err)
 	}
 
 	harness.Edit(t, env, p, func(p *corev1alpha1.Package) { p.Spec.RevisionActivationPolicy = "" })
@@ -225,7 +225,7 @@ func firstWrite(t *testing.T, audit *sandbox.Audit, since sandbox.Position, name
 			return e.Received.Sub(begun)
 		}
 	}
-	t.Fatal("nothing was written after an activation")
+	t.Fatal("no object was written after an activation")
 	return 0
 }
 
@@ -258,7 +258,7 @@ spec:
 	env.SetImage(t, namespace, "shop", bad)
 	dep := &corev1alpha1.ObjectDeployment{}
 	dep.Namespace, dep.Name = namespace, "shop"
-	harness.Await(t, env, harness.Patience, dep, "to wait for its first phase, of which everything is there", func(d *corev1alpha1.ObjectDeployment) error {
+	harness.Await(t, env, harness.Patience, dep, "to wait for its first phase, whose objects all exist", func(d *corev1alpha1.ObjectDeployment) error {
 		if d.Status.Revision != 2 || len(d.Status.Blocking) == 0 || !strings.Contains(d.Status.Blocking[0].Message, "the value is in question") {
 			return fmt.Errorf("revision %d waits for %+v", d.Status.Revision, d.Status.Blocking)
 		}

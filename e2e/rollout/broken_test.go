@@ -243,7 +243,7 @@ func releasePods(ctx context.Context, env *harness.Env, states *seen) error {
 // stuck checks that the last state is the final one of the broken upgrade.
 func stuck(w workload, states []map[string]any) error {
 	if len(states) == 0 {
-		return fmt.Errorf("nothing was seen of the upgrade")
+		return fmt.Errorf("the upgrade was not observed")
 	}
 	last := states[len(states)-1]
 	status, _, _ := unstructured.NestedMap(last, "status")

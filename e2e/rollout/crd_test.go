@@ -40,7 +40,7 @@ func TestResourceAfterItsDefinition(t *testing.T) {
 	env.Create(t, harness.Package("crd", "locks", image))
 	invalid := env.WaitCondition(t, "crd", "locks", corev1alpha1.ConditionInvalid, "True")
 	if !strings.Contains(invalid.Message, "CustomResourceDefinition") || !strings.Contains(invalid.Message, "ClusterPackage") {
-		t.Errorf("the namespaced package says: %s", invalid.Message)
+		t.Errorf("the namespaced package reports: %s", invalid.Message)
 	}
 
 	env.Create(t, harness.ClusterPackage("locks", image))

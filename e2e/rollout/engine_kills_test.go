@@ -247,10 +247,10 @@ func (s *switches) rest(when string, mark sandbox.Position, drifted, before stri
 		case e.Object.Resource == "configmaps" && e.Object.Name == drifted && seen[key] == 1:
 		case e.Object.Group == corev1alpha1.GroupName && e.Object.Subresource == "status" && seen[key] == 1:
 		default:
-			s.Errorf("%s: a write to what is at rest: %s %s (%d)", when, e.Verb, e.RequestURI, e.Code)
+			s.Errorf("%s: a write to an object at rest: %s %s (%d)", when, e.Verb, e.RequestURI, e.Code)
 		}
 	}
-	s.Logf("%s: %d writes, of which %d of packages at rest", when, len(writes), len(seen))
+	s.Logf("%s: %d writes, %d of them of packages at rest", when, len(writes), len(seen))
 }
 
 // round lets the other version take over while one of both is killed.

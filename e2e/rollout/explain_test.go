@@ -103,7 +103,7 @@ func TestWebhookThatRefuses(t *testing.T) {
 	awaitCause(t, "webhook", "the webhook costs.example.com refuses Service webhook/shop: a cost centre is missing")
 }
 
-// A webhook that cannot be called is told from one that refuses.
+// A webhook that cannot be called is distinguished from one that refuses.
 func TestUnreachableWebhook(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -197,7 +197,7 @@ func judgePhases(t *testing.T, entries []sandbox.Entry) {
 	for _, p := range slices.Sorted(maps.Keys(first)) {
 		for earlier := range p {
 			if first[p].Before(trueFrom[earlier]) {
-				t.Errorf("phase %d began at %s, before the probes of phase %d were true together at %s", p, first[p], earlier, trueFrom[earlier])
+				t.Errorf("phase %d started at %s, before the probes of phase %d were true together at %s", p, first[p], earlier, trueFrom[earlier])
 			}
 		}
 		if p > 0 {

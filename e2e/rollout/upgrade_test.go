@@ -44,8 +44,8 @@ func writesOfConfigMaps(t *testing.T, audit *sandbox.Audit, since sandbox.Positi
 	return entries
 }
 
-// An upgrade only writes changed objects, and so does the rollback to the former image. Objects
-// that the new revision lacks are deleted after it has succeeded.
+// An upgrade only writes changed objects, as does the rollback to the former image. Objects that
+// the new revision lacks are deleted after it has succeeded.
 func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

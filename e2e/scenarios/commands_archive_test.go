@@ -55,7 +55,7 @@ func (s *scenario) lose() {
 		s.check(s.env.Client.Patch(s.Context(), &obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 		s.check(client.IgnoreNotFound(s.env.Client.Delete(s.Context(), &obj)))
 	}
-	s.eventually(patience, "everything to be gone", func(ctx context.Context) error {
+	s.eventually(patience, "all objects to be deleted", func(ctx context.Context) error {
 		if n := len(s.all(ctx)); n > 0 {
 			return fmt.Errorf("%d objects are left", n)
 		}

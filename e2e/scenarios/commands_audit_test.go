@@ -60,7 +60,7 @@ func (s *scenario) quiet(d time.Duration) {
 	}
 }
 
-// byManager accepts the requests that the request budget counts.
+// byManager accepts the requests of the budget.
 var byManager = []sandbox.Filter{
 	sandbox.ByUser(harness.ManagerUser()),
 	func(e sandbox.Entry) bool { return e.Verb != "watch" && e.Object.Resource != "leases" },

@@ -44,7 +44,7 @@ var checkCommands = commands{
 			s.outcome(neg, s.asAsked(s.Context()))
 			return
 		}
-		s.eventually(limit, "everything to be as asked for", s.asAsked)
+		s.eventually(limit, "all objects to be as desired", s.asAsked)
 		for i := range s.steps {
 			s.judgeStep(i)
 		}
@@ -302,7 +302,7 @@ func (s *scenario) taken(at step) time.Time {
 	return entries[0].Received
 }
 
-// contentOf returns the objects of a version, as the judges want it.
+// contentOf returns the objects of a version in the judges' form.
 func (s *scenario) contentOf(objects []object) invariants.Content {
 	content := invariants.Content{}
 	for _, o := range objects {
@@ -335,8 +335,8 @@ func (s *scenario) drifted(entries []sandbox.Entry) []invariants.Object {
 	return found
 }
 
-// restored returns the steps that count after a restore. The steps before the snapshot count from
-// now on. Later steps are not judged, because the restored cluster does not know them.
+// restored returns the steps to judge after a restore: those before the snapshot. Later steps are
+// not judged, because the restored cluster does not know them.
 func (s *scenario) restored(steps []step) []step {
 	kept := slices.Clone(steps)
 	now := time.Now()

@@ -80,7 +80,7 @@ func (s *scenario) ready(name string) {
 	})
 }
 
-// wanted returns the value of a gate in the versions asked for.
+// wanted returns the value of a gate in the desired versions.
 func (s *scenario) wanted(gate string) string {
 	for name, version := range s.desired() {
 		for _, o := range s.contents(name, version) {

@@ -141,8 +141,8 @@ func (s *scenario) remove(name string, flags []string) {
 	s.check(s.cluster().Client.Delete(s.Context(), harness.Package(s.namespace, name, ""), opts...))
 }
 
-// desired returns the version of each package that the last steps asked for, and
-// all packages that were there; a deleted one has no version.
+// desired returns the version of each package by the last steps, and all packages so far; a deleted
+// one has no version.
 func (s *scenario) desired() map[string]string {
 	versions := map[string]string{}
 	for _, step := range s.steps {

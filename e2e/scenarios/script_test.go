@@ -82,7 +82,7 @@ func (s *scenario) print(text string) { fmt.Fprint(s.ts.Stdout(), text) }
 // cluster returns the cluster that the command sandbox chose.
 func (s *scenario) cluster() *harness.Env {
 	if s.env == nil {
-		s.Fatal("a script begins with: sandbox shared, lent or own")
+		s.Fatal("a script starts with: sandbox shared, lent or own")
 	}
 	return s.env
 }

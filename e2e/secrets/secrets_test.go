@@ -54,7 +54,7 @@ func TestRefusedOutsideSecrets(t *testing.T) {
 		}
 	}
 	if len(where) != 1 || where[0] != "configmaps leaky/leak" {
-		t.Errorf("the value is in %v, want it in the ConfigMap that says so alone", where)
+		t.Errorf("the value is in %v, want it only in the ConfigMap that exposes it", where)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestSensitiveValues(t *testing.T) {
 	l.available(t)
 	l.holds(t, first)
 
-	t.Log("probes fail on a Secret, and the image goes back")
+	t.Log("probes fail on a Secret, and the image is rolled back")
 	l.upgrade(t, "v3")
 	l.report(t, `\".data.password\" and \".data.url\" differ, password and url differ`)
 	l.upgrade(t, "v4")
@@ -184,8 +184,8 @@ func (l *lives) losesKeys(t *testing.T) {
 	}
 }
 
-// losesObjects deletes by force the Secrets with the objects of a package. It makes
-// them again, also with another key, and meanwhile nothing is deleted.
+// losesObjects deletes by force the Secrets with the objects of a package. The package creates them
+// again, also with another key, and meanwhile no object is deleted.
 func (l *lives) losesObjects(t *testing.T, one *life) {
 	t.Helper()
 	objects, _, err := l.stored(t.Context())
@@ -236,7 +236,7 @@ func (l *lives) versions(t *testing.T) map[string]string {
 	return versions
 }
 
-// remove deletes the packages and checks that nothing is left of them.
+// remove deletes the packages and checks that none of their objects remain.
 func (l *lives) remove(t *testing.T) {
 	t.Helper()
 	l.each(func(one *life) { require.NoError(t, l.env.Client.Delete(t.Context(), one.newPackage(""))) })

@@ -129,7 +129,7 @@ func (f *fixture) mark(t *testing.T) (from [2]sandbox.Position) {
 	return from
 }
 
-// waitQuiescent waits until the agent has sent nothing to either cluster for 2 s.
+// waitQuiescent waits until the agent has sent no request to either cluster for 2 s.
 func (f *fixture) waitQuiescent(t *testing.T) {
 	t.Helper()
 	from := f.mark(t)

@@ -46,7 +46,7 @@ func TestManyTargets(t *testing.T) {
 	t.Logf("%d targets of %d objects after %s", connections, objects, time.Since(began).Round(time.Second))
 	f.connected(t, "hangs", "False", corev1alpha1.ReasonTargetUnreachable)
 	gone := harness.Package(home, "hangs", "")
-	require.NoError(t, f.Client.Delete(t.Context(), gone)) // nothing was written there
+	require.NoError(t, f.Client.Delete(t.Context(), gone)) // no object was written there
 	f.WaitGone(t, long, gone)
 	f.rest(t, "first")
 	memory(t, "at rest", manager)

@@ -76,7 +76,7 @@ func (f *fixture) plan(t *testing.T, image string) {
 	from, err := audit.Mark(t.Context())
 	require.NoError(t, err)
 	if plan, actions := f.planOf(t, "app", image); plan.Outcome != dryrun.OutcomeNothing || len(plan.Warnings) > 0 {
-		t.Errorf("nothing differs, and planned is %s: %v, %q", plan.Outcome, actions, plan.Warnings)
+		t.Errorf("the objects are equal, and planned is %s: %v, %q", plan.Outcome, actions, plan.Warnings)
 	}
 	files := harness.Phased("app", 2, 1)
 	files["phase-00.yaml"] = strings.ReplaceAll(files["phase-00.yaml"], `value: "v1"`, `value: "v2"`)
@@ -213,7 +213,7 @@ func (f *fixture) clusterPackage(t *testing.T) {
 	elsewhere := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "seen-elsewhere"}}
 	require.NoError(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere))
 	if plan, actions := f.planOf(t, "clusterpackage/seen", pkg.Spec.Image); plan.Outcome != dryrun.OutcomeNothing {
-		t.Errorf("nothing differs, and planned is %s: %v", plan.Outcome, actions)
+		t.Errorf("the objects are equal, and planned is %s: %v", plan.Outcome, actions)
 	}
 	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)

@@ -91,7 +91,7 @@ func (u *tenant) claimed(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("none of %d has", len(sets.Items))
+		return fmt.Errorf("none of %d objects has", len(sets.Items))
 	})
 }
 

@@ -153,5 +153,5 @@ func conditionSays(status *corev1alpha1.PackageStatus, text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no condition says %q: %+v", text, status.Conditions)
+	return fmt.Errorf("no condition has %q: %+v", text, status.Conditions)
 }

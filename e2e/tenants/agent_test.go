@@ -132,7 +132,7 @@ func TestAgents(t *testing.T) {
 			return harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
 		})
 	}
-	startAgent(t, "agents-b", b) // the only agent for now
+	startAgent(t, "agents-b", b) // the only agent so far
 	available("agents-b")
 	startAgent(t, "agents-a", a)
 	available("agents-a")

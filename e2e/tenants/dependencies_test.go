@@ -95,7 +95,7 @@ func awaitEvent(t *testing.T, about client.Object, reason, text string) {
 				return nil
 			}
 		}
-		return fmt.Errorf("there is none among %d", len(list.Items))
+		return fmt.Errorf("it is not among %d", len(list.Items))
 	})
 }
 
@@ -181,7 +181,7 @@ func TestDepDelete(t *testing.T) {
 		awaitReady(t, u.namespace, "x", "1.0.0")
 		pkg := harness.Package(u.namespace, "x", "")
 		require.NoError(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":"2.0.0"}}}`))))
-		harness.Await(t, env, patience, pkg, "needs nothing any more", func(p *corev1alpha1.Package) error {
+		harness.Await(t, env, patience, pkg, "has no needs any more", func(p *corev1alpha1.Package) error {
 			if p.Status.Resolved.Version != "2.0.0" || len(p.Status.Dependencies) > 0 {
 				return fmt.Errorf("%+v", p.Status)
 			}
@@ -314,7 +314,8 @@ func TestUniqueDeny(t *testing.T) {
 	}
 }
 
-// The range of a Package keeps no ClusterPackage at a version: it is told, and named.
+// The range of a Package does not hold a ClusterPackage at a version. The Package reports the
+// mismatch, and an Event of the ClusterPackage names the Package.
 func TestDepPin(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
@@ -334,7 +335,7 @@ func TestDepPin(t *testing.T) {
 	awaitEvent(t, harness.ClusterPackage(db+"-db", ""), "DependentsAffected", "Package "+u.namespace+"/x (<2)")
 }
 
-// A Package holds the deletion of no ClusterPackage: it is named.
+// A Package does not hold the deletion of a ClusterPackage, but is named.
 func TestDepHold(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

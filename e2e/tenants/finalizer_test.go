@@ -94,7 +94,7 @@ func (u *tenant) refuseFinalizers(t *testing.T) client.Object {
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/probe"]}}`))
 	harness.Eventually(t, harness.Patience, "the policy", func(ctx context.Context) error {
 		if err := u.env.Client.Patch(ctx, probe.DeepCopy(), patch, client.DryRunAll); err == nil {
-			return errors.New("nothing is refused")
+			return errors.New("no request is refused")
 		}
 		return nil
 	})

@@ -76,7 +76,7 @@ func TestBombLoop(t *testing.T) {
 			}
 		}
 	}
-	// Nothing is deployed, so that the load is under way whenever the manager ends.
+	// No package is deployed, so a load is always in progress when the manager ends.
 	full := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "full"}}
 	full.Spec.Hard = corev1.ResourceList{"count/objectdeployments.package-operator.run": resource.MustParse("0")}
 	e.Create(t, full)

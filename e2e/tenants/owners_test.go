@@ -87,7 +87,7 @@ func TestOwnerBomb(t *testing.T) {
 	env.Settle(t, u.namespace)
 	harness.Eventually(t, harness.Patience, "one watch of all owners", func(ctx context.Context) error {
 		n, err := watches(ctx, resource)
-		if err == nil && n != 1 { // one that has ended counts until the API server has noticed
+		if err == nil && n != 1 { // an ended one is counted until the API server has noticed
 			err = fmt.Errorf("there are %d at a time", n)
 		}
 		return err

@@ -49,7 +49,7 @@ func TestTemplateSources(t *testing.T) {
 		cm := configMap(u.namespace, fmt.Sprintf("of-t-%d", n), "")
 		harness.Await(t, env, patience, cm, "the host "+host, func(cm *corev1.ConfigMap) error {
 			if open, err := count(t.Context()); err != nil || open > limits.SourceWatches+1 {
-				// One that has ended counts until the API server has noticed.
+				// An ended one is counted until the API server has noticed.
 				return errors.Join(err, fmt.Errorf("%d watches of sources at a time, want %d at most", open, limits.SourceWatches+1))
 			}
 			if cm.Data["host"] != host {

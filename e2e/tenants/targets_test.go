@@ -124,7 +124,7 @@ func targetAttacks(t *testing.T, e *harness.Env, name string, a attack) {
 // awaitTarget waits until a Package reports the attack of its target.
 func awaitTarget(t *testing.T, u *tenant, name string, a attack) {
 	t.Helper()
-	harness.Eventually(t, harness.Patience, "the package to say what its target does", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the package to report the state of its target", func(ctx context.Context) error {
 		pkg := &corev1alpha1.Package{}
 		if err := u.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: name}, pkg); err != nil {
 			return err

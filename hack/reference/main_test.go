@@ -37,7 +37,7 @@ func TestPagesAreCurrent(t *testing.T) {
 			}
 			limit := strings.Trim(cells[0], "| `") + " "
 			if strings.HasPrefix(cells[2], limit) || strings.HasPrefix(heading, limit) && !strings.HasPrefix(heading, limit+"of ") {
-				t.Errorf("%s says the name of a limit twice: %s%s", name, heading, line)
+				t.Errorf("%s has the name of a limit twice: %s%s", name, heading, line)
 			}
 			heading = "" // its words can be the names of further limits
 		}

@@ -140,7 +140,7 @@ func TestManifests(t *testing.T) {
 	require.NoError(t, yaml.Unmarshal([]byte(metadata.Annotations["artifacthub.io/crds"]), &kinds))
 	if metadata.Version != "1.2.3" || metadata.AppVersion != "v1.2.3" || !strings.Contains(metadata.Annotations["artifacthub.io/images"], image) ||
 		metadata.Annotations["artifacthub.io/prerelease"] != "false" || metadata.Annotations["artifacthub.io/license"] == "" || len(kinds) != 18 {
-		t.Errorf("Chart.yaml says %+v, and %d kinds", metadata, len(kinds))
+		t.Errorf("Chart.yaml has %+v, and %d kinds", metadata, len(kinds))
 	}
 
 	for _, kind := range kinds {
@@ -281,7 +281,7 @@ func TestChangelog(t *testing.T) {
 	for _, heading := range headings[1:] {
 		found := regexp.MustCompile(`^## \[(.+)\] - \d{4}-\d\d-\d\d$`).FindSubmatch(heading)
 		if found == nil {
-			t.Fatalf("%s is no ## [VERSION] - DATE", heading)
+			t.Fatalf("%s is not ## [VERSION] - DATE", heading)
 		}
 		version, err := semver.StrictNewVersion(string(found[1]))
 		require.NoError(t, err)
@@ -299,7 +299,7 @@ func TestChangelog(t *testing.T) {
 	sections := []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
 	for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllSubmatch(released, -1) {
 		if !slices.Contains(sections, string(section[1])) {
-			t.Errorf("### %s is none of %v", section[1], sections)
+			t.Errorf("### %s is not one of %v", section[1], sections)
 		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 	sampled, swept = 100, 5000
 	// together is how many histories are played side by side.
 	together = 200
-	// shownCauses is of how many causes a failure is printed, as a smaller history.
+	// shownCauses is the number of causes whose failures are printed, each as a smaller history.
 	shownCauses = 12
 )
 

@@ -17,7 +17,7 @@ type history struct {
 	origin  string
 	version choice
 	events  []event
-	// strict means that also values which the API server once chose as defaults count.
+	// strict includes values that the API server once chose as defaults.
 	strict bool
 }
 

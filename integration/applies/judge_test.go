@@ -106,7 +106,7 @@ func (o *outcome) stays(path string, other written) bool {
 }
 
 // inEmpty reports whether a path is in a map that the version states as empty, and to which the API
-// server adds defaults: whether these are stated can be seen in either way.
+// server adds defaults: both readings, stated or not, are possible.
 func (o *outcome) inEmpty(path string) bool {
 	for p := path; strings.LastIndexByte(p, '/') > 0; p = p[:strings.LastIndexByte(p, '/')] {
 		if stated, states := o.stated[p]; states && isEmpty(stated) {
@@ -143,7 +143,7 @@ func otherPaths(others map[string]written) leaves {
 
 // states reports whether the version states a path, or an atomic value that contains the path. An
 // empty map that it states has no fields, unless the API server drops it, or it is the whole spec:
-// then, as by null, nothing is stated.
+// in these cases it is like a null, and states no field.
 func (o *outcome) states(path string) bool {
 	for p := path; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
 		stated, states := o.stated[p]
@@ -177,7 +177,7 @@ func (o *outcome) isFree(path string) bool {
 }
 
 // kept reports whether a path has a value under every kind of kubectl apply that completed the
-// steps. A kind that accepted the version, but did not write all stated values, does not count.
+// steps. It ignores a kind that accepted the version, but did not write all stated values.
 func (o *outcome) kept(path string, of any) bool {
 	some := false
 	for _, twin := range o.twins {

@@ -57,7 +57,7 @@ type choice map[string]int
 func (k *kind) template(c choice, name string) map[string]any {
 	object, ok := parse(strings.ReplaceAll(k.base, "NAME", name)).(map[string]any)
 	if !ok {
-		panic(k.name + ": the base is no object")
+		panic(k.name + ": the base is not an object")
 	}
 	for i := range k.dimensions {
 		d := &k.dimensions[i]

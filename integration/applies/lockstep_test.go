@@ -189,8 +189,8 @@ type result struct {
 	said string
 }
 
-// settle takes steps until the subject is at rest, in a state of the object from
-// resourceVersion on. With again, a refusal counts once it was repeated.
+// settle takes steps until the subject is at rest, in a state of the object from resourceVersion
+// on. With again, a refusal has to be repeated first.
 func (s *subject) settle(ctx context.Context, resourceVersion string, again bool) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -250,7 +250,8 @@ func (s *subject) await(ctx context.Context, due time.Time) error {
 	return nil
 }
 
-// collected lets an object go that was deleted in the foreground, as the garbage collector does.
+// collected removes the finalizer of an object that was deleted in the foreground, as the garbage
+// collector does.
 func (s *subject) collected(ctx context.Context) bool {
 	shown, found := s.process.Cluster.Observed(s.key)
 	if !found || !shown.Terminating {

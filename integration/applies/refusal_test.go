@@ -51,7 +51,7 @@ func (t *trial) refusal(ctx context.Context, step int, c choice, accepted []*twi
 	if done := t.done(ctx, c, accepted); len(done) > 0 {
 		possible = done[0].how + " carries it out"
 	} else if t.recreates(step, c) {
-		possible = "it may be recreated"
+		possible = "it can be recreated"
 	} else if t.replaceable(ctx, c) {
 		possible = "kubectl replace would accept it"
 	}

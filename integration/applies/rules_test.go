@@ -35,11 +35,11 @@ func TestJudge(t *testing.T) {
 			reason:  "kubectl apply leaves it as well",
 			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, twins: []leaves{{}, {"/b": 2}}},
 		},
-		"a former default that nothing is compared with": {
+		"a former default without a value to compare with": {
 			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, defaults: values{"/b": {1, 2}}},
 		},
 		"another value than was stated": {
-			reason:  "the API server has chosen it for what others wrote",
+			reason:  "the API server has chosen it for a field of another client",
 			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{"/b": 3}, former: values{"/b": {1}}, twins: []leaves{{"/b": 2}}},
 		},
 		"a former default, strictly": {
@@ -56,11 +56,11 @@ func TestJudge(t *testing.T) {
 			outcome: outcome{live: leaves{}, fresh: leaves{}, others: map[string]written{"/b": {value: 2}}, twins: []leaves{{}, {"/b": 2}}},
 		},
 		"theirs is left by a kind that leaves more": {
-			reason:  "that kind has not brought about what the version states",
+			reason:  "that kind has not had the effect that the version states",
 			outcome: outcome{live: leaves{"/a": 1}, fresh: leaves{"/a": 1}, stated: leaves{"/a": 1}, others: map[string]written{"/b": {value: 2}}, twins: []leaves{{"/b": 2}}},
 		},
 		"replicas are lost": {
-			reason:  "they stay whatever kubectl apply does",
+			reason:  "they stay after any kubectl apply",
 			outcome: outcome{live: leaves{"/r": 1}, fresh: leaves{"/r": 1}, others: map[string]written{"/r": {value: 5, must: true}}},
 			want:    []string{"/r"},
 		},
@@ -78,7 +78,7 @@ func TestJudge(t *testing.T) {
 			want:    []string{"/spec"},
 		},
 		"an empty map that the API server drops is filled": {
-			reason:  "it states nothing",
+			reason:  "it has no statement",
 			outcome: outcome{live: leaves{"/m/a": 1}, fresh: leaves{}, stated: leaves{"/m": empty}, others: map[string]written{"/m/a": {value: 1}}},
 		},
 		"a default in an empty map gave way": {
@@ -99,8 +99,8 @@ func TestJudge(t *testing.T) {
 		"what a controller will write": {
 			outcome: outcome{live: leaves{"/rules": 1}, fresh: leaves{}, free: []string{"/rules"}},
 		},
-		"a default beside what is theirs": {
-			reason:  "without it there would be no map that has defaults",
+		"a default next to another manager's field": {
+			reason:  "without it no map would have defaults",
 			outcome: outcome{live: leaves{"/m/r": 3, "/m/d": 1}, fresh: leaves{}, others: map[string]written{"/m/r": {value: 3}}},
 		},
 		"said": {

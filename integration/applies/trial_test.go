@@ -308,7 +308,7 @@ func (t *trial) outcome(ctx context.Context, c choice, live leaves) *outcome {
 	return o
 }
 
-// atRest checks that nothing was written since the object was judged.
+// atRest checks that no request was written since the object was judged.
 func (t *trial) atRest(ctx context.Context, step int, otherwise string) {
 	if t.rest == nil {
 		return

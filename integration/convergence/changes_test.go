@@ -208,6 +208,6 @@ func (w *world) heal(ctx context.Context) error {
 		}
 	}
 	w.healed = true
-	w.note("whatever is in the way is taken out of it")
+	w.note("every obstacle is removed")
 	return nil
 }

@@ -24,8 +24,8 @@ const (
 	// steps is the number of changes in a round, and healthy the number of changes at its end
 	// that cannot block a package.
 	steps, healthy = 60, 20
-	// quiet is how long the manager makes no request before a round counts as over:
-	// longer than it holds anything back.
+	// quiet is the time without requests of the manager that ends a round. It is longer than the
+	// manager holds back any request.
 	quiet = 2500 * time.Millisecond
 )
 

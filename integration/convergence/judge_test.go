@@ -52,7 +52,7 @@ func (w *world) judgeOne(ctx context.Context, s *subject) error {
 		return err
 	}
 	if diff := cmp.Diff(asJSON(s.object().PackageSpec()), asJSON(pkg.PackageSpec())); diff != "" {
-		return fmt.Errorf("the test asked for another spec (-want +got):\n%s", diff)
+		return fmt.Errorf("the test applied another spec (-want +got):\n%s", diff)
 	}
 	template, image, err := w.render(ctx, s, pkg)
 	if err != nil {
@@ -172,7 +172,7 @@ func judgeRevisions(
 		return fmt.Errorf("%d active revisions, %d archived ones of %d at most", len(active), len(sets)-len(active), limit)
 	}
 	if n := active[0].ObjectSetSpec().Revision; n != dep.ObjectDeploymentStatus().Revision || active[0].ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStatePaused {
-		return fmt.Errorf("revision %d is %s, the status says %d", n, active[0].ObjectSetSpec().LifecycleState, dep.ObjectDeploymentStatus().Revision)
+		return fmt.Errorf("revision %d is %s, the status has %d", n, active[0].ObjectSetSpec().LifecycleState, dep.ObjectDeploymentStatus().Revision)
 	}
 	return sameContent(ctx, s, "the active revision", want, &active[0].ObjectSetSpec().ObjectSetTemplateSpec)
 }
@@ -344,7 +344,7 @@ func foreign(all map[string]string) map[string]string {
 	return own
 }
 
-// judgeGone reports whether nothing is left of a subject.
+// judgeGone reports whether no object of a subject is left.
 func judgeGone(ctx context.Context, s *subject) error {
 	pkg := s.object()
 	for _, obj := range []client.Object{pkg, s.scope.NewObjectDeployment()} {

@@ -190,7 +190,7 @@ func (w *world) change(t *testing.T) {
 	ctx := t.Context()
 	switch {
 	case !w.hosting:
-		harness.Eventually(t, patience, "the former kind of hosted clusters to be gone", func(ctx context.Context) error {
+		harness.Eventually(t, patience, "the former kind of hosted clusters to be deleted", func(ctx context.Context) error {
 			return env.Client.Create(ctx, hostedKind())
 		})
 		w.hosting = true

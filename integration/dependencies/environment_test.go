@@ -95,8 +95,8 @@ func says(t *testing.T, ns, name, typ, reason, text string) {
 	})
 }
 
-// A cluster becomes OpenShift, gets a proxy, is updated, and stops being it: each
-// time packages are rendered again, constraints hold, and at rest nothing is asked.
+// A cluster becomes OpenShift, gets a proxy, is updated, and stops being it: each time packages are
+// rendered again and constraints are met, and at rest no request is sent.
 func TestOpenShift(t *testing.T) {
 	env.Namespace(t, "openshift-config")
 	for _, ns := range []string{"shown", "only-openshift"} {

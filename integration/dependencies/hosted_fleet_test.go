@@ -16,8 +16,8 @@ import (
 )
 
 // In a fleet of many hosted clusters in groups, some of them fail on the way, and the manager is
-// killed. Never more Packages are being updated than the limit for unavailable ones. Groups are
-// updated in order, and in the end all Packages are. The test is not parallel.
+// killed. The number of Packages in an update never exceeds the limit for unavailable ones. Groups
+// are updated in order, and in the end all Packages are. The test is not parallel.
 func TestFleet(t *testing.T) {
 	clusters, groups, most, kills := 10, 2, 2, 1
 	if harness.Deep() {
@@ -102,7 +102,7 @@ func (f *fleet) checkUpdates(t *testing.T, j *harness.Journal, names []string, m
 			}
 			updating[cluster] = true
 			if peak = max(peak, len(updating)); len(updating) > most {
-				t.Errorf("%d are updated at a time, %d may be: %v", len(updating), most, updating)
+				t.Errorf("%d are updated at a time, more than %d: %v", len(updating), most, updating)
 			}
 			if group[cluster] < last {
 				t.Errorf("%s of group %s is updated after one of group %s", cluster, group[cluster], last)
@@ -124,7 +124,7 @@ func (f *fleet) checkUpdates(t *testing.T, j *harness.Journal, names []string, m
 		t.Errorf("%d of %d were updated", len(done), len(names))
 	}
 	if peak != most {
-		t.Errorf("at most %d were updated at a time, %d may be", peak, most)
+		t.Errorf("at most %d were updated at a time, the limit is %d", peak, most)
 	}
 	entries = slices.DeleteFunc(entries, func(e sandbox.Entry) bool {
 		return e.User != harness.ManagerUser() || e.Verb == "watch" || e.Object.Resource != "hostedclusterpackages" && e.Object.Resource != "packages"

@@ -78,7 +78,7 @@ func TestInstant(t *testing.T) {
 	})
 	pkg := edit(t, f.pkg("a"), func(*corev1alpha1.Package) {})
 	if !pkg.Spec.Paused || pkg.Labels["team"] != "" || !metav1.IsControlledBy(pkg, h) {
-		t.Errorf("what others set is theirs, what the template said is gone: %+v", pkg)
+		t.Errorf("other clients' fields have to stay, and the template's have to be removed: %+v", pkg)
 	}
 	edit(t, pkg, func(p *corev1alpha1.Package) { p.Spec.Paused = false })
 	f.reports(t, "HasPausedPackage=False/NoPackagePaused: 0/3 packages paused.", "Ready=True/AllPackagesProgressed")
@@ -144,7 +144,7 @@ func TestDeselected(t *testing.T) {
 	}
 	f.reports(t, "Available=True/EnoughPackagesAvailable: 2/2")
 	if pkg := edit(t, f.pkg("b"), func(*corev1alpha1.Package) {}); pkg.DeletionTimestamp != nil {
-		t.Error("more are removed at a time than may be unavailable")
+		t.Error("more are removed at a time than can be unavailable")
 	}
 	held := await(t, f.pkg("a"), "is held by the other finalizer alone", func(p *corev1alpha1.Package) error {
 		if !slices.Equal(p.Finalizers, hold) {

@@ -160,7 +160,7 @@ func needsIn(t *testing.T, ns string) map[string][]string {
 }
 
 // checkOrder fails the test if the object of a package was deleted before its dependents'. It
-// counts requests without an answer, because they can take effect after the manager was killed.
+// includes requests without an answer, because they can take effect after the manager was killed.
 func checkOrder(t *testing.T, from *harness.Journal, ns string, needs map[string][]string) {
 	t.Helper()
 	entries, err := from.Since(t.Context(), from.From, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))

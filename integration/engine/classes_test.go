@@ -117,7 +117,7 @@ func TestClassPhase(t *testing.T) {
 	absent(t, ns, "last")
 	reports(t, remote, true, "")
 	awaitRollout(t, dep)
-	await(t, set, "to report what the agent does", func(s *corev1alpha1.ObjectSet) error {
+	await(t, set, "to report the agent's state", func(s *corev1alpha1.ObjectSet) error {
 		want := []corev1alpha1.RemotePhaseReference{{Name: remote.Name, UID: remote.UID}}
 		if diff := cmp.Diff(want, s.Status.RemotePhases); diff != "" {
 			return errors.New(diff)

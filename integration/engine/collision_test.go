@@ -106,8 +106,8 @@ func TestAdoptionByAnnotation(t *testing.T) {
 	}
 }
 
-// An object with the label of the engine is not listed before an install, as the
-// watch shows it: it stands in the way just the same.
+// An object with the label of the engine is not listed before an install, as the watch shows it: it
+// still blocks the install.
 func TestCollisionWithALabelledObject(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -177,7 +177,7 @@ func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 	}
 	for _, text := range want {
 		if !strings.Contains(message, text) {
-			t.Errorf("the status does not say %q: %s", text, message)
+			t.Errorf("the status does not contain %q: %s", text, message)
 		}
 	}
 	if len(dep.Status.Blocking) != 1 || dep.Status.Blocking[0].Name != "object" || dep.Status.Blocking[0].Phase != "two" {

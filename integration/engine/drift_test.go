@@ -25,7 +25,7 @@ func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: before.Namespace, Name: before.Name}}
 	await(t, cm, "to be as before", func(cm *corev1.ConfigMap) error {
 		if cm.ResourceVersion == before.ResourceVersion {
-			return fmt.Errorf("nothing happened to it yet")
+			return fmt.Errorf("it has not changed yet")
 		}
 		if !maps.Equal(cm.Data, before.Data) || !maps.Equal(cm.Labels, before.Labels) || !equality.Semantic.DeepEqual(cm.OwnerReferences, before.OwnerReferences) || cm.DeletionTimestamp != nil {
 			return fmt.Errorf("it has data %v, labels %v, owners %v", cm.Data, cm.Labels, cm.OwnerReferences)

@@ -12,9 +12,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A template without phases counts as incomplete, unless a package states that it has no objects.
-// Such a revision is available at once. It can replace a revision with objects, and be replaced
-// by one.
+// A template without phases is incomplete, unless a package states that it has no objects. Such a
+// revision is available at once. It can replace a revision with objects, and be replaced by one.
 func TestTemplateWithoutPhases(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -390,7 +390,7 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 		t.Errorf("the old revision is archived, and an object of it is there: %+v", get(t, ns, "held").ObjectMeta)
 	}
 	if cm := get(t, ns, "first"); cm.DeletionTimestamp != nil {
-		t.Error("phase one of the old revision is deleted before phase two is gone")
+		t.Error("phase one of the old revision is deleted before phase two is removed")
 	}
 	edit(t, ns, "held", `{"metadata":{"finalizers":null}}`)
 	await(t, old, "to be archived", func(s *corev1alpha1.ObjectSet) error {
@@ -400,9 +400,8 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	absent(t, ns, "first")
 }
 
-// A template that names a slice which is not there is not rolled out as if the slice were
-// empty: the objects in the slices of the old revision stay (invariant 2). So it is with
-// Secrets that hold objects.
+// A template that names a missing slice is not rolled out as if the slice were empty: the objects
+// in the slices of the old revision stay (invariant 2). The same applies to Secrets with objects.
 func TestMissingSliceDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -441,8 +440,7 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 	}
 }
 
-// sealed returns a Secret that holds an object, as the controller of packages makes
-// it.
+// sealed returns a Secret with an object, like those of the controller of packages.
 func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Object {
 	t.Helper()
 	_, made, err := objectslices.Split("shop", "", []corev1alpha1.ObjectSetTemplatePhase{phase("one", o)},
@@ -491,6 +489,6 @@ func TestTeardownAsksForNothingUnwritten(t *testing.T) {
 	byManager := sandbox.ByUser(harness.ManagerUser())
 	requests := j.Requests(t, ns, byManager, sandbox.ByResource("configmaps"), sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByVerb("list")))
 	if len(requests) != 1 || requests[0].Verb != "delete" {
-		t.Errorf("the one object that was written is deleted, and nothing else is asked:%s", harness.Lines(requests))
+		t.Errorf("the one written object is deleted without any other request:%s", harness.Lines(requests))
 	}
 }

@@ -125,7 +125,7 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	}
 	for _, kind := range []string{"create dry=false", "patch dry=false", "patch dry=true", "delete dry=false"} {
 		if !kinds[kind] {
-			t.Errorf("nothing was tested of %s:%s", kind, harness.Lines(entries))
+			t.Errorf("%s was not tested:%s", kind, harness.Lines(entries))
 		}
 	}
 

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// The tests play the Job controller: there is none here.
+// The tests simulate the Job controller, which does not run here.
 
 // job is an object of a template.
 func job(namespace, name, image string) corev1alpha1.ObjectSetObject {
@@ -121,7 +121,7 @@ func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
 	})
 	was := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	require.NoError(t, env.Client.Delete(t.Context(), was))
-	// As the namespace controller does, which does not run here.
+	// This simulates the namespace controller, which does not run here.
 	remove(t, migrate)
 	require.NoError(t, env.Client.Delete(t.Context(), get(t, ns, "settings")))
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(was), was))

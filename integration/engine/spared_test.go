@@ -67,7 +67,7 @@ func upgrade(t *testing.T, dep *corev1alpha1.ClusterObjectDeployment, phases ...
 func keeps(text string) func(*corev1alpha1.ClusterObjectDeployment) error {
 	return func(d *corev1alpha1.ClusterObjectDeployment) error {
 		if c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionObjectsKept); c == nil || !strings.Contains(c.Message, text) {
-			return fmt.Errorf("it does not say %q: %+v", text, c)
+			return fmt.Errorf("it does not report %q: %+v", text, c)
 		}
 		return nil
 	}

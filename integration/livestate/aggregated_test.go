@@ -115,10 +115,10 @@ func TestAggregatedAPI(t *testing.T) {
 		t.Errorf("an API that is down is still served: %+v", s)
 	}
 	x.down.Store(false)
-	eventually(t, "the error is gone", func() bool { s := f.State(gk); return s.Err == nil && s.Synced })
+	eventually(t, "the error has disappeared", func() bool { s := f.State(gk); return s.Err == nil && s.Synced })
 
 	require.NoError(t, e.admin.Delete(t.Context(), service))
-	eventually(t, "the kind is gone", func() bool { s := f.State(gk); return !s.Served && !s.Synced && s.Err == nil })
+	eventually(t, "the kind has disappeared", func() bool { s := f.State(gk); return !s.Served && !s.Synced && s.Err == nil })
 	if s := f.State(configMapKind); !s.Synced || s.Err != nil {
 		t.Errorf("other kinds are not affected: %+v", s)
 	}

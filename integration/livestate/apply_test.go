@@ -119,7 +119,7 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 			_, err := w.Apply(t.Context(), req)
 			require.NoError(t, err)
 			_, err = w.Get(t.Context(), tc.mapping, tc.namespace, tc.name)
-			wantClass(t, err, apply.Absent, "a dry run stores nothing")
+			wantClass(t, err, apply.Absent, "a dry run does not store the object")
 
 			req.DryRun = false
 			live, err := w.Apply(t.Context(), req)
@@ -200,13 +200,13 @@ func TestApplyAnswers(t *testing.T) {
 		for _, size := range []int{1100 << 10, 4 << 20} {
 			fields := obj{"data": obj{"a": strings.Repeat("x", size)}}
 			_, err := w.Apply(ctx, request(t, configMaps, e.namespace, unique("large"), absent(), fields))
-			wantClass(t, err, apply.Blocked, "the object is beyond what the API server stores")
+			wantClass(t, err, apply.Blocked, "the object is larger than the API server's limit")
 		}
 	})
 	t.Run("a missing namespace", func(t *testing.T) {
 		t.Parallel()
 		_, err := w.Apply(ctx, request(t, configMaps, "nowhere", "a", absent(), data))
-		wantClass(t, err, apply.NamespaceTerminating, "someone has to create the namespace")
+		wantClass(t, err, apply.NamespaceTerminating, "the namespace has to be created first")
 		_, err = w.Get(ctx, configMaps, "nowhere", "a")
 		wantClass(t, err, apply.Absent, "the object is absent like its namespace")
 	})
@@ -271,7 +271,7 @@ func TestStaleManagedFields(t *testing.T) {
 	require.NoError(t, e.admin.Update(ctx, thing))
 	req := request(t, v2, e.namespace, "a", guard(live), obj{"spec": obj{"a": "2"}})
 	req.Force = true
-	eventually(t, "v2 is served by what does not know v1 any more", func() bool {
+	eventually(t, "v2 is served by a server that no longer knows v1", func() bool {
 		dry := req
 		dry.DryRun = true
 		_, err := w.Apply(ctx, dry) // the API server refuses v1 earlier than that
@@ -355,7 +355,7 @@ func TestDelete(t *testing.T) {
 	}
 
 	for _, m := range []*meta.RESTMapping{configMaps, serviceAccounts, services} {
-		t.Run("gone at once: "+m.GroupVersionKind.Kind, func(t *testing.T) {
+		t.Run("removed at once: "+m.GroupVersionKind.Kind, func(t *testing.T) {
 			t.Parallel()
 			var fields obj
 			if m == services {
@@ -367,10 +367,10 @@ func TestDelete(t *testing.T) {
 				t.Errorf("gone=%v live=%v err=%v", gone, rest, err)
 			}
 			_, err = w.Get(ctx, m, e.namespace, live.GetName())
-			wantClass(t, err, apply.Absent, "it was said to be gone")
+			wantClass(t, err, apply.Absent, "it was reported as removed")
 			gone, _, err = remove(m, live, live.GetUID(), live.GetResourceVersion())
 			if err != nil || !gone {
-				t.Errorf("an absent object is gone: gone=%v err=%v", gone, err)
+				t.Errorf("an absent object has to be reported: gone=%v err=%v", gone, err)
 			}
 		})
 	}
@@ -419,7 +419,7 @@ func TestPatch(t *testing.T) {
 	}
 	require.NoError(t, patch("a", live.GetResourceVersion()))
 	wantClass(t, patch("a", live.GetResourceVersion()), apply.Conflict, "a failed test means that the object changed")
-	wantClass(t, patch("b", "1"), apply.Absent, "nothing to patch")
+	wantClass(t, patch("b", "1"), apply.Absent, "no object to patch")
 }
 
 func TestRefusals(t *testing.T) {
@@ -434,7 +434,7 @@ func TestRefusals(t *testing.T) {
 		t.Parallel()
 		config := rest.CopyConfig(e.config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}
-		wantClass(t, create(config, "rbac"), apply.Blocked, "someone has to grant it")
+		wantClass(t, create(config, "rbac"), apply.Blocked, "the right has to be granted")
 	})
 	t.Run("by an admission policy", func(t *testing.T) {
 		t.Parallel()
@@ -463,7 +463,7 @@ func TestRefusals(t *testing.T) {
 	})
 	t.Run("of a server that is away", func(t *testing.T) {
 		t.Parallel()
-		wantClass(t, create(&rest.Config{Host: "https://127.0.0.1:1"}, "away"), apply.Retry, "it may come back")
+		wantClass(t, create(&rest.Config{Host: "https://127.0.0.1:1"}, "away"), apply.Retry, "it can come back")
 	})
 	t.Run("after the context ended", func(t *testing.T) {
 		t.Parallel()

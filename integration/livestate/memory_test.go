@@ -175,7 +175,7 @@ func (s *subject) comparable() string {
 	slices.Sort(fields)
 	deleting := live.GetDeletionTimestamp() != nil
 	if s.mapping == configMaps {
-		live.SetGeneration(0) // none are counted of it
+		live.SetGeneration(0) // its requests are not counted
 	}
 	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "deletionTimestamp", "deletionGracePeriodSeconds", "namespace"} {
 		unstructured.RemoveNestedField(live.Object, "metadata", field)
@@ -230,8 +230,8 @@ func writes(key string) *rapid.Generator[write] {
 	})
 }
 
-// The API server in memory, on which simulations of the engine rest, answers random requests as a
-// real one does: with the same classes of errors, and the same objects and managedFields.
+// The API server in memory, which simulations of the engine use, answers random requests as a real
+// one does: with the same classes of errors, and the same objects and managedFields.
 func TestMemoryAnswersAsAnAPIServer(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

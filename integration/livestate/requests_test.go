@@ -49,7 +49,7 @@ func TestRequests(t *testing.T) {
 	for range 10 {
 		_, _ = f.Mapping(gk, "")
 		_, _ = f.Mapping(configMapKind, "")
-		f.Relist(secretKind) // nothing was observed, so nothing has to be seen again
+		f.Relist(secretKind) // no object was observed, so none has to be observed again
 	}
 	e.installCRD(t, thing)
 	f.synced(t, gk)

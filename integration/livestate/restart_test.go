@@ -40,14 +40,14 @@ func TestAPIServerRestarts(t *testing.T) {
 	f.watched(t, e.key("changed"), changed.ResourceVersion)
 	f.unknown(t, e.key("deleted"))
 	f.watched(t, e.key("kept"), kept.ResourceVersion)
-	eventually(t, "the errors are gone", func() bool {
+	eventually(t, "the errors have disappeared", func() bool {
 		return f.State(configMapKind).Err == nil && f.State(secretKind).Err == nil
 	})
 	if state := f.State(configMapKind); state.Listing != listing {
-		t.Errorf("the watch must go on without another list by us: %d, was %d", state.Listing, listing)
+		t.Errorf("the watch must continue without another list by us: %d, was %d", state.Listing, listing)
 	}
 	if told := f.told(e.key("kept")); !slices.Equal(told, []string{kept.ResourceVersion}) {
-		t.Errorf("an object that did not change is no news: %q", told)
+		t.Errorf("an unchanged object must not be reported: %q", told)
 	}
 }
 

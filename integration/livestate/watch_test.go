@@ -123,7 +123,7 @@ func (f *follower) unknown(t *testing.T, key objects.Key) {
 	})
 }
 
-// lastTold waits until Changed told that state last: Get is ahead of it.
+// lastTold waits until Changed has reported that state, because Get is ahead of it.
 func (f *follower) lastTold(t *testing.T, key objects.Key, want string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("Changed was called for %s with %q", key, want), func() bool {
@@ -224,10 +224,10 @@ func TestKindsInUse(t *testing.T) {
 	eventually(t, "the watch is stopped", func() bool { return !f.State(configMapKind).Synced })
 	f.unknown(t, e.key("a"))
 	if told := f.told(e.key("a")); told[len(told)-1] == "" {
-		t.Error("stopping a watch says nothing about the objects")
+		t.Error("stopping a watch must not change the records of the objects")
 	}
 	if !f.State(secretKind).Synced {
-		t.Error("a kind that is in use must go on")
+		t.Error("the watch of a kind in use must continue")
 	}
 	f.Use("c", []schema.GroupKind{configMapKind})
 	f.synced(t, configMapKind)
@@ -277,7 +277,7 @@ func TestCRDChangesVersions(t *testing.T) {
 	}
 	for _, told := range f.told(key) {
 		if told == "" {
-			t.Error("the object was said to be gone")
+			t.Error("the object was reported as removed")
 		}
 	}
 }
@@ -306,7 +306,7 @@ func TestConfirm(t *testing.T) {
 		}
 	}
 	confirm(seen(), true, "nothing changed")
-	confirm(nil, true, "nothing was asked")
+	confirm(nil, true, "no request was sent")
 	old := seen()
 	e.set(t, a, "1")
 	confirm(old, false, "an object changed")
@@ -322,7 +322,7 @@ func TestConfirm(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f.Confirm(over, seen(), "test="+e.namespace); err == nil {
-		t.Error("an API server that cannot be asked confirms nothing")
+		t.Error("an unreachable API server cannot confirm a deletion")
 	}
 }
 
@@ -368,7 +368,7 @@ func TestRelistsDoNotStarve(t *testing.T) {
 		version.Add(1)
 		want = f.Relist(configMapKind)
 	}
-	eventually(t, "the last list that was asked for", func() bool { return f.State(configMapKind).Listing >= want })
+	eventually(t, "the last requested list", func() bool { return f.State(configMapKind).Listing >= want })
 	for i := range 50 {
 		obs, ok := f.Get(e.key(fmt.Sprintf("a-%d", i)))
 		if !ok || string(obs.Trimmed) != strconv.FormatInt(version.Load(), 10) {

@@ -23,7 +23,7 @@ func TestDrift(t *testing.T) {
 	change(t, out, func(o *corev1.ConfigMap) { o.Data["value"], o.Data["theirs"] = "drift", "kept" })
 	out = awaitValue(t, ns, "out", "a")
 	if out.Data["theirs"] != "kept" {
-		t.Errorf("what others set is gone: %v", out.Data)
+		t.Errorf("another client's field was removed: %v", out.Data)
 	}
 	require.NoError(t, env.Client.Delete(t.Context(), out))
 	awaitValue(t, ns, "out", "a")

@@ -39,7 +39,7 @@ func TestSources(t *testing.T) {
 	awaitValue(t, ns, "out", "other:none:z")
 	awaitReady(t, tmpl)
 
-	// Nothing was put on the sources.
+	// The sources have no labels or finalizers of the manager.
 	require.NoError(t, env.Client.Get(t.Context(), keyOf(required), required))
 	if len(required.Labels)+len(required.Annotations)+len(required.Finalizers) > 0 {
 		t.Errorf("the source was changed: %+v", required.ObjectMeta)

@@ -107,7 +107,7 @@ func loadsOf(t *testing.T, ns string) int {
 	prefix := fmt.Sprintf("lockstep_package_loads_total{pko_name=\"shop\",pko_namespace=%q} ", ns)
 	_, rest, ok := strings.Cut(harness.Metrics(t, metrics), prefix)
 	if !ok {
-		t.Fatalf("no line begins with %s", prefix)
+		t.Fatalf("no line starts with %s", prefix)
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	n, err := strconv.Atoi(line)

@@ -84,7 +84,7 @@ func TestPackageServiceAccount(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	c := env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionTeardownForbidden, "True")
 	if want := "ServiceAccount " + ns + "/second does not exist"; c.Reason != corev1alpha1.ReasonServiceAccountMissing || !strings.Contains(c.Message, want) {
-		t.Errorf("the condition says %s: %s, want %s", c.Reason, c.Message, want)
+		t.Errorf("the condition is %s: %s, want %s", c.Reason, c.Message, want)
 	}
 	harness.Edit(t, env, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan })
 	env.WaitGone(t, patience, pkg)

@@ -102,7 +102,7 @@ func TestKeyOfManyPackages(t *testing.T) {
 
 	journal, asked = setKey(unknown)
 	took = all("all are refused", verified(metav1.ConditionFalse, "SignatureInvalid", "the authority release does not accept it"))
-	t.Logf("a key that has signed nothing: %d packages in %v; the registry was asked %v by then, the API server %v", packages, took.Round(100*time.Millisecond), asked(), harness.Tally(journal.Requests(t, ns)))
+	t.Logf("a key without signatures: %d packages in %v; the registry answered %v by then, the API server %v", packages, took.Round(100*time.Millisecond), asked(), harness.Tally(journal.Requests(t, ns)))
 	configMaps := &corev1.ConfigMapList{}
 	require.NoError(t, env.Client.List(t.Context(), configMaps, client.InNamespace(ns), client.HasLabels{corev1alpha1.PackageLabel}))
 	if len(configMaps.Items) != packages {

@@ -23,7 +23,7 @@ func TestCreatedPaused(t *testing.T) {
 	pkg := harness.Package(ns, "shop", push(t, 1, 1, "v1"))
 	pkg.Spec.Paused = true
 	env.Create(t, pkg)
-	await(t, named(ns), "to say that it is paused", func(p *corev1alpha1.Package) error {
+	await(t, named(ns), "to report that it is paused", func(p *corev1alpha1.Package) error {
 		return errors.Join(
 			harness.HasCondition(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
 			lacks(p, corev1alpha1.ConditionUnpacked))
@@ -52,7 +52,7 @@ func TestPause(t *testing.T) {
 		t.Error("the deployment is not paused")
 	}
 	env.SetImage(t, ns, "shop", push(t, 1, 1, "v2"))
-	await(t, named(ns), "to say that the image waits", func(p *corev1alpha1.Package) error {
+	await(t, named(ns), "to report that the image waits", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "unpacked when it is resumed")
 	})
 	if cm := configMap(t, ns, "shop-00-000"); cm.Data["value"] != "v1" {

@@ -63,8 +63,8 @@ func pullSecret(t *testing.T, ns, name, password string) *corev1.Secret {
 	}
 }
 
-// A pull secret that is missing is named; when it comes, and when a wrong one is
-// corrected, the pull is repeated at once. At rest nothing is asked.
+// A missing pull secret is named. When it is created, and when a wrong one is corrected, the pull
+// is repeated at once. At rest no request is sent.
 func TestPullSecrets(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -102,8 +102,8 @@ func TestPullSecretsOfTheManager(t *testing.T) {
 	install(t, ns, image)
 }
 
-// A Package with an interval finds out that its tag has moved; until then, and
-// while it has not, the API server is not asked for anything.
+// A Package with an interval notices that its tag has moved. Until then, no request is sent to the
+// API server.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

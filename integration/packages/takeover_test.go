@@ -65,7 +65,7 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 		}, Objects: some})
 	}
 	env.Create(t, set)
-	harness.Eventually(t, patience, "the status of the set to be written beside the manager", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the status of the set to be written by another client", func(ctx context.Context) error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
 			return err
 		}

@@ -122,7 +122,7 @@ func TestConfigFrom(t *testing.T) {
 		t.Errorf("two changes were loaded %d times", n)
 	}
 
-	// Nothing changes: no request, no load.
+	// Without a change, there is no request and no load.
 	from, loads := env.Journal(t), loadsOf(t, ns)
 	before := shop(t, ns)
 	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Labels = map[string]string{"touched": "true"} })
@@ -155,7 +155,7 @@ func TestConfigFromOfAClusterPackage(t *testing.T) {
 	absent(t, ns, "shown")
 }
 
-// Patches, those from elsewhere among them, and common metadata reach the objects.
+// Patches, including those from Secrets and ConfigMaps, and common metadata reach the objects.
 func TestPatches(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -179,7 +179,7 @@ func TestPatches(t *testing.T) {
 	})
 	shows(t, ns, map[string]string{"size": "again"})
 	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches[0].Target.Name = "nothing" })
-	await(t, named(ns), "to refuse a patch that matches nothing", func(p *corev1alpha1.Package) error {
+	await(t, named(ns), "to refuse a patch without a match", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "spec.patches[0]: it matches no object")
 	})
 	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches, p.Spec.CommonMetadata = nil, nil })

@@ -101,7 +101,7 @@ func TestVerification(t *testing.T) {
 
 	sign(t, image, digestOf(t, 1, 1, "v1"), own)
 	env.WaitAvailable(t, ns, "shop")
-	await(t, named(ns), "to say who signed it", verified(metav1.ConditionTrue, corev1alpha1.ReasonVerified, "Signed by the authority release of the ImageConfig verification."))
+	await(t, named(ns), "to name the signer", verified(metav1.ConditionTrue, corev1alpha1.ReasonVerified, "Signed by the authority release of the ImageConfig verification."))
 
 	setKey := func(key signed.Pair) {
 		harness.Edit(t, env, keySecret("verification", key), func(s *corev1.Secret) { s.Data = keySecret("", key).Data })
@@ -109,14 +109,14 @@ func TestVerification(t *testing.T) {
 	setKey(other)
 	await(t, named(ns), "to be verified by the other key", verified(metav1.ConditionFalse, "SignatureInvalid", "the authority release does not accept it"))
 	if dep := deployment(t, ns); dep.DeletionTimestamp != nil || len(dep.Spec.Template.Spec.Phases) == 0 {
-		t.Errorf("the installed objects are gone: %+v", dep.Spec.Template.Spec)
+		t.Errorf("the installed objects were deleted: %+v", dep.Spec.Template.Spec)
 	}
 	require.NoError(t, harness.HasCondition(shop(t, ns), corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "Available"))
 	setKey(own)
 	await(t, named(ns), "to be verified again", verified(metav1.ConditionTrue, corev1alpha1.ReasonVerified))
 	env.WaitAvailable(t, ns, "shop")
 
-	// The tag leads to another image, to which the signature of the first one is attached.
+	// The tag points to another image, with the signature of the first one attached.
 	require.NoError(t, retag(t, image, harness.Phased("shop", 1, 2)))
 	tampered, err := harness.Image(t, harness.Phased("shop", 1, 2)).Digest()
 	require.NoError(t, err)
@@ -127,7 +127,7 @@ func TestVerification(t *testing.T) {
 	await(t, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tampered"}}, "to be refused",
 		verified(metav1.ConditionFalse, "SignatureInvalid", "it is a signature of another image"))
 
-	// Two with one prefix: neither counts.
+	// Of two with one prefix, neither applies.
 	env.Create(t, imageConfig("verification-two", prefix+"/", verifiedBy("verification", corev1alpha1.ImageVerificationWarn)))
 	for _, config := range []string{"verification", "verification-two"} {
 		await(t, &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: config}}, "to be in conflict", configReady(metav1.ConditionFalse, "Conflicting"))

@@ -66,7 +66,7 @@ func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	}
 	server.fail(http.StatusInternalServerError)
 	retry(t, r, "gone")
-	await(t, r, "to report a source that is gone", failing(corev1alpha1.ReasonFetchFailed, "500"))
+	await(t, r, "to report a missing source", failing(corev1alpha1.ReasonFetchFailed, "500"))
 	awaitOffers(t, ns, "shop@1.0.0=web")
 	server.fail(0)
 	server.set(document("shop@1.0.0"))
@@ -125,7 +125,7 @@ func TestRestart(t *testing.T) {
 	full, unmodified, _ := server.counts()
 	from := env.Journal(t)
 	manager = env.StartManager(suite, extraFlags()...)
-	harness.Eventually(t, patience, "the manager to ask for changes", func(context.Context) error {
+	harness.Eventually(t, patience, "the manager to request the changes", func(context.Context) error {
 		if _, n, _ := server.counts(); n == unmodified {
 			return fmt.Errorf("%d requests", n)
 		}

@@ -14,8 +14,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Whatever several tenants wait for, or push each other out of, is in the table with its bound for
-// one namespace.
+// Everything that several tenants wait for, or evict each other from, is in the table with its
+// bound for one namespace.
 func TestSharedIsBounded(t *testing.T) {
 	t.Parallel()
 	listed, found, files := map[string]bool{}, map[string]bool{}, 0
@@ -92,8 +92,8 @@ func account() *queueing.Semaphore { return queueing.NewSemaphore(2, 1) }
 	require.Equal(t, []string{"account", "all", "cache", "hosts", "kept", "lazy", "places", "pulls", "seen"}, names)
 }
 
-// shared returns what a file makes for all namespaces to share, by the names of the fields,
-// variables or functions that it is made for.
+// shared returns the resources in a file that all namespaces share, by the names of their fields,
+// variables or functions.
 func shared(file *ast.File) map[string]token.Pos {
 	found := map[string]token.Pos{}
 	for _, decl := range file.Decls {

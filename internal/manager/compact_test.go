@@ -103,7 +103,7 @@ func TestLargeOwnKinds(t *testing.T) {
 			}
 		}
 		if sum > share || reduced < number/2 {
-			t.Errorf("%s: %d KiB are kept of %d objects, of which %d are reduced", name, sum>>10, number, reduced)
+			t.Errorf("%s: %d KiB are kept of %d objects; %d are reduced", name, sum>>10, number, reduced)
 		}
 		if other, _ := own.compactSafely(large(metav1.ObjectMeta{Namespace: "victim", Name: "x", UID: "x"})); mutationcache.Reduced(other.(metav1.Object)) {
 			t.Errorf("%s: one of another namespace is reduced", name)
@@ -112,7 +112,7 @@ func TestLargeOwnKinds(t *testing.T) {
 			own.deleted(cache.DeletedFinalStateUnknown{Obj: o})
 		}
 		if got, _ := own.compactSafely(large(metav1.ObjectMeta{Namespace: "evil", Name: "x", UID: "y"})); mutationcache.Reduced(got.(metav1.Object)) {
-			t.Errorf("%s: nothing is given back", name)
+			t.Errorf("%s: no memory is given back", name)
 		}
 	}
 	small := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "evil", Name: "x", UID: "z"}}

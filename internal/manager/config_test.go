@@ -40,9 +40,9 @@ func TestParse(t *testing.T) {
 				}
 			},
 		},
-		"accounts of all":           {args: []string{"--require-service-account=all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
-		"accounts by a variable":    {env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
-		"accounts of none, by flag": {args: []string{"--require-service-account=false"}, env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "true"}, want: func(*Config) {}},
+		"accounts of all":        {args: []string{"--require-service-account=all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
+		"accounts by a variable": {env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
+		"no accounts, by flag":   {args: []string{"--require-service-account=false"}, env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "true"}, want: func(*Config) {}},
 		"Package Operator's names": {
 			args: []string{
 				"-metrics-addr=0", "-pprof-addr=:2", "-enable-leader-election=false", "-namespace", "n", "-service-account-namespace=n", "-log-level=1",
@@ -158,7 +158,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// A misspelt value of a variable must not mean that nothing is required.
+// A misspelt value of a variable must not disable a requirement.
 func TestParseRefusesMisspeltVariables(t *testing.T) {
 	for variable, tc := range map[string]struct{ value, want string }{
 		"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": {"All", "want true, false or all"}, "LOCKSTEP_REQUIRE_VERIFICATION": {"True", "want true or false"},
@@ -239,6 +239,6 @@ func TestClientsHaveNoTimeout(t *testing.T) {
 		t.Errorf("timeouts %s and %s, QPS %v", config.Timeout, guarded.Timeout, guarded.QPS)
 	}
 	if config.WrapTransport != nil || guarded.WrapTransport == nil {
-		t.Error("the guard has to be on all clients but that of the Lease")
+		t.Error("the guard has to be on all clients except the Lease's")
 	}
 }

@@ -25,7 +25,7 @@ type clusterOf struct {
 	mu      sync.Mutex
 	kinds   []string
 	objects string // of every list
-	denied  string // resource that may not be written
+	denied  string // resource that cannot be written
 	asked   atomic.Int64
 }
 
@@ -103,10 +103,10 @@ func TestStandbyIsAble(t *testing.T) {
 		"an object is not decoded": {
 			cluster: &clusterOf{kinds: all, objects: `{"metadata":{"name":"a","labels":1}}`}, want: "read and decode a AvailablePackage",
 		},
-		"a kind may not be written": {
+		"a kind cannot be written": {
 			cluster: &clusterOf{kinds: all, denied: "objectsets"}, want: "may not patch objectsets.package-operator.run: install the roles of this version first, which are in config/rbac",
 		},
-		"the Lease may not be written": {cluster: &clusterOf{kinds: all, denied: "leases"}, want: "may not update leases"},
+		"the Lease cannot be written": {cluster: &clusterOf{kinds: all, denied: "leases"}, want: "may not update leases"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -126,7 +126,7 @@ func TestReadiness(t *testing.T) {
 	elected := make(chan struct{})
 	r.elected = elected
 	if err := r.check(nil); err == nil {
-		t.Error("a process that has shown nothing is ready")
+		t.Error("a process that is not proven to work is ready")
 	}
 	if err := r.rehearse(t.Context()); err == nil {
 		t.Fatal("a cluster without kinds will do")

@@ -68,7 +68,7 @@ func TestHistoryIsSummarized(t *testing.T) {
 	for i := range want.Status.Conditions {
 		want.Status.Conditions[i].Message, want.Status.Conditions[i].LastTransitionTime = "", metav1.Time{}
 	}
-	require.Equal(t, want, sliced, "what decisions ask for stays, and nothing else")
+	require.Equal(t, want, sliced, "fields that decisions read stay, and no others")
 	full.OwnerReferences = nil
 	for reason, set := range map[string]*corev1alpha1.ObjectSet{
 		"with its reference":         sliced,

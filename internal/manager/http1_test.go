@@ -125,7 +125,7 @@ func TestCloseIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := connections(); n != 2 {
-			t.Fatalf("%d connections while they may be used again, want 2", n)
+			t.Fatalf("%d connections while they can be reused, want 2", n)
 		}
 		closeIdle(mgr, writer)
 		for range 2 {

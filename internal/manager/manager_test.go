@@ -33,7 +33,7 @@ func TestNothingIsWrittenWithoutTheLease(t *testing.T) {
 	require.NoError(t, err)
 	for name, client := range map[string]*http.Client{"controller-runtime's": mgr.GetHTTPClient(), "our own": ours} {
 		if res, err := client.Get(server.URL); err != nil {
-			t.Errorf("%s client may not read: %v", name, err)
+			t.Errorf("%s client cannot read: %v", name, err)
 		} else {
 			_ = res.Body.Close()
 		}

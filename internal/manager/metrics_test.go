@@ -69,7 +69,7 @@ func (s *slow) Write([]byte) (int, error) {
 		s.writes <- struct{}{}
 		<-s.leave
 	})
-	return 0, errors.New("the client is gone")
+	return 0, errors.New("the client has disconnected")
 }
 
 // The third scrape at a time is refused.

@@ -46,11 +46,11 @@ func TestStartTransport(t *testing.T) {
 		"groups":         {reason: "the API server is starting", path: "/apis", failures: 1, code: 500, asked: 2, want: 200},
 		"core":           {reason: "it is busy", path: "/api", failures: 1, code: 429, asked: 2, want: 200},
 		"group version":  {reason: "also the resources of one", path: "/apis/apps/v1", failures: 1, code: 503, asked: 2, want: 200},
-		"forbidden":      {reason: "someone has to grant it", path: "/version", failures: 1, code: 403, asked: 1, want: 403},
-		"objects":        {reason: "who reads objects knows what to do about it", path: "/api/v1/pods", failures: 1, code: 500, asked: 1, want: 500},
+		"forbidden":      {reason: "the right has to be granted", path: "/version", failures: 1, code: 403, asked: 1, want: 403},
+		"objects":        {reason: "readers of objects handle it", path: "/api/v1/pods", failures: 1, code: 500, asked: 1, want: 500},
 		"custom objects": {reason: "the same", path: "/apis/apps/v1/deployments", failures: 1, code: 500, asked: 1, want: 500},
 		"later":          {reason: "the manager has started long ago", path: "/version", failures: 1, code: 500, later: time.Hour, asked: 1, want: 500},
-		"down":           {reason: "at some time it has to be told", path: "/version", failures: always, code: 503, want: 503},
+		"down":           {reason: "it has to be reported at some time", path: "/version", failures: always, code: 503, want: 503},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

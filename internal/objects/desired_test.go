@@ -50,7 +50,7 @@ func TestObject(t *testing.T) {
 				"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"app","uid":"owner","controller":true}]}}`,
 		},
 		{
-			name: "left by a generator", reason: "status and creation time are nothing to apply, null maps are no maps",
+			name: "left by a generator", reason: "status and creation time are not applied, null maps are not maps",
 			key: config, raw: `{"metadata":{"name":"x","namespace":"n","creationTimestamp":null,"labels":null,"annotations":null},"status":{}}`,
 			want: `{"metadata":{"name":"x","namespace":"n",
 				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},

@@ -24,7 +24,7 @@ func TestHeldBy(t *testing.T) {
 		conditions []any
 		want       string
 	}{
-		{"nothing holds it", nil, nil, ""},
+		{"no finalizer holds it", nil, nil, ""},
 		{"the garbage collector ends the pods", []string{"a", "foregroundDeletion"}, nil, "held by finalizer a; waits for its pods and other dependents to end"},
 		{"finalizers", []string{"a", "b"}, nil, "held by finalizer a, b"},
 		{

@@ -25,7 +25,7 @@ func TestGroupMessages(t *testing.T) {
 		want     []string
 	}{
 		"many": {
-			reason: "one cause is said once, of three by name", messages: many,
+			reason: "one cause appears once, with three names", messages: many,
 			want: []string{"ConfigMap shop/c0, ConfigMap shop/c1, ConfigMap shop/c2 and 7 more: exists already"},
 		},
 		"requests": {
@@ -38,7 +38,7 @@ func TestGroupMessages(t *testing.T) {
 			want: []string{"ConfigMap shop/a, apps Deployment shop/b: is forbidden: no quota", "Deployment shop/b: is invalid: spec.selector: is immutable"},
 		},
 		"namespace": {
-			reason: "a namespace that is missing is named, whatever the object's own name",
+			reason: "a missing namespace is named, for any name of the object",
 			messages: []objects.Message{
 				{Object: "ConfigMap shop/shop", Text: `create ConfigMap shop/shop: namespaces "shop" not found`},
 				{Object: "Namespace shop", Text: `apply Namespace shop: namespaces "shop" is forbidden: no`},

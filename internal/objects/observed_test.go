@@ -16,7 +16,7 @@ func TestNewerThan(t *testing.T) {
 		a, b   *objects.Observed
 		want   bool
 	}{
-		{"anything is newer than nothing", at("1"), nil, true},
+		{"any version is newer than an absent one", at("1"), nil, true},
 		{"later", at("10"), at("9"), true},
 		{"earlier", at("9"), at("10"), false},
 		{"the same", at("9"), at("9"), false},

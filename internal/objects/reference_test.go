@@ -59,7 +59,7 @@ func TestRemoteOwner(t *testing.T) {
 
 	local := remote("shop", "u", "")
 	if ref := put(owner)[0]; local.Is(&ref) || local.SameName(&ref) {
-		t.Error("an annotation makes no object that of an owner in the same cluster")
+		t.Error("an annotation does not make an object owned in the same cluster")
 	}
 }
 

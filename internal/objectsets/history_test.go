@@ -58,7 +58,7 @@ func TestKeptAnnotations(t *testing.T) {
 		require.NoError(t, err)
 	}
 	if len(read) != len(keptAnnotations) {
-		t.Errorf("archived sets keep %d annotations, of which %d are read: %v", len(keptAnnotations), len(read), read)
+		t.Errorf("archived sets keep %d annotations; %d are read: %v", len(keptAnnotations), len(read), read)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 	} {
 		rev := loaded(t, tc.namespace, tc.apiVersion, tc.kind, tc.metadata)
 		if !strings.Contains(rev.Blocked(), tc.says) || (rev.Blocked() == "") != (tc.says == "") {
-			t.Errorf("%s: it says %q, want %q", name, rev.Blocked(), tc.says)
+			t.Errorf("%s: it has %q, want %q", name, rev.Blocked(), tc.says)
 		}
 		if got := len(rev.Keys()); got != 0 && tc.says != "" || got != 1 && tc.says == "" {
 			t.Errorf("%s: the revision has %v", name, rev.Keys())
@@ -123,10 +123,10 @@ func TestOfEngine(t *testing.T) {
 	}
 	for _, key := range keys {
 		if objectsets.OfEngine(shop, ns)(key) == "" {
-			t.Errorf("a package may have %s", key)
+			t.Errorf("a package can have %s", key)
 		}
 		if why := objectsets.OfEngine(own, ns)(key); why != "" {
-			t.Errorf("the package of the engine may not have %s: %s", key, why)
+			t.Errorf("the package of the engine cannot have %s: %s", key, why)
 		}
 	}
 	for _, key := range []objects.Key{

@@ -47,19 +47,19 @@ func TestReadinessGraceSurvivesRestart(t *testing.T) {
 			[]*objects.Observed{live(1, 1, "True"), live(2, 1, "True"), live(2, 2, "False"), live(2, 2, "True"), live(2, 2, "False")}, []int{-1, 1, 1, 1, 1},
 		},
 		{
-			"new process, phase was ready", "the record says so", phase(corev1alpha1.PhaseStateReady),
+			"new process, phase was ready", "the record has it", phase(corev1alpha1.PhaseStateReady),
 			[]*objects.Observed{live(2, 1, "True"), live(2, 2, "False"), live(2, 2, "True")}, []int{0, 0, 0},
 		},
 		{
-			"new process, set of an earlier engine", "its condition says so", corev1alpha1.ObjectSetStatus{Conditions: condition(corev1alpha1.ConditionAvailable)},
+			"new process, set of an earlier engine", "its condition has it", corev1alpha1.ObjectSetStatus{Conditions: condition(corev1alpha1.ConditionAvailable)},
 			[]*objects.Observed{live(2, 1, "True")}, []int{0},
 		},
 		{
-			"new process, phase was not ready", "the object may be why", phase(corev1alpha1.PhaseStateUnready),
+			"new process, phase was not ready", "the object can be the reason", phase(corev1alpha1.PhaseStateUnready),
 			[]*objects.Observed{live(2, 1, "True"), live(2, 2, "False")}, []int{-1, -1},
 		},
 		{
-			"new process, nothing moves", "what fails at the generation that was seen fails", phase(corev1alpha1.PhaseStateReady),
+			"new process, no change", "what fails at the generation that was seen fails", phase(corev1alpha1.PhaseStateReady),
 			[]*objects.Observed{live(2, 2, "False"), live(3, 2, "False")}, []int{-1, -1},
 		},
 	} {

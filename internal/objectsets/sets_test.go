@@ -55,7 +55,7 @@ func TestRestoreFromStatus(t *testing.T) {
 		incomplete    bool
 		opened, ahead int
 	}{
-		"no claim": {reason: "nothing may be written", kinds: []string{"Free", "Free"}},
+		"no claim": {reason: "no write is allowed", kinds: []string{"Free", "Free"}},
 		"the first one, activated again": {
 			reason: "its objects are of an older one by now, until it reaches them", kinds: []string{"Free", "Free"}, opened: 1,
 			set: corev1alpha1.ObjectSet{
@@ -64,7 +64,7 @@ func TestRestoreFromStatus(t *testing.T) {
 			},
 		},
 		"claimed": {
-			reason: "nothing has to be proven, so all is open", kinds: []string{"Free", "Free", "Free"},
+			reason: "no probe is needed, so all phases are open", kinds: []string{"Free", "Free", "Free"},
 			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: claimed, Phases: phaseStates(applying, waiting, waiting)}}, opened: 3, ahead: 2,
 		},
 		"made with its claim": {reason: "there is no status yet", kinds: []string{"Free", "Free"}, pledged: true, opened: 2, ahead: 1},
@@ -73,18 +73,18 @@ func TestRestoreFromStatus(t *testing.T) {
 		},
 		"a probe in the first phase": {reason: "the second needs a gate", kinds: []string{"Probed", "Free"}, pledged: true, opened: 1},
 		"a later revision": {
-			reason: "the objects are those of the older one until a phase begins", kinds: []string{"Free", "Free"}, pledged: true, opened: 1,
+			reason: "the older one has the objects until a phase starts", kinds: []string{"Free", "Free"}, pledged: true, opened: 1,
 			set: corev1alpha1.ObjectSet{Spec: corev1alpha1.ObjectSetSpec{Previous: []corev1alpha1.PreviousRevisionReference{{Name: "older"}}}},
 		},
 		"a slice is missing": {
-			reason: "what it holds may be probed", kinds: []string{"Free", "Free"}, pledged: true, incomplete: true, opened: 1,
+			reason: "its objects can be probed", kinds: []string{"Free", "Free"}, pledged: true, incomplete: true, opened: 1,
 		},
 		"half way": {
-			reason: "what the status says has begun", kinds: []string{"Free", "Free", "Free"},
+			reason: "the phases that have started by the status", kinds: []string{"Free", "Free", "Free"},
 			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: claimed, Phases: phaseStates(ready, applying, waiting)}}, opened: 3, ahead: 1,
 		},
 		"half way, by an earlier engine": {
-			reason: "the phase behind those that it reports may have been written, and no later one", kinds: []string{"First", "Probed", "Free"}, opened: 2,
+			reason: "the phase after the reported ones can have been written, and no later one", kinds: []string{"First", "Probed", "Free"}, opened: 2,
 			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{ControllerOf: []corev1alpha1.ControlledObjectReference{{Kind: "First", Name: "one"}}}},
 		},
 		"rolled out by an earlier engine": {
@@ -107,7 +107,7 @@ func TestRestoreFromStatus(t *testing.T) {
 			if r.Opened() > r.Started() {
 				require.NoError(t, r.Open(r.Started()))
 				if objectsets.Restore(r, &tc.set, false); r.Opened()-r.Started() != tc.ahead-1 {
-					t.Errorf("a phase that began is ahead again: %d", r.Opened()-r.Started())
+					t.Errorf("a started phase is ahead again: %d", r.Opened()-r.Started())
 				}
 			}
 		})

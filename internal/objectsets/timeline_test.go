@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Each moment is the first one, whatever comes later. A state that passed between two looks counts
-// as reached at the second.
+// Each time is the first one, and later changes do not move it. A state that passed between two
+// looks was reached at the second.
 func TestTimeline(t *testing.T) {
 	t.Parallel()
 	const waiting, applying, probing, ready, unready, gone = corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing,
@@ -29,7 +29,7 @@ func TestTimeline(t *testing.T) {
 		{"one after the other", nil, [][]corev1alpha1.PhaseState{{applying, waiting}, {probing, waiting}, {ready, applying}, {ready, probing}, {ready, ready}}, []string{"0 1 2", "2 3 4"}, "[2s 2s]"},
 		{"seen late", nil, [][]corev1alpha1.PhaseState{{waiting, waiting}, {ready, applying}, {ready, ready}}, []string{"1 1 1", "1 2 2"}, "[0s 1s]"},
 		{"the first time counts", nil, [][]corev1alpha1.PhaseState{{ready, ready}, {unready, ready}, {ready, ready}}, []string{"0 0 0", "0 0 0"}, "[0s 0s]"},
-		{"gone is history", nil, [][]corev1alpha1.PhaseState{{ready, probing}, {gone, gone}}, []string{"0 0 0", "0 0 -"}, "[0s]"},
+		{"deleted is history", nil, [][]corev1alpha1.PhaseState{{ready, probing}, {gone, gone}}, []string{"0 0 0", "0 0 -"}, "[0s]"},
 		{"rolled out by an earlier version", []corev1alpha1.PhaseState{ready, unready}, [][]corev1alpha1.PhaseState{{ready, unready}, {unready, ready}, {ready, ready}}, []string{"- - -", "- - -"}, "[]"},
 		{"while it is rolled out by an earlier version", []corev1alpha1.PhaseState{ready, probing}, [][]corev1alpha1.PhaseState{{ready, probing}, {ready, ready}}, []string{"- - -", "0 0 1"}, "[1s]"},
 		{"activated again after an earlier version", []corev1alpha1.PhaseState{gone, gone}, [][]corev1alpha1.PhaseState{{ready, waiting}, {ready, ready}}, []string{"0 0 0", "1 1 1"}, "[0s 0s]"},

@@ -49,7 +49,7 @@ func TestDemands(t *testing.T) {
 		want    string
 	}{
 		"everything is held":          {[]string{configMap}, write("", "configmaps", "a"), ""},
-		"nothing is held":             {[]string{configMap}, nil, "in namespace web: create configmaps; patch, delete configmaps (a)"},
+		"no right is held":            {[]string{configMap}, nil, "in namespace web: create configmaps; patch, delete configmaps (a)"},
 		"for another name":            {[]string{configMap}, write("", "configmaps", "b"), "in namespace web: patch, delete configmaps (a)"},
 		"by wildcards":                {[]string{configMap, deployment}, []rbacv1.PolicyRule{one("*", "*", "*")}, ""},
 		"a builtin kind is not named": {[]string{configMap}, append(write("", "configmaps", "a")[1:], one("create", "", "configmaps", "a")), "in namespace web: create configmaps"},
@@ -57,7 +57,7 @@ func TestDemands(t *testing.T) {
 		"a kind that is not served":   {[]string{unknown}, nil, ""},
 		"what it gives itself":        {[]string{toItself, configMap}, nil, ""},
 		"what aggregation gives":      {[]string{labelled, configMap}, write(rbac, "clusterroles", "a"), ""},
-		"a role, whatever its rules":  {[]string{role}, write(rbac, "roles", "a"), ""},
+		"a role with any rules":       {[]string{role}, write(rbac, "roles", "a"), ""},
 	} {
 		held := NewHeld(tc.held)
 		missing := slices.DeleteFunc(Demands(Request{Namespace: "web", Objects: objectsNamed(t, "a", tc.objects...), Kinds: served}, deployer), held.Meets)

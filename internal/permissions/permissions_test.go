@@ -84,11 +84,11 @@ func TestNeeded(t *testing.T) {
 		"the plural of a definition": {
 			"web", []string{chassis, definition}, crds + named + "web: example.com/chassis: create\nweb: example.com/chassis (a): patch,delete\n", "",
 		},
-		"a kind without namespaces, whatever its object says": {
+		"a cluster-scoped kind, even if its object has a namespace": {
 			"", []string{ofCluster, "{apiVersion: example.com/v1, kind: Chassis, metadata: {name: %, namespace: shop}}"},
 			crds + ": example.com/chassis: create\n" + named + ": example.com/chassis (a): patch,delete\n", "",
 		},
-		"definitions that the API server refuses choose nothing": {
+		"definitions that the API server refuses have no effect": {
 			"", []string{hostile, hostile2, inShop, "{apiVersion: v1, kind: ConfigMap, metadata: {name: %, namespace: shop}}", "{apiVersion: example.com/v1, kind: Other, metadata: {name: %, namespace: shop}}"},
 			crds + ": apiextensions.k8s.io/customresourcedefinitions (*.,secrets.example.com): patch,delete\n" +
 				"shop: /configmaps,secrets: create\nshop: example.com/others: create\nshop: /configmaps (a): patch,delete\nshop: /secrets (a): patch,delete\nshop: example.com/others (a): patch,delete\n", "",
@@ -97,7 +97,7 @@ func TestNeeded(t *testing.T) {
 			"web", []string{"{apiVersion: other.com/v1, kind: Datum, metadata: {name: %}}"},
 			"web: other.com/data: create\nweb: other.com/data (a): patch,delete\n", "",
 		},
-		"a role needs what it grants, and no bind for brought roles": {
+		"a role needs the rights it grants, and no bind for brought roles": {
 			"web", []string{role, binding},
 			"web: " + rbac + "rolebindings,roles: create\nweb: " + rbac + "rolebindings (a): patch,delete\nweb: " + rbac + "roles (a): patch,delete\nweb: /pods: list\n",
 			"Role a gives others rights, so the account gets them as well",

@@ -33,7 +33,7 @@ func TestNeeds(t *testing.T) {
 			rule("self.status.a == self.metadata.labels.b && self.kind == 'x' && has(self.metadata.name)", ""), fieldsEqual("status.x", ".metadata.uid")}, Needs{}},
 		{"managedFields are never kept", []corev1alpha1.Probe{rule("has(self.metadata.managedFields)", "")}, Needs{}},
 		{"dotted paths", []corev1alpha1.Probe{fieldsEqual(".spec.replicas", "status.replicas")}, paths("spec.replicas")},
-		{"sorted, without what another includes", []corev1alpha1.Probe{
+		{"sorted, without included ones", []corev1alpha1.Probe{
 			fieldsEqual(".spec.b.c", "spec.a"), fieldsEqual("spec.b", "spec.bb"), rule("self.spec.b.d == 1", "")}, paths("spec.a", "spec.b", "spec.bb")},
 		{"metadata that is not always kept", []corev1alpha1.Probe{
 			fieldsEqual("metadata.annotations.x", "metadata.creationTimestamp")}, paths("metadata.annotations.x", "metadata.creationTimestamp")},

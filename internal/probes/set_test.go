@@ -120,7 +120,7 @@ func TestEvaluate(t *testing.T) {
 		{"status of an earlier generation", `{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2},
 			status: {observedGeneration: 1, conditions: [{type: Ready, status: "False"}]}}`,
 			[]corev1alpha1.Probe{condition("Ready", "True")}, Result{Messages: []string{".status outdated"}, Outdated: true}},
-		{"observedGeneration that is no integer does not count",
+		{"an observedGeneration that is not an integer is ignored",
 			`{apiVersion: apps/v1, kind: Deployment, metadata: {generation: 2}, status: {observedGeneration: "1", a: 1}}`,
 			[]corev1alpha1.Probe{fieldsEqual(".status.a", ".status.a")}, Result{Status: True}},
 
@@ -172,7 +172,7 @@ func TestEvaluate(t *testing.T) {
 			unknown("CEL program failed: actual cost limit exceeded: the limit is 1000000, in the rule " +
 				"[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4…")},
 
-		{"all Unknown and no False messages; a False condition is told all the same", deployment,
+		{"all Unknown and no False messages; a False condition is still reported", deployment,
 			[]corev1alpha1.Probe{condition("Progressing", "True"), condition("Ready", "True"),
 				rule("self.spec.replicas == 3", "no"), rule("self.y == 1", "")},
 			Result{Status: Unknown, ConditionFalse: true, Messages: []string{
@@ -211,7 +211,7 @@ func TestEvaluateBeforeTheController(t *testing.T) {
 		want           Result
 	}{
 		{"all counters of a new object are equal", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
-		{"what the probes lack is said first", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`,
+		{"missing fields of the probes are reported first", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`,
 			Result{Status: False, Messages: []string{`".status.a" missing`}}},
 		{"of the core group", `{apiVersion: v1, kind: ReplicationController, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
 		{"a budget counts pods, too", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
@@ -398,7 +398,7 @@ func TestProgramsAreShared(t *testing.T) {
 		_, held = celPrograms.byText[text]
 		celPrograms.mu.Unlock()
 		if time.Now().After(deadline) {
-			t.Fatal("the program is kept after the last Set is gone")
+			t.Fatal("the program is kept after the last Set was dropped")
 		}
 	}
 }

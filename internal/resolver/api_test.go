@@ -53,7 +53,7 @@ func TestAPIs(t *testing.T) {
 		{"several do, one of them is required anyway", []string{"pki"}, two, nil, nil, "create Package team/shop-api: pki 1.0.0", "certs 1.0.0"},
 		{"several do, one of them is installed", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, nil, "api true AlreadyInstalled: It is installed as Package team/pki.", "create"},
 		{"served by a package of the namespace", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, served(), "by Package team/pki", "create"},
-		{"served by a ClusterPackage, of which no owner is recorded", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides)}, served(), "api true ApiServed: The cluster serves it.", "ClusterPackage"},
+		{"served by a ClusterPackage without a recorded owner", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides)}, served(), "api true ApiServed: The cluster serves it.", "ClusterPackage"},
 		{"unless that heeds all", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides, heedful)}, served(), "by ClusterPackage pki", "create"},
 		{"provided by a package of another namespace", nil, nil, []resolver.Installed{at("other", "pki", "pki", "1.0.0", provides, unique)}, nil, "UnknownPackage", "other"},
 		{"none does", nil, nil, nil, nil, "UnknownPackage: The cluster does not serve certs.example.com/v1 Certificate, and no installed or offered package", "create"},

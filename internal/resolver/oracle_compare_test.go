@@ -68,7 +68,7 @@ func sortedOutcomes(plan resolver.Plan) resolver.Plan {
 }
 
 // TestRandomRoots resolves several roots at once, also in several namespaces. The documented roots
-// fail, and nothing is done for them.
+// fail, and no package is changed for them.
 func TestRandomRoots(t *testing.T) {
 	t.Parallel()
 	failed, ready := 0, 0
@@ -170,6 +170,6 @@ func TestRandomTentative(t *testing.T) {
 	}
 
 	if taken == 0 {
-		t.Error("nothing tentative is taken")
+		t.Error("no tentative choice is taken")
 	}
 }

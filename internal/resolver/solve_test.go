@@ -147,7 +147,7 @@ func TestSolve(t *testing.T) {
 			[]string{"It is installed as ClusterPackage db."}, "create"},
 		{"a package of another namespace does not", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0")},
 			[]string{"create Package team/shop-db: db 3.0.0"}, ""},
-		{"whatever its image says of where it is unique", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
+		{"regardless of the uniqueness in its image", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
 			[]string{"create Package team/shop-db: db 3.0.0"}, "other"},
 		{"nor does it satisfy a ClusterPackage", []resolver.Root{platform("db <3")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "9.9.9", unique)},
 			[]string{"create ClusterPackage platform-db: db 2.0.0"}, "other"},
@@ -155,7 +155,7 @@ func TestSolve(t *testing.T) {
 			[]string{"create ClusterPackage platform-db: db 1.0.0"}, "other"},
 		{"a ClusterPackage is one of its kind", []resolver.Root{platform("old=db 1.0.0", "new=db 2.0.0")},
 			resolver.Offers{"db": {once("1.0.0"), once("2.0.0")}}, nil, []string{"db can be installed only once in its scope."}, "create"},
-		{"a satisfier that an earlier manager recorded elsewhere is none", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{
+		{"a satisfier that an earlier manager recorded elsewhere is ignored", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{
 			at("other", "db", "db", "1.0.0", unique, changeable), at("team", "shop", "shop", "1.0.0", requires(resolver.Instance{Namespace: "other", Name: "db"}, "db")),
 		}, []string{"create Package team/shop-db: db 3.0.0"}, "other"},
 		{"a Package raises no ClusterPackage", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable)},
@@ -168,7 +168,7 @@ func TestSolve(t *testing.T) {
 			[]string{"create Package team/shop-db: db 3.0.0"}, "change"},
 		{"a ClusterPackage raises one", []resolver.Root{platform("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra-db", "db", "1.0.0", changeable)},
 			[]string{"change ClusterPackage infra-db: db 3.0.0"}, ""},
-		{"whatever range a Package has", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
+		{"with any range of a Package", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("", "infra-db", "db", "1.0.0", changeable), at("evil", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra-db"}, "db <2")),
 		}, []string{`change ClusterPackage infra-db: db 2.0.0, after []: 2.0.0 is the lowest version above 1.0.0 that fits ">=2" (by ClusterPackage platform)`}, "evil"},
 		{"unless it heeds all", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
@@ -181,7 +181,7 @@ func TestSolve(t *testing.T) {
 			[]string{"NotAvailable: Package team/db is being deleted."}, "create"},
 		{"a name that is taken gets a hash", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "shop-db", "other", "1.0.0")},
 			[]string{"create Package team/shop-db-"}, ""},
-		{"an optional one fails nothing", []resolver.Root{shop("db", "ghost?")}, offers("db", nil), nil,
+		{"an optional one does not fail the resolution", []resolver.Root{shop("db", "ghost?")}, offers("db", nil), nil,
 			[]string{"create Package team/shop-db", "ghost false UnknownPackage: ghost is not installed, and no repository"}, "DependenciesUnsatisfied"},
 		{"an optional one changes no other choice", []resolver.Root{shop("db", "log?")}, offers("db", resolver.Offers{"log": {offer("1.0.0", "db <3")}}), nil,
 			[]string{"create Package team/shop-db: db 3.0.0", "log false VersionMismatch"}, "shop-log"},
@@ -191,7 +191,7 @@ func TestSolve(t *testing.T) {
 			[]resolver.Installed{at("team", "web-db", "db", "1.0.0", changeable)}, []string{"db false VersionMismatch", "db true InstalledByThisPackage"}, "change"},
 		{"a cycle is named", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("1.0.0", "b")}, "b": {offer("1.0.0", "c")}, "c": {offer("1.0.0", "a")}}, nil,
 			[]string{"DependencyCycle a: a → b → c → a: each would wait for the next."}, "create"},
-		{"a cycle of installed packages that stay is none, and hides no other", []resolver.Root{shop("a", "c >=2")}, offers("", resolver.Offers{"c": {offer("2.0.0", "b")}}),
+		{"a cycle of installed packages that stay is allowed, and hides no other", []resolver.Root{shop("a", "c >=2")}, offers("", resolver.Offers{"c": {offer("2.0.0", "b")}}),
 			[]resolver.Installed{
 				at("team", "a", "a", "1.0.0", requires(team("b"), "b"), requires(team("c"), "c")), at("team", "b", "b", "1.0.0", requires(team("a"), "a")),
 				at("team", "c", "c", "1.0.0", changeable),
@@ -307,7 +307,7 @@ func TestPigeonhole(t *testing.T) {
 	}
 }
 
-// All work counts: reading offers and installed packages, the search for changeable ones, and
+// All work takes steps: reading offers and installed packages, the search for changeable ones, and
 // explanations. All calls of one resolution share its steps, and a root in a namespace has fewer.
 func TestAllWorkIsCounted(t *testing.T) {
 	t.Parallel()
@@ -320,7 +320,7 @@ func TestAllWorkIsCounted(t *testing.T) {
 
 	in.Installed[0].Changeable = false
 	if limited(withSteps(in, 40_000)) {
-		t.Error("where nothing may be changed, nothing is looked for")
+		t.Error("if no package can change, no version is searched")
 	}
 
 	many := resolver.Input{Roots: []resolver.Root{shop("db")}, Catalogue: offers("db", nil)}
@@ -388,8 +388,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Two packages that can only move together do so even if another root has no solution, whatever its
-// name is.
+// Two packages that can only move together do so even if another root, of any name, has no
+// solution.
 func TestTogetherBesideHopeless(t *testing.T) {
 	t.Parallel()
 	recorded := func(i resolver.Installed, to string, texts ...string) resolver.Installed {

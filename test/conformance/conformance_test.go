@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// An unknown field of a row is a failure. So is a row that is listed as different but no longer
+// An unknown field of a row is a failure, as is a row that is listed as different but no longer
 // differs.
 func TestJudge(t *testing.T) {
 	t.Parallel()

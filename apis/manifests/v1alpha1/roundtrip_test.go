@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// No field of a manifest may be unknown to the types, or be lost by them.
+// The types have to know every field of a manifest, and must not lose one.
 func TestManifestsRoundTrip(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

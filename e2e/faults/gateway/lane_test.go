@@ -186,7 +186,7 @@ func TestFaultsOfWatches(t *testing.T) {
 				second = ""
 			}
 			if diff := cmp.Diff([]any{tc.first, tc.code, tc.second}, []any{first, code, second}); diff != "" {
-				t.Errorf("%s: the watch, and what the client gets then (-want +got):\n%s", tc.reason, diff)
+				t.Errorf("%s: the watch, and the client's events (-want +got):\n%s", tc.reason, diff)
 			}
 			if n := met.Load(); name.OfLists() && n != 1 {
 				t.Errorf("the list was met %d times", n)
@@ -195,7 +195,7 @@ func TestFaultsOfWatches(t *testing.T) {
 	}
 }
 
-// read returns the code of an answer, 0 for none, and its body as far as it came.
+// read returns the code of an answer, 0 for none, and the received part of its body.
 func read(ctx context.Context, client *http.Client, address string) (int, string) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestJudge(t *testing.T) {
 			reason: "the operator comes late; each later object counts", to: v1, want: []int{1},
 			writes: append(slices.Clone(install[:1]), request(2, manager, "patch", "one"), request(3, operator, "patch", "gate"), request(4, manager, "patch", "two"), request(5, manager, "patch", "kept")),
 		},
-		"a refused write is none": {
+		"a refused write does not matter": {
 			reason: "a guarded create was repeated and refused", to: v1,
 			writes: append([]sandbox.Entry{refused(request(0, manager, "patch", "two"))}, install...),
 		},
@@ -87,19 +87,19 @@ func TestJudge(t *testing.T) {
 			reason: "one is in both revisions", from: v1, to: v2, want: []int{2},
 			writes: append(slices.Clone(upgrade), request(5, manager, "delete", "one")),
 		},
-		"someone else may delete": {
-			reason: "drift is no removal by the engine", from: v1, to: v2,
+		"another client can delete": {
+			reason: "drift is not a removal by the engine", from: v1, to: v2,
 			writes: append(slices.Clone(upgrade), request(5, operator, "delete", "one")),
 		},
 		"replaced on purpose": {
 			reason: "an immutable field changed", from: v1, to: v2, writes: append([]sandbox.Entry{request(0, manager, "delete", "gate")}, upgrade...),
 			change: func(s *invariants.Step) { s.Recreated = []invariants.Object{object("gate")} },
 		},
-		"what someone else controls is deleted": {
+		"an object with a foreign controller is deleted": {
 			reason: "two was stolen", from: v1, writes: deletion, want: []int{2},
 			change: func(s *invariants.Step) { s.Foreign = []invariants.Object{object("two")} },
 		},
-		"a kept object is deleted": {reason: "the annotation says Keep", from: v1, writes: append([]sandbox.Entry{request(0, manager, "delete", "kept")}, deletion...), want: []int{2}},
+		"a kept object is deleted": {reason: "the annotation is Keep", from: v1, writes: append([]sandbox.Entry{request(0, manager, "delete", "kept")}, deletion...), want: []int{2}},
 		"deleted before the new revision is there": {
 			reason: "two is deleted before one is written", from: v1, to: v2, want: []int{2},
 			writes: []sandbox.Entry{upgrade[0], upgrade[1], request(2, manager, "delete", "two"), upgrade[2]},
@@ -109,7 +109,7 @@ func TestJudge(t *testing.T) {
 			writes: []sandbox.Entry{request(1, manager, "delete", "one"), request(2, manager, "delete", "two"), request(3, manager, "delete", "gate")},
 		},
 		"a foreign finalizer holds an object": {
-			reason: "two is gone only when its finalizer is", from: v1, want: []int{6},
+			reason: "two exists until its finalizer is removed", from: v1, want: []int{6},
 			writes: []sandbox.Entry{deletion[0], request(2, manager, "delete", "one"), request(3, operator, "patch", "two"), request(4, manager, "delete", "gate")},
 		},
 		"never deleted": {reason: "gate is left", from: v1, writes: deletion[:2], want: []int{6}},
@@ -122,7 +122,7 @@ func TestJudge(t *testing.T) {
 			},
 		},
 		"the writers are unknown": {
-			reason: "nothing can be said", from: v1, to: v2, writes: upgrade,
+			reason: "no conclusion is possible", from: v1, to: v2, writes: upgrade,
 			change: func(s *invariants.Step) { s.Revision = func(e sandbox.Entry) int64 { return revisions[e.ID] } },
 		},
 	} {

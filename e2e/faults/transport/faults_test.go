@@ -112,7 +112,7 @@ func (s *suite) refer(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	require.Equal(t, lives[0].ends, lives[1].ends, "two packages end differently without a fault, so that nothing can be compared")
+	require.Equal(t, lives[0].ends, lives[1].ends, "two packages end differently without a fault, so they cannot be compared")
 	s.reference = lives[0].ends
 	for _, seen := range [][]position{lives[0].seen, lives[1].seen, r.director.seen} {
 		for _, p := range seen {
@@ -141,7 +141,7 @@ type sweep struct {
 	exact bool
 }
 
-// attempts is how often a fault that met nothing is tried in a sweep.
+// attempts is the number of attempts in a sweep for a fault that did not hit a request.
 const attempts = 4
 
 // sweep works through a list in as few runs as possible. It retries missed faults, in the

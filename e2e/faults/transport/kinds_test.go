@@ -21,7 +21,7 @@ func newLedger() *ledger {
 	return &ledger{claimed: map[string]bool{}, succeeded: map[string]bool{}, opened: map[string]int{}}
 }
 
-// kind returns the kind of a write; empty if the write does not count.
+// kind returns the kind of a write; empty if the write is ignored.
 func (l *ledger) kind(q *gateway.Request) string {
 	noun := nouns[strings.TrimPrefix(q.Resource, "cluster")]
 	switch {

@@ -54,8 +54,8 @@ const (
 	// patience is the maximum length of a stage with its faults. The stage can kill the
 	// manager dozens of times, and it starts over each time.
 	patience = harness.Patience
-	// calm is the time without requests after which a package's stage counts as over;
-	// quiescent is the same if there is no reference to compare with.
+	// calm is the time without requests after which a package's stage is over; quiescent is the
+	// same without a reference to compare with.
 	calm      = 300 * time.Millisecond
 	quiescent = 1500 * time.Millisecond
 	// lookAgain is the pause between two looks.
@@ -165,7 +165,7 @@ func (l *life) looksComplete(ctx context.Context, s *stage) error {
 		})
 	}
 	if !says(corev1alpha1.ConditionAvailable, "True") || !says(corev1alpha1.ConditionProgressing, "False") || says(corev1alpha1.ConditionPaused, "True") != s.paused {
-		return fmt.Errorf("the package says %+v", pkg.Status)
+		return fmt.Errorf("the package reports %+v", pkg.Status)
 	}
 	return nil
 }

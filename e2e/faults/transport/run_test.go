@@ -40,8 +40,8 @@ type run struct {
 	dead map[*life]bool
 }
 
-// newRun starts the manager of a run; starts are faults for each of its starts
-// but the first. A Lease that is held is cleared for the next manager.
+// newRun starts the manager of a run; starts are the faults for each start after the first. A held
+// Lease is cleared for the next manager.
 func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]fault) *run {
 	t.Helper()
 	r := &run{suite: s, lives: lives, director: newDirector(lives, starts), dead: map[*life]bool{}}

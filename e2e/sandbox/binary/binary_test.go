@@ -59,7 +59,7 @@ func TestRepositoryIsFoundFromBelow(t *testing.T) {
 		t.Errorf("got %q, %v, want %q", got, err, root)
 	}
 	if _, err := Repository(t.TempDir()); err == nil || !strings.Contains(err.Error(), "LOCKSTEP_SANDBOX") {
-		t.Errorf("got %v outside of a checkout, want an error that says what to do", err)
+		t.Errorf("got %v outside of a checkout, want an error with a remedy", err)
 	}
 }
 

@@ -169,7 +169,7 @@ func TestImageContent(t *testing.T) {
 		{"subPath is one file", map[string]string{"packages/p.yaml": "p"}, "packages/p.yaml", map[string]string{"p.yaml": "p"}, ""},
 		{"subPath is not there", map[string]string{"packages/p.yaml": "p"}, "pack", nil, `image.subPath: there is no *.yaml, *.yml or *.json file below "pack". Check the path.`},
 		{"subPath leads out", map[string]string{"packages/p.yaml": "p"}, "a/../../b", nil, `image.subPath: "a/../../b" leads out of the source.`},
-		{"nothing in it", map[string]string{"etc/passwd": "p"}, "", nil, "image holds no *.yaml, *.yml or *.json file."},
+		{"no files in it", map[string]string{"etc/passwd": "p"}, "", nil, "image holds no *.yaml, *.yml or *.json file."},
 	} {
 		ref := "content:v" + string(rune('a'+i))
 		s.push(t, ref, test.image)

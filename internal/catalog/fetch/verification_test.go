@@ -93,7 +93,7 @@ func TestImageIsVerified(t *testing.T) {
 	}
 }
 
-// A digest never changes its content, but the keys that verified it count as well.
+// The content of a digest never changes, but the keys that verify it can.
 func TestDigestIsVerified(t *testing.T) {
 	t.Parallel()
 	own := signed.NewPair(t)
@@ -188,8 +188,8 @@ func TestImageIsRewritten(t *testing.T) {
 	fetched(t, f, source, "")
 }
 
-// If verification is required, an image that no policy verifies is refused without a request. So is
-// one with two policies.
+// If verification is required, an image that no policy verifies is refused without a request. The
+// same applies to an image with two policies.
 func TestImageOfNoPolicy(t *testing.T) {
 	t.Parallel()
 	s := serveImages(t)

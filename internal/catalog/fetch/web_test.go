@@ -88,7 +88,7 @@ func TestWebContent(t *testing.T) {
 		{"truncated gzip", "/r.tgz", "", gzipped(archive)[:100], nil, "the file is damaged"},
 		{"path out of the archive", "/r.tar", "", tarOf(t, map[string]string{"../../etc/x.yaml": "x"}), nil, `entry refused: entry "../../etc/x.yaml": the path leads out of its folder`},
 		{"absolute path", "/r.tar", "", tarOf(t, map[string]string{"/etc/x.yaml": "x"}), nil, "the path is absolute"},
-		{"nothing in it", "/r.tar", "", tarOf(t, map[string]string{"README": "x"}), nil, "http holds no *.yaml, *.yml or *.json file"},
+		{"no files in it", "/r.tar", "", tarOf(t, map[string]string{"README": "x"}), nil, "http holds no *.yaml, *.yml or *.json file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +177,7 @@ func TestSHA256(t *testing.T) {
 	_, err := local().Fetch(t.Context(), s, "")
 	checkError(t, err, true, "the SHA-256 of the file differs from http.sha256.")
 	if strings.Contains(err.Error(), hex.EncodeToString(sum[:8])) {
-		t.Errorf("the digest of what a server answered is in a message: %v", err)
+		t.Errorf("the digest of a server's answer is in a message: %v", err)
 	}
 }
 

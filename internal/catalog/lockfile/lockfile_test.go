@@ -63,14 +63,14 @@ func TestCompute(t *testing.T) {
 		"no lock":        {reason: "it is made", files: loader.Files{"manifest.yaml": images}, want: []file{{"manifest.lock.yaml", wantA, true}}},
 		"current":        {reason: "nothing to write", files: loader.Files{"manifest.yaml": images, "manifest.lock.yaml": []byte(wantA)}, want: []file{{"manifest.lock.yaml", wantA, false}}},
 		"other form":     {reason: "the content counts, not the form", files: loader.Files{"manifest.yaml": images, "manifest.lock.yaml": []byte("# c\n" + wantA)}, want: []file{{"manifest.lock.yaml", wantA, false}}},
-		"moved":          {reason: "the tag stands for another digest", files: loader.Files{"manifest.yaml": images, "manifest.lock.yaml": []byte(strings.ReplaceAll(wantA, "1111", "3333"))}, want: []file{{"manifest.lock.yaml", wantA, true}}},
+		"moved":          {reason: "the tag points to another digest", files: loader.Files{"manifest.yaml": images, "manifest.lock.yaml": []byte(strings.ReplaceAll(wantA, "1111", "3333"))}, want: []file{{"manifest.lock.yaml", wantA, true}}},
 		"yml":            {reason: "the name stays", files: loader.Files{"manifest.yml": images, "manifest.lock.yml": []byte(lockHead + " {}")}, want: []file{{"manifest.lock.yml", wantA, true}}},
 		"broken lock":    {reason: "it is put right", files: loader.Files{"manifest.yaml": images, "manifest.lock.yaml": []byte("a: [")}, want: []file{{"manifest.lock.yaml", wantA, true}}},
 		"nothing left":   {reason: "entries that the manifest does not name are removed", files: loader.Files{"manifest.yaml": manifestOf(""), "manifest.lock.yaml": []byte(wantA)}, want: []file{{"manifest.lock.yaml", lockHead + " {}\n", true}}},
 		"two locks":      {reason: "which one counts is not known", files: loader.Files{"manifest.yaml": images, "manifest.lock.yml": []byte(wantA), "manifest.lock.yaml": []byte(wantA)}, err: "PackageManifestLock present multiple times"},
 		"no image":       {reason: "all that cannot be resolved are named", files: loader.Files{"manifest.yaml": manifestOf("  images: [{name: x, image: 'x:v1'}, {name: y, image: 'y:v1'}]\n")}, err: "resolving image digest: image \"x\": there is no image x:v1\nresolving image digest: image \"y\": there is no image y:v1"},
 		"no manifest":    {reason: "there is no package", files: loader.Files{"a.yaml": nil}, err: "PackageManifest not found"},
-		"wrong manifest": {reason: "nothing is written for it", files: loader.Files{"manifest.yaml": manifestOf("  images: [{name: '', image: ''}]\n")}, err: "spec.images[0].name: Required value"},
+		"wrong manifest": {reason: "no entry is written for it", files: loader.Files{"manifest.yaml": manifestOf("  images: [{name: '', image: ''}]\n")}, err: "spec.images[0].name: Required value"},
 		"components": {
 			reason: "each has its own",
 			files: loader.Files{
@@ -137,8 +137,8 @@ func TestDependencies(t *testing.T) {
 		err         string
 	}{
 		"highest":                {"in the range, not at all", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0"), entry(3, "2.0.0")}, "^1", "", "v1.2.0", ""},
-		"prerelease":             {"only where the range asks for it", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.1.0-rc.1")}, ">=1", "", "v1.0.0", ""},
-		"none in range":          {"the message has what there is", []repository.Entry{entry(1, "1.0.0"), entry(2, "2.0.0")}, "^3", "", "", "no version of db.core.shop is within ^3; there are: v2.0.0, v1.0.0"},
+		"prerelease":             {"only if the range requires it", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.1.0-rc.1")}, ">=1", "", "v1.0.0", ""},
+		"none in range":          {"the message has the known versions", []repository.Entry{entry(1, "1.0.0"), entry(2, "2.0.0")}, "^3", "", "", "no version of db.core.shop is within ^3; there are: v2.0.0, v1.0.0"},
 		"platform":               {"this package is for Kubernetes, too", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", openShift)}, "^1", "", "v1.0.0", ""},
 		"same platform":          {"both are for OpenShift only", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", openShift)}, "^1", "[{platform: [OpenShift]}]", "v1.2.0", ""},
 		"no platform":            {"nothing covers", []repository.Entry{entry(1, "1.0.0", openShift)}, "^1", "", "", "none of the 1 versions of db.core.shop within ^1 can be installed on all platforms"},

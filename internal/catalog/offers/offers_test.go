@@ -29,7 +29,7 @@ func TestCandidates(t *testing.T) {
 		hidden         string
 		want           []string
 	}{
-		{reason: "nothing is offered", want: nil},
+		{reason: "no version is offered", want: nil},
 		{
 			reason: "the parts of a package are one list", want: []string{"PackageRepository/r 1.0.0", "PackageRepository/r 2.0.0"},
 			local: specs{spec("shop", 1, "r", "2.0.0"), spec("shop", 0, "r", "1.0.0"), spec("other", 0, "r", "3.0.0")},
@@ -48,7 +48,7 @@ func TestCandidates(t *testing.T) {
 			cluster: specs{spec("shop", 0, "secret", "1.0.0"), spec("shop", 1, "all", "1.0.0"), spec("shop", 2, "third", "1.0.0")},
 		},
 		{
-			reason: "a repository of the namespace is visible whatever its name", hidden: "secret", want: []string{"PackageRepository/secret 1.0.0"},
+			reason: "a repository of the namespace is visible under any name", hidden: "secret", want: []string{"PackageRepository/secret 1.0.0"},
 			local: specs{spec("shop", 0, "secret", "1.0.0")},
 		},
 	}

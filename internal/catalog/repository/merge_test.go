@@ -67,19 +67,19 @@ func TestMerge(t *testing.T) {
 		{"equal content: the oldest has it", []repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 2, 0, "1.0.0=A")}, nil, "1.0.0=A of b", ""},
 		{"equal content: the present owner keeps it", []repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 2, 0, "1.0.0=A")}, owned("1.0.0=a"), "1.0.0=A of a", ""},
 		{"equal content: priority takes nothing from the owner", []repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 2, 9, "1.0.0=A")}, owned("1.0.0=a"), "1.0.0=A of a", ""},
-		{"a higher revision takes over, whatever the priority", []repository.Offer{offers("a", 2, 9, "1.0.0=A@2.0"), offers("b", 1, 0, "1.0.0=B@2.1.0")}, owned("1.0.0=a"), "1.0.0=B of b", ""},
+		{"a higher revision takes over with any priority", []repository.Offer{offers("a", 2, 9, "1.0.0=A@2.0"), offers("b", 1, 0, "1.0.0=B@2.1.0")}, owned("1.0.0=a"), "1.0.0=B of b", ""},
 		{"a higher revision takes over equal content", []repository.Offer{offers("a", 2, 0, "1.0.0=A@2.0"), offers("b", 1, 0, "1.0.0=A@2.1.0")}, owned("1.0.0=a"), "1.0.0=A of b", ""},
-		{"a lower revision is no conflict", []repository.Offer{offers("a", 2, 0, "1.0.0=A@2.0"), offers("b", 1, 0, "1.0.0=B@1.6.8")}, owned("1.0.0=a"), "1.0.0=A of a", ""},
+		{"a lower revision is not a conflict", []repository.Offer{offers("a", 2, 0, "1.0.0=A@2.0"), offers("b", 1, 0, "1.0.0=B@1.6.8")}, owned("1.0.0=a"), "1.0.0=A of a", ""},
 		{"of two revisions the longer is higher", []repository.Offer{offers("a", 2, 0, "1.0.0=A@2"), offers("b", 1, 0, "1.0.0=B@2.0")}, owned("1.0.0=a"), "1.0.0=B of b", ""},
-		{"none is the lowest revision", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.0.0=B@0")}, owned("1.0.0=a"), "1.0.0=B of b", ""},
+		{"an absent revision is the lowest", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.0.0=B@0")}, owned("1.0.0=a"), "1.0.0=B of b", ""},
 		{"priority decides between contents", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 1, "1.0.0=B")}, owned("1.0.0=a"), "1.0.0=B of b", ""},
 		{"a conflict is one of its version alone", []repository.Offer{offers("a", 2, 0, "1.0.0=A", "1.1.0=A"), offers("b", 1, 0, "1.0.0=B", "1.1.0=A", "1.2.0=B")}, nil,
 			"1.0.0=A of a, 1.1.0=A of a, 1.2.0=B of b", "b: shop.example.com 1.0.0"},
 		{"in a conflict the present owner keeps it", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.0.0=B")}, owned("1.0.0=b"), "1.0.0=B of b", "a: shop.example.com 1.0.0"},
-		{"an owner that offers it no more has no say", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.1.0=B")}, owned("1.0.0=b"), "1.0.0=A of a, 1.1.0=B of b", ""},
+		{"an owner that no longer offers it is ignored", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.1.0=B")}, owned("1.0.0=b"), "1.0.0=A of a, 1.1.0=B of b", ""},
 		{"the owner changes its own version", []repository.Offer{offers("a", 2, 0, "1.0.0=B")}, owned("1.0.0=a"), "1.0.0=B of a", ""},
 		{"build metadata distinguishes versions", []repository.Offer{offers("a", 2, 0, "1.0.0+2=A"), offers("b", 1, 0, "1.0.0+10=B", "1.0.0=B")}, nil, "1.0.0=B of b, 1.0.0+2=A of a, 1.0.0+10=B of b", ""},
-		{"a repository that was never fetched offers nothing", []repository.Offer{{Repository: "a"}, offers("b", 1, 0, "1.0.0=B")}, nil, "1.0.0=B of b", ""},
+		{"a repository that was never fetched has no offers", []repository.Offer{{Repository: "a"}, offers("b", 1, 0, "1.0.0=B")}, nil, "1.0.0=B of b", ""},
 		{"of three, the two that are above the third differ", []repository.Offer{offers("a", 3, 0, "1.0.0=A"), offers("b", 2, 5, "1.0.0=B"), offers("c", 1, 5, "1.0.0=C")}, owned("1.0.0=a"),
 			"1.0.0=B of b", "c: shop.example.com 1.0.0"},
 		{"an owner of low priority keeps the content that won", []repository.Offer{offers("a", 3, 0, "1.0.0=A"), offers("b", 2, 5, "1.0.0=A"), offers("c", 1, 3, "1.0.0=C")}, owned("1.0.0=a"), "1.0.0=A of a", ""},
@@ -89,7 +89,7 @@ func TestMerge(t *testing.T) {
 			"1.0.0=A of a, 1.0.0=A of b, 1.0.0=A of c", ""},
 		{"a conflict is reported once", []repository.Offer{limited(offers("a", 3, 0, "1.0.0=A")), limited(offers("b", 2, 0, "1.0.0=B")), offers("c", 1, 0, "1.0.0=C")}, nil,
 			"1.0.0=A of a, 1.0.0=B of b, 1.0.0=C of c", "b: shop.example.com 1.0.0, c: shop.example.com 1.0.0"},
-		{"nothing is behind one that all see", []repository.Offer{offers("a", 2, 1, "1.0.0=A"), limited(offers("b", 1, 0, "1.0.0=B"))}, nil, "1.0.0=A of a", ""},
+		{"no offer is behind one that all see", []repository.Offer{offers("a", 2, 1, "1.0.0=A"), limited(offers("b", 1, 0, "1.0.0=B"))}, nil, "1.0.0=A of a", ""},
 	} {
 		available, conflicts := repository.Merge(test.offers, test.existing)
 		if got := listed(available); got != test.want {
@@ -253,7 +253,7 @@ func TestMergeTakesTheBest(t *testing.T) {
 					}
 				}
 				if !justified {
-					t.Fatalf("%s has the content %s, that none of priority %d has", got.Version, got.Image, highest)
+					t.Fatalf("%s has the content %s, which no repository of priority %d has", got.Version, got.Image, highest)
 				}
 				delete(claims, got.Version)
 			}

@@ -43,14 +43,14 @@ func TestSelect(t *testing.T) {
 		message    []string
 	}{
 		{reason: "without a constraint the highest release is chosen", candidates: offered, want: "1.10.0"},
-		{reason: "a blank constraint is none", candidates: offered, request: Request{Selection: within(" ")}, want: "1.10.0"},
+		{reason: "a blank constraint has no effect", candidates: offered, request: Request{Selection: within(" ")}, want: "1.10.0"},
 		{reason: "an exact version", candidates: offered, request: Request{Selection: within("1.9.0")}, want: "1.9.0"},
 		{reason: "all prereleases take part in ranges", candidates: offered, request: Request{Selection: all(">=1")}, want: "2.0.0-rc.1"},
 		{reason: "all prereleases take part without a constraint", candidates: offered, request: Request{Selection: all("")}, want: "2.0.0-rc.1"},
 		{reason: "prereleases with an identifier take part", candidates: offered, request: Request{Selection: within("", "beta", "alpha")}, want: "2.0.0-beta.2"},
 		{reason: "an identifier is a whole part", candidates: offered, request: Request{Selection: within("", "r", "bet")}, want: "1.10.0"},
 		{reason: "an exact prerelease is chosen", candidates: offered, request: Request{Selection: within("2.0.0-beta.2")}, want: "2.0.0-beta.2"},
-		{reason: "an exact prerelease is chosen whatever the identifiers", candidates: offered, request: Request{Selection: within("==v2.0.0-beta.2", "rc")}, want: "2.0.0-beta.2"},
+		{reason: "an exact prerelease is chosen with any identifiers", candidates: offered, request: Request{Selection: within("==v2.0.0-beta.2", "rc")}, want: "2.0.0-beta.2"},
 		{
 			reason: "a prerelease in a range lets none take part", candidates: offered, request: Request{Selection: within(">=2.0.0-beta")},
 			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"2.0.0-rc.1 is a prerelease", "set spec.packageRef.prereleases: {}"},
@@ -88,7 +88,7 @@ func TestSelect(t *testing.T) {
 			reason: "a version that cannot be installed", candidates: []Candidate{{Version: "1.0.0", NotInstallable: "asks for template[0].ytt"}},
 			is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"1.0.0 cannot be installed: asks for template[0].ytt"},
 		},
-		{reason: "nothing is offered", is: corev1alpha1.ReasonUnknownPackage},
+		{reason: "no version is offered", is: corev1alpha1.ReasonUnknownPackage},
 		{reason: "no constraint", candidates: offered, request: Request{Selection: within("1.0.0 || || 2")}, is: corev1alpha1.ReasonVersionInvalid, message: []string{`alternative ""`, `write it as ">=1.2, <2"`}},
 		{
 			reason: "no downgrade", candidates: offered, request: Request{Selection: within("1.9.0"), LastAttempted: "1.10.0", Installed: "1.10.0"},
@@ -97,10 +97,10 @@ func TestSelect(t *testing.T) {
 		{reason: "a downgrade that is allowed", candidates: offered, request: Request{Selection: within("1.9.0"), LastAttempted: "1.10.0", AllowDowngrade: true}, want: "1.9.0"},
 		{
 			reason: "a version that vanished leads to no downgrade", candidates: offered, request: Request{LastAttempted: "3.0.0"},
-			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"which was chosen before and is no longer offered"},
+			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"chosen before and no longer offered"},
 		},
 		{
-			reason: "the installed version counts where nothing was attempted", candidates: offered, request: Request{Installed: "3.0.0"},
+			reason: "the installed version is used if none was attempted", candidates: offered, request: Request{Installed: "3.0.0"},
 			is: corev1alpha1.ReasonDowngradeRefused,
 		},
 		{
@@ -109,9 +109,9 @@ func TestSelect(t *testing.T) {
 		},
 		{reason: "the version that was chosen before", candidates: offered, request: Request{LastAttempted: "v1.10.0"}, want: "1.10.0"},
 		{reason: "equal versions are ordered by build", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), want: "1.0.0+10"},
-		{reason: "an exact version with build stands for itself", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0+9")}, want: "1.0.0+9"},
+		{reason: "an exact version with build matches only itself", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0+9")}, want: "1.0.0+9"},
 		{reason: "an exact version with build as an alternative", candidates: candidates("1.0.0+9", "1.0.0+10", "2.0.0"), request: Request{Selection: within("=v1.0.0+9 || 3")}, want: "1.0.0+9"},
-		{reason: "an exact version without build stands for all builds", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0")}, want: "1.0.0+10"},
+		{reason: "an exact version without build matches all builds", candidates: candidates("1.0.0+9", "1.0.0+10", "1.0.0"), request: Request{Selection: within("1.0.0")}, want: "1.0.0+10"},
 	}
 
 	for _, c := range cases {

@@ -135,7 +135,7 @@ func TestKickstartFromElsewhere(t *testing.T) {
 				t.Errorf("got %+v, %v, want %q", got, err, tc.want)
 			}
 			if tc.want == "" {
-				// A package without templates has nothing to compare with fixtures.
+				// A package without templates has no output to compare with fixtures.
 				if got := clitest.Invoke(t, "", "test", out); got.Code != 0 {
 					t.Errorf("got %+v", got)
 				}

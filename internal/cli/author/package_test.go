@@ -126,7 +126,7 @@ func TestInspectTreeErrors(t *testing.T) {
 		"no test case":    {[]string{"inspect", "--tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
 		"no config file":  {[]string{"inspect", "--tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
 		"contradiction":   {[]string{"inspect", "--tree", dir, "--cluster", "-n", "a"}, "arguments invalid: --cluster and --namespace contradict each other"},
-		"two configs":     {[]string{"inspect", "--tree", dir, "--config", "a", "--config-testcase", "b"}, "none of the others can be"},
+		"two configs":     {[]string{"inspect", "--tree", dir, "--config", "a", "--config-testcase", "b"}, "the other arguments cannot"},
 		"unknown key":     {[]string{"inspect", "--tree", dir, "--config", "-"}, "1 problem in "},
 		"invalid package": {[]string{"inspect", "--tree", clitest.Folder(t, clitest.BadPackage)}, "2 problems in "},
 	} {

@@ -27,7 +27,7 @@ func TestTest(t *testing.T) {
     there is no folder .test-fixtures/cluster: write it with --update
 `, Err: "Error: 2 of 2 test cases failed in " + dir + "\n"})
 	if _, err := os.Stat(filepath.Join(dir, ".test-fixtures")); err == nil {
-		t.Error("fixtures were made without being asked for")
+		t.Error("fixtures were created without --update")
 	}
 	run("written", clitest.Result{Code: 0, Out: `✎ blue  updated
     settings/cm.yaml: no fixture

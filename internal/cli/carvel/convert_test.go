@@ -81,7 +81,7 @@ func TestWhatIsDifferentIsPaused(t *testing.T) {
 		text   string
 		paused bool
 	}{
-		"nothing is lost":        {head + "}\nspec: {serviceAccountName: a, packageRef: {refName: shop.example.com, versionSelection: {constraints: 1.0.0}}}", false},
+		"no content is lost":     {head + "}\nspec: {serviceAccountName: a, packageRef: {refName: shop.example.com, versionSelection: {constraints: 1.0.0}}}", false},
 		"values are not there":   {head + "}\nspec: {packageRef: {refName: s}, values: [{secretRef: {name: none}}]}", true},
 		"overlays":               {head + ", annotations: {ext.packaging.carvel.dev/ytt-paths-from-secret-name.1: a}}\nspec: {packageRef: {refName: s}}", true},
 		"another cluster":        {head + "}\nspec: {packageRef: {refName: s}, cluster: {kubeconfigSecretRef: {name: a}}}", false},

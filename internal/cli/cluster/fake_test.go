@@ -41,7 +41,7 @@ func watched(t *testing.T, c *cluster.Cluster) {
 	select {
 	case <-c.WithWatch.(listing).watched:
 	case <-testContext(t).Done():
-		t.Fatal("nothing is watched")
+		t.Fatal("no kind is watched")
 	}
 }
 

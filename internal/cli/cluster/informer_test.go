@@ -70,7 +70,7 @@ func TestInformerReportsUnansweredWatches(t *testing.T) {
 				return
 			}
 		case <-ctx.Done():
-			t.Fatal("nothing is reported")
+			t.Fatal("no event is reported")
 		}
 	}
 }

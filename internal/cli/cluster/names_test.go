@@ -61,13 +61,13 @@ func TestFind(t *testing.T) {
 		"a cluster package":                    {objects: []client.Object{clusterPkg("a")}, arg: "a", want: "clusterpackage a"},
 		"both":                                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "a", err: "a is ambiguous: there are package shop/a and clusterpackage a. Write package/a or clusterpackage/a, or name the namespace with -n"},
 		"both, and a flag names the namespace": {objects: []client.Object{pkg("a"), clusterPkg("a")}, given: true, arg: "a", want: "package shop/a"},
-		"both, and said which":                 {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "clpkg/a", want: "clusterpackage a"},
+		"both, with the kind":                  {objects: []client.Object{pkg("a"), clusterPkg("a")}, arg: "clpkg/a", want: "clusterpackage a"},
 		"neither":                              {arg: "a", err: "there is neither a package a in namespace shop nor a clusterpackage of that name"},
 		"not of that kind":                     {objects: []client.Object{pkg("a")}, arg: "clusterpackage/a", err: "there is no clusterpackage a"},
-		"may not read cluster packages": {
+		"cannot read cluster packages": {
 			objects: []client.Object{pkg("a")}, forbidden: "ClusterPackage", arg: "a", want: "package shop/a",
 		},
-		"may not read the one that it may be": {
+		"cannot read one of the candidates": {
 			forbidden: "ClusterPackage", arg: "a", err: "cannot read clusterpackage a:",
 		},
 	} {

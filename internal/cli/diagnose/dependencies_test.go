@@ -69,7 +69,7 @@ func TestDependencies(t *testing.T) {
 			[]*corev1alpha1.Package{awaiting("shop", "DependenciesUnsatisfied", "db=NoMatchingVersion: nothing fits")},
 			"dependency db", "db: nothing fits", `kubectl package upgrade package/shop -n shop --override 'db={"package":{"version":"VERSION"}}'`, 2,
 		},
-		"what may not be read": {
+		"an object without the right to read it": {
 			[]*corev1alpha1.Package{awaiting("shop", soon, "db=NotAvailable: not yet")},
 			"dependency db", "db: not yet", "See: kubectl package explain package/shop.db -n shop", 2,
 		},
@@ -81,7 +81,7 @@ func TestDependencies(t *testing.T) {
 	}
 }
 
-// A cycle of packages that wait for each other ends. So does a long chain.
+// The search ends for a cycle of packages that wait for each other, and for a long chain.
 func TestDependenciesEnd(t *testing.T) {
 	t.Parallel()
 	a := awaiting("a", corev1alpha1.ReasonWaitingForDependencies, "b=NotAvailable: not yet")

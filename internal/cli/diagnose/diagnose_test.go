@@ -324,7 +324,7 @@ func TestWrongConditions(t *testing.T) {
 		{"a namespace that is deleted without trouble", schema.GroupKind{Kind: "Namespace"}, "NamespaceDeletionContentFailure", "False", false},
 		{"a namespace that something holds", schema.GroupKind{Kind: "Namespace"}, "NamespaceFinalizersRemaining", "True", true},
 		{"an autoscaler within its bounds", schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, "ScalingLimited", "False", false},
-		{"nothing goes on any more", other, "Progressing", "False", false},
+		{"the rollout has stopped", other, "Progressing", "False", false},
 		{"a Deployment that has given up", deployment, "Progressing", "False", true},
 		{"a Job that is held", job, "Suspended", "True", true},
 	} {
@@ -359,7 +359,7 @@ func TestRanBefore(t *testing.T) {
 	t.Parallel()
 	dep := &corev1alpha1.ObjectDeployment{}
 	if got := ranBefore(dep); got != "" {
-		t.Errorf("there are none, and it says %q", got)
+		t.Errorf("there are none, and it reports %q", got)
 	}
 	dep.Status.Jobs = []corev1alpha1.JobRecord{
 		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "seed", Result: corev1alpha1.JobFailed},
@@ -396,7 +396,7 @@ func TestRuleThatFailsIsNotRefused(t *testing.T) {
 	}
 }
 
-// The status of a set can show earlier than the package's what a revision waits for.
+// The status of a set can show the blocking objects of a revision earlier than the package's.
 func TestSetIsAheadOfThePackage(t *testing.T) {
 	t.Parallel()
 	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1}}
@@ -416,7 +416,8 @@ func TestSetIsAheadOfThePackage(t *testing.T) {
 	}
 }
 
-// A target that is not connected is the cause, whatever blocked the objects before. It is not read.
+// A target that is not connected is the cause, regardless of earlier blocking objects. It is not
+// read.
 func TestExplainTarget(t *testing.T) {
 	t.Parallel()
 	for name, deleted := range map[string]bool{"installed": false, "deleted": true} {

@@ -85,7 +85,7 @@ func TestRemains(t *testing.T) {
 		"",
 	} {
 		if got[i] != want {
-			t.Errorf("it says %q,\nwant %q", got[i], want)
+			t.Errorf("it prints %q,\nwant %q", got[i], want)
 		}
 	}
 	list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", Finalizers: []string{"x"}}}}}

@@ -37,7 +37,7 @@ func TestUncovered(t *testing.T) {
 		{"a subresource is another resource", []rbacv1.PolicyRule{rule("", "pods", "create")}, []rbacv1.PolicyRule{rule("", "pods/exec", "create")}, []rbacv1.PolicyRule{rule("", "pods/exec", "create")}},
 		{"a subresource of everything", []rbacv1.PolicyRule{rule("apps", "*/scale", "update")}, []rbacv1.PolicyRule{rule("apps", "deployments/scale", "update")}, nil},
 		{
-			"paths, by their beginning", []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/*"}}},
+			"paths, by their prefix", []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/*"}}},
 			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/a", "/healthz"}}},
 			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz"}}},
 		},

@@ -113,7 +113,7 @@ func TestRelease(t *testing.T) {
 	}
 	require.Equal(t, want, patches(t, all))
 	if last := all[len(all)-1].Of.GetName(); last != "app" {
-		t.Errorf("the deployment, which says that all is done, comes before %s", last)
+		t.Errorf("the deployment, which marks the end, comes before %s", last)
 	}
 }
 
@@ -130,12 +130,12 @@ func TestReleaseLeavesAlone(t *testing.T) {
 			u.SetLabels(map[string]string{corev1alpha1.CacheLabel: "True", corev1alpha1.PackageLabel: "manifest", corev1alpha1.PackageInstanceLabel: "app"})
 			r.Live[key] = u
 		}, false},
-		"an earlier revision does":     {func(r *engines.Rollout) { r.Live[key] = live("ObjectSet", "set-1", 1) }, true},
-		"another deployment does":      {func(r *engines.Rollout) { r.Live[key] = live("ObjectDeployment", "elsewhere", 1) }, false},
-		"nothing does":                 {func(r *engines.Rollout) { r.Live[key].SetOwnerReferences(nil) }, false},
-		"no revision contains it":      {func(r *engines.Rollout) { r.Objects = nil }, false},
-		"the earlier one contains it":  {func(r *engines.Rollout) { delete(r.Objects, "set-2") }, true},
-		"it has no revision by itself": {func(r *engines.Rollout) { r.Live[key].SetAnnotations(nil) }, true},
+		"an earlier revision does":               {func(r *engines.Rollout) { r.Live[key] = live("ObjectSet", "set-1", 1) }, true},
+		"another deployment does":                {func(r *engines.Rollout) { r.Live[key] = live("ObjectDeployment", "elsewhere", 1) }, false},
+		"nothing does":                           {func(r *engines.Rollout) { r.Live[key].SetOwnerReferences(nil) }, false},
+		"no revision contains it":                {func(r *engines.Rollout) { r.Objects = nil }, false},
+		"the earlier one contains it":            {func(r *engines.Rollout) { delete(r.Objects, "set-2") }, true},
+		"it does not have a revision of its own": {func(r *engines.Rollout) { r.Live[key].SetAnnotations(nil) }, true},
 	} {
 		all, err := rollout(tc.change).Release()
 		if _, patched := patches(t, all)["x"]; err != nil || patched != tc.patched {

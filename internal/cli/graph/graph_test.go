@@ -119,7 +119,7 @@ func key(at string) graph.Key {
 	return graph.Key{Kind: corev1alpha1.ScopeOf(namespace).Kind("Package"), Namespace: namespace, Name: name}
 }
 
-// Whatever depends on whatever, each package is drawn with its dependencies once.
+// For any dependencies, each package is drawn with its dependencies once.
 func TestAnyGraph(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(200) {

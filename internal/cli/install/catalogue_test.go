@@ -174,20 +174,20 @@ func TestUpgrade(t *testing.T) {
 		want                  string
 		spec                  string
 	}{
-		"a wider constraint":  {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
-		"at the newest":       {"", "2.0.0", nil, 0, "package shop/web is already at 2.0.0, the highest version that it allows\n", ""},
-		"held back":           {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
-		"a downgrade":         {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
-		"an allowed one":      {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
-		"of what never was":   {"", "2.0.0", []string{"--version", "<2", "--wait=false"}, 0, "shop.example.com → shop.example.com <2\n", "<2"},
-		"no downgrade needed": {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
-		"no version":          {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
-		"wrong values":        {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
+		"a wider constraint":              {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
+		"at the newest":                   {"", "2.0.0", nil, 0, "package shop/web is already at 2.0.0, the highest version that it allows\n", ""},
+		"held back":                       {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
+		"a downgrade":                     {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
+		"an allowed one":                  {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
+		"of a package that never existed": {"", "2.0.0", []string{"--version", "<2", "--wait=false"}, 0, "shop.example.com → shop.example.com <2\n", "<2"},
+		"no downgrade needed":             {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
+		"no version":                      {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
+		"wrong values":                    {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := clustertest.Following(test.constraint, test.installed)
-			if name == "of what never was" {
+			if name == "of a package that never existed" {
 				meta.RemoveStatusCondition(&old.Status.Conditions, corev1alpha1.ConditionAvailable)
 			}
 			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), old)

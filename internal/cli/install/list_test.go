@@ -62,8 +62,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// Packages that need help are first, whatever their names. Packages that may not be listed are
-// named.
+// Packages that need help are first, regardless of their names. Scopes that the user may not list
+// are named.
 func TestListOfManyNamespaces(t *testing.T) {
 	t.Parallel()
 	var objects []client.Object

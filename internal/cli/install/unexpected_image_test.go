@@ -18,7 +18,7 @@ func TestUnexpectedImage(t *testing.T) {
 		"a forgotten registry":    {"example.com/web:v1", "web", "is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest"},
 		"another registry":        {"example.com/web:v1", "example.org/web:v1", "another repository, example.org/web:v1"},
 		"a forgotten tag":         {"example.com/web:v1", "example.com/web", "would change to example.com/web:latest, because example.com/web names no tag"},
-		"a port is no tag":        {"example.com:5000/web:v1", "example.com:5000/web", "names no tag"},
+		"a port is not a tag":     {"example.com:5000/web:v1", "example.com:5000/web", "names no tag"},
 		"chosen from a catalogue": {"", "example.com/web:v1", "does not name its image"},
 	} {
 		got := unexpectedImage(target, tc.old, tc.wanted)

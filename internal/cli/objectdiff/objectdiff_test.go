@@ -29,7 +29,7 @@ func TestFields(t *testing.T) {
 		before, after string
 		want          []objectdiff.Change
 	}{
-		{"equal objects differ in nothing", "a: 1\nb: [x]", "b: [x]\na: 1.0", nil},
+		{"equal objects do not differ", "a: 1\nb: [x]", "b: [x]\na: 1.0", nil},
 		{"fields by path, sorted", "spec: {b: 1, a: x}", "spec: {b: 2, c: true}", []objectdiff.Change{
 			{Path: "spec.a", Before: "x"}, {Path: "spec.b", Before: 1.0, After: 2.0}, {Path: "spec.c", After: true},
 		}},
@@ -37,7 +37,7 @@ func TestFields(t *testing.T) {
 			{Path: "c[name=side]", After: map[string]any{"name": "side", "image": "s"}},
 			{Path: "c[name=web].image", Before: "a", After: "b"},
 		}},
-		{"the order of what stays", "c: [{name: a}, {name: b}]", "c: [{name: b}, {name: a}]", []objectdiff.Change{
+		{"the order of the remaining elements", "c: [{name: a}, {name: b}]", "c: [{name: b}, {name: a}]", []objectdiff.Change{
 			{Path: "c[order]", Before: "a, b", After: "b, a"},
 		}},
 		{"elements without a name, by position", "r: [{verbs: [get]}]", "r: [{verbs: [get, list]}, {verbs: ['*']}]", []objectdiff.Change{
@@ -49,10 +49,10 @@ func TestFields(t *testing.T) {
 			{Path: "r[1].verbs", Before: []any{"watch"}, After: []any{"watch", "get"}},
 		}},
 		{"elements of a long list of plain values", "c: [sh, -c, " + long + "]", "c: [sh, -x, -c, " + long + "]", []objectdiff.Change{{Path: "c[1]", After: "-x"}}},
-		{"a name that stands twice names nothing", "e: [{name: a, v: 1}, {name: a, v: 2}]", "e: [{name: a, v: 1}, {name: a, v: 3}]", []objectdiff.Change{
+		{"a duplicate name identifies no element", "e: [{name: a, v: 1}, {name: a, v: 2}]", "e: [{name: a, v: 1}, {name: a, v: 3}]", []objectdiff.Change{
 			{Path: "e[1].v", Before: 2.0, After: 3.0},
 		}},
-		{"keys that are no words", "l: {app/name: a}", "l: {app/name: b}", []objectdiff.Change{
+		{"keys that are not words", "l: {app/name: a}", "l: {app/name: b}", []objectdiff.Change{
 			{Path: `l["app/name"]`, Before: "a", After: "b"},
 		}},
 		{"another type", "a: {b: 1}", "a: [1]", []objectdiff.Change{{Path: "a", Before: map[string]any{"b": 1.0}, After: []any{1.0}}}},

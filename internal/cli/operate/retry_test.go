@@ -23,18 +23,18 @@ func TestRetry(t *testing.T) {
 		want   clitest.Result
 		tried  bool
 	}{
-		"install of what fails": {
+		"install of a failing package": {
 			args: []string{"install", "example.com/web:v1", "--cluster"}, status: noImage, tried: true,
 			want: clitest.Result{Code: 0, Out: "clusterpackage web is already up to date; failed steps are retried\n", Err: ""},
 		},
-		"install of another image in place of what fails": {
+		"install of another image in place of a failing package": {
 			args: []string{"install", "example.com/web:v2", "--cluster"}, status: noImage, tried: true,
 			want: clitest.Result{Code: 0, Out: "clusterpackage web changed: image example.com/web:v1 → example.com/web:v2\n", Err: ""},
 		},
-		"install while it waits":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Blocked(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is already up to date; failed steps are retried\n", Err: ""}},
-		"install of what works":    {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Available(), want: clitest.Result{Code: 0, Out: "clusterpackage web is already up to date\n", Err: ""}},
-		"retry of what works":      {args: []string{"retry", "web"}, status: clustertest.Available(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is being retried\n", Err: ""}},
-		"retry while it is paused": {args: []string{"retry", "web"}, status: clustertest.Blocked(), paused: true, want: clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is paused, so it is not retried. To resume it: kubectl package unpause clusterpackage/web\n"}},
+		"install while it waits":       {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Blocked(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is already up to date; failed steps are retried\n", Err: ""}},
+		"install of a working package": {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Available(), want: clitest.Result{Code: 0, Out: "clusterpackage web is already up to date\n", Err: ""}},
+		"retry of a working package":   {args: []string{"retry", "web"}, status: clustertest.Available(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is being retried\n", Err: ""}},
+		"retry while it is paused":     {args: []string{"retry", "web"}, status: clustertest.Blocked(), paused: true, want: clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is paused, so it is not retried. To resume it: kubectl package unpause clusterpackage/web\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,10 +51,10 @@ func TestStatus(t *testing.T) {
 func TestStatusOfAnUnreadableRevision(t *testing.T) {
 	t.Parallel()
 	for reason, change := range map[string]func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment{
-		"the deployment is gone": func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
+		"the deployment does not exist": func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
 			return nil
 		},
-		"a slice is gone": func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
+		"a slice does not exist": func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
 			set.Spec.Phases[0].Slices = []string{"gone"}
 			return dep
 		},
@@ -80,7 +80,7 @@ func TestStatusOfAnUnreadableRevision(t *testing.T) {
 	}
 }
 
-// The images belong to the revision in charge, whatever was loaded last.
+// The images belong to the revision in charge, even if another one was loaded last.
 func TestStatusAfterARollback(t *testing.T) {
 	t.Parallel()
 	for _, rolledBack := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {

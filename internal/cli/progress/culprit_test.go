@@ -88,7 +88,7 @@ func TestCauseOf(t *testing.T) {
 			progress.State{Target: target, Observed: true, Unpacked: true, RolledBack: true, Stalled: "Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place. Ask for other content."},
 			"the rollout is stuck: Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place", "Ask for other content.", 0,
 		},
-		"a refused downgrade, whatever the version in place waits for": {
+		"a refused downgrade, even if the version in place waits": {
 			progress.State{
 				Target: target, Observed: true, Unpacked: true, Blocking: []progress.Object{{Phase: "main", Message: "missing .status.conditions"}},
 				Unresolved: "web: 1.0.0 is lower than 2.0.0", UnresolvedRemedy: "Allow it.",

@@ -182,7 +182,7 @@ func installSteps() []step {
 func refusedSteps() []step {
 	return []step{
 		{0, "many problems", snapshot(condition("Invalid", "True", "LoadError", "first\nsecond\nthird"))},
-		{time.Second, "taken by someone else", snapshot(unpacked(), condition("Stalled", "True", "CollisionDetected", "refused"),
+		{time.Second, "taken by another owner", snapshot(unpacked(), condition("Stalled", "True", "CollisionDetected", "refused"),
 			revision(1, phase("crds", waiting, 0, 1), phase("deploy", waiting, 0, 3)),
 			blocking(corev1alpha1.BlockingObject{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "issuers.cert.example.com", Phase: "crds", Message: "exists already"}))},
 		{2 * time.Second, "no such image", snapshot(condition("Unpacked", "False", "ImagePullBackOff", "image not found"), condition("Stalled", "True", "ImagePullBackOff", "image not found"))},

@@ -37,8 +37,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// For any input, the output contains nothing that a terminal would act on, and clean text is
-// unchanged.
+// For any input, the output contains no control sequences, and clean text is unchanged.
 //
 // Code: escape.go, encode.go
 func FuzzLine(f *testing.F) {

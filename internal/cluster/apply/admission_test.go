@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestDeniedBy names the origin of a refusal, and nothing that it merely quotes.
+// TestDeniedBy checks that the origin of a refusal is found, and that quoted names are ignored.
 func TestDeniedBy(t *testing.T) {
 	t.Parallel()
 	const (

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestResponsesAreBounded: an answer of any length takes no more memory than the
-// limit, and the error names it (invariant 9).
+// TestResponsesAreBounded: an answer of any length takes at most as much memory as the limit, and
+// the error names the limit (invariant 9).
 func TestResponsesAreBounded(t *testing.T) {
 	t.Parallel()
 	const most = 2 * limits.ResponseBytes

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestBriefHasNoValues puts a value wherever an API server, a webhook or a proxy
-// may repeat one.
+// TestBriefHasNoValues puts a value into every text where an API server, a webhook or a proxy can
+// repeat one.
 func TestBriefHasNoValues(t *testing.T) {
 	t.Parallel()
 	const value = "hunter2"
@@ -36,8 +36,8 @@ func TestBriefHasNoValues(t *testing.T) {
 			field.Invalid(field.NewPath("data").Key("b"), value, "must not be "+value),
 			field.Invalid(field.NewPath("data").Key("a"), value, "field is immutable"),
 		}), "Invalid: data[a], data[b]"},
-		"bad request": {"decoders quote what they cannot decode", apierrors.NewBadRequest("got " + value), "BadRequest"},
-		"proxy":       {"a text that is no Status", errors.New("proxy said " + value), "the API server could not be reached"},
+		"bad request": {"decoders quote input that they cannot decode", apierrors.NewBadRequest("got " + value), "BadRequest"},
+		"proxy":       {"a text that is not a Status", errors.New("proxy said " + value), "the API server could not be reached"},
 		"not leading": {"our own words", fmt.Errorf("%s: %w", value, leadership.ErrNotLeading), leadership.ErrNotLeading.Error()},
 		"too large":   {"our own words", fmt.Errorf("%s: %w", value, ErrResponseTooLarge), ErrResponseTooLarge.Error()},
 		"webhook": {
@@ -59,9 +59,9 @@ func TestBriefHasNoValues(t *testing.T) {
 			"which quota is asked first", status(http.StatusForbidden, metav1.StatusReasonForbidden, `secrets "a" is forbidden: exceeded quota: small, requested: secrets=1`),
 			`Forbidden: exceeded quota "small"`,
 		},
-		"made-up reason":         {"an aggregated API server may say anything", status(http.StatusConflict, value, value), "Conflict"},
-		"made-up code":           {"as above", status(799, value, value), "refused"},
-		"a path that is no path": {"as above", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "", metav1.StatusCause{Field: "got " + value}), "Invalid"},
+		"made-up reason":  {"an aggregated API server can answer anything", status(http.StatusConflict, value, value), "Conflict"},
+		"made-up code":    {"as above", status(799, value, value), "refused"},
+		"an invalid path": {"as above", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "", metav1.StatusCause{Field: "got " + value}), "Invalid"},
 		"typed": {
 			"server-side apply quotes the whole object",
 			status(http.StatusInternalServerError, metav1.StatusReasonInternalError, "failed to create typed patch object (a; v1, Kind=Secret): expected map, got &{"+value+"}"),

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// What a real API server answers is tested in integration/livestate; here is
-// what takes a fault, or another server, to see.
+// integration/livestate tests the answers of a real API server. These answers need a fault or
+// another server.
 func TestClassify(t *testing.T) {
 	t.Parallel()
 	configMaps := schema.GroupResource{Resource: "configmaps"}
@@ -52,15 +52,15 @@ func TestClassify(t *testing.T) {
 		"a webhook that fails": {
 			status(http.StatusInternalServerError, metav1.StatusReasonInternalError, `Internal error occurred: failed calling webhook "a.b.c": EOF`), Retry,
 		},
-		"quota exceeded":                 {apierrors.NewForbidden(configMaps, "a", errors.New("exceeded quota: q")), Blocked},
-		"not acceptable media type":      {status(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "no apply"), Blocked},
-		"too large for etcd":             {status(http.StatusInternalServerError, "", "etcdserver: request is too large"), Blocked},
-		"a gateway's 404 page":           {apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "404 page not found", 0, true), NotServed},
-		"invalid in a field":             {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Required(field.NewPath("data"), "")}), Blocked},
-		"a patch to what cannot be read": {sent("dry-run patch", apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "{}", "illegal base64")})), Blocked},
-		"replaced":                       {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "")}), Replaced},
-		"a JSON patch that is not apply": {sent("patch", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "")), Conflict},
-		"too large for the reader":       {fmt.Errorf("read: %w", ErrResponseTooLarge), Blocked},
+		"quota exceeded":                  {apierrors.NewForbidden(configMaps, "a", errors.New("exceeded quota: q")), Blocked},
+		"not acceptable media type":       {status(http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "no apply"), Blocked},
+		"too large for etcd":              {status(http.StatusInternalServerError, "", "etcdserver: request is too large"), Blocked},
+		"a gateway's 404 page":            {apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "404 page not found", 0, true), NotServed},
+		"invalid in a field":              {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Required(field.NewPath("data"), "")}), Blocked},
+		"a patch of an unreadable object": {sent("dry-run patch", apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "{}", "illegal base64")})), Blocked},
+		"replaced":                        {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "")}), Replaced},
+		"a JSON patch that is not apply":  {sent("patch", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "")), Conflict},
+		"too large for the reader":        {fmt.Errorf("read: %w", ErrResponseTooLarge), Blocked},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

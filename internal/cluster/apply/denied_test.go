@@ -44,18 +44,18 @@ func TestAsUnauthorized(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if _, is := AsUnauthorized(errors.New("network")); is {
-		t.Error("an error of the network is no refusal")
+		t.Error("a network error is not a refusal")
 	}
 }
 
-// Every request of a Writer of a user impersonates that user, and none of the other does.
+// Every request of a user's Writer impersonates that user. The original Writer's requests do not.
 func TestWriterAs(t *testing.T) {
 	t.Parallel()
 	var users []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		users = append(users, r.Header.Get("Impersonate-User"))
 		if len(r.Header.Values("Impersonate-Group")) > 0 {
-			t.Error("the API server adds the groups of service accounts where none are given")
+			t.Error("the API server adds the groups of service accounts if none are given")
 		}
 		http.NotFound(w, r)
 	}))

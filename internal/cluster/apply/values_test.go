@@ -16,7 +16,7 @@ func TestWithoutDumps(t *testing.T) {
 		"spec.x: Invalid value: " + template:                                                    "spec.x: Invalid value: " + template,
 		"spec.x: Invalid value: core.Template{Labels:" + template + "}: field is immutable":     "spec.x: Invalid value: core.Template{Labels:" + template + "}: field is immutable",
 		"Invalid value: " + template[:200]:                                                      "Invalid value: " + template[:200],
-		"nothing of the kind":                                                                   "nothing of the kind",
+		"an unrelated message":                                                                  "an unrelated message",
 	} {
 		if got := WithoutDumps(text); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

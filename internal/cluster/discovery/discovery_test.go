@@ -62,8 +62,8 @@ func discover(t *testing.T, a http.RoundTripper, used ...schema.GroupKind) (*Dis
 	return d, &changed
 }
 
-// TestDiscoveryOfOldServersFailsInPart: an API that does not answer may be served,
-// also where each API is asked on its own.
+// TestDiscoveryOfOldServersFailsInPart: an API that does not answer might be served, even if each
+// API is read separately.
 func TestDiscoveryOfOldServersFailsInPart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -93,9 +93,8 @@ func TestDiscoveryOfOldServersFailsInPart(t *testing.T) {
 	}
 }
 
-// TestFailureIsTold: users of a kind that was never read learn that its API went, as
-// they learn that it cannot be read. An outage of an API that was read before changes
-// nothing for them.
+// TestFailureIsTold: users of a kind that was never read are notified if its API cannot be read,
+// and if it is removed. An outage of an API that was read before does not affect them.
 func TestFailureIsTold(t *testing.T) {
 	t.Parallel()
 	down := answers{"/apis/example.com/v1": ""}
@@ -137,7 +136,7 @@ func TestFailureIsTold(t *testing.T) {
 			want = append(want, thingKind)
 		}
 		if !slices.Equal(*told, want) {
-			t.Errorf("%s: told of %v, want %v", step.reason, *told, want)
+			t.Errorf("%s: reported %v, want %v", step.reason, *told, want)
 		}
 	}
 }
@@ -192,7 +191,7 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 		asked := s.asked.Load()
 		time.Sleep(time.Hour)
 		if again := s.asked.Load() - asked; again != 0 {
-			t.Errorf("discovery is read %d times more than was asked for", again)
+			t.Errorf("discovery is read %d times more than requested", again)
 		}
 
 		apiServices{f}.Changed(newAPIService())
@@ -206,8 +205,8 @@ func TestDiscoveryIsReadAgain(t *testing.T) {
 	})
 }
 
-// TestRestored: the API server may be another one after a watch that broke, and
-// is the same after one that ended in order.
+// TestRestored: the API server can be another one after a broken watch, and is the same after a
+// watch that ended in order.
 func TestRestored(t *testing.T) {
 	t.Parallel()
 	const asked = 7 * time.Minute
@@ -219,7 +218,7 @@ func TestRestored(t *testing.T) {
 		failed bool
 		want   int
 	}{
-		"in order":                   {"it lasted as long as it was asked for", asked, false, 0},
+		"in order":                   {"it lasted as long as it was needed", asked, false, 0},
 		"broken":                     {"the connection was cut, or the API server ended", asked - time.Second, false, 1},
 		"in order, then no answer":   {"it was replaced at that very moment", asked, true, 1},
 		"a while after it had ended": {"the process was stopped", 2 * asked, false, 0},

@@ -131,7 +131,7 @@ func TestServedByCRD(t *testing.T) {
 	terminating := newCRD("u", "Cluster", "v1")
 	terminating.Status.Conditions = append(terminating.Status.Conditions, metav1.Condition{Type: "Terminating", Status: "True"})
 	changed := newCRD("u", "Cluster", "v1")
-	changed.Generation = 2 // its schemas may be others
+	changed.Generation = 2 // its schemas can have changed
 	pending := newCRD("u", "Cluster", "v1")
 	pending.Status.Conditions = nil
 	pendingNone := newCRD("u", "Namespaced", "-v1")
@@ -248,8 +248,8 @@ func TestServedByCRD(t *testing.T) {
 	}
 }
 
-// TestCRDWithoutServedVersion: its objects are stored and cannot be read, so that they
-// must not be taken for gone. No request can be sent for one.
+// TestCRDWithoutServedVersion: the objects are stored and cannot be read, so they must not be
+// treated as deleted. No request about them is possible.
 func TestCRDWithoutServedVersion(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
@@ -276,10 +276,10 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 	down := map[schema.GroupVersion]error{gv: errors.New("stale")}
 	s.discover(map[schema.GroupKind]*Kind{}, down, nil)
 	if _, err := s.mapping(thingKind, ""); err == nil || meta.IsNoMatchError(err) {
-		t.Errorf("a kind of an API that could not be read may be served: %v", err)
+		t.Errorf("a kind of an unreadable API might be served: %v", err)
 	}
 	if s.serves(gv) {
-		t.Error("discovery told nothing about the group version")
+		t.Error("discovery did not report the group version")
 	}
 	up := func() map[schema.GroupKind]*Kind {
 		return kindsOf([]*metav1.APIGroup{group(gv.Group, gv.Version)}, []*metav1.APIResourceList{
@@ -318,17 +318,16 @@ func TestAPIServiceAway(t *testing.T) {
 	}
 	s.Deleted(service)
 	if !noMatch() {
-		t.Error("it is deleted, and its kinds may be served")
+		t.Error("it is deleted, and its kinds might be served")
 	}
 	s.Changed(service)
 	if s.Listed(nil); !noMatch() {
-		t.Error("it was deleted between watches, and its kinds may be served")
+		t.Error("it was deleted between watches, and its kinds might be served")
 	}
 }
 
-// TestDiscoveryEndsMeanwhile: a question that is asked while the first discovery ends
-// gets the answer from before it or the one from after it, and none that is of both:
-// a kind that is served was never said not to be.
+// TestDiscoveryEndsMeanwhile: a lookup at the end of the first discovery gets the answer from
+// before or from after it, and never a mixture of both that reports a served kind as not served.
 func TestDiscoveryEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}

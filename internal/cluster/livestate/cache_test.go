@@ -20,8 +20,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestRelistOfWhatWasRemembered: records of answers, of whose events nothing was read,
-// are listed again like those that come from the watch.
+// TestRelistOfWhatWasRemembered: records of answers are listed again like those from the watch,
+// even if their events were not read yet.
 func TestRelistOfWhatWasRemembered(t *testing.T) {
 	t.Parallel()
 	k := newKind(thingKind)
@@ -31,7 +31,7 @@ func TestRelistOfWhatWasRemembered(t *testing.T) {
 	k.run, k.current, k.listing = r, r, 1 // the next list is under way
 	c.runs, r.number = 2, 2
 	if want := c.Relist(thingKind); want != 2 {
-		t.Errorf("nothing has been observed yet, and list %d is wanted, not the one under way", want)
+		t.Errorf("no object has been observed yet, and list %d is required, not the one under way", want)
 	}
 	key := objects.Key{Group: thingKind.Group, Kind: thingKind.Kind, Namespace: "a", Name: "one"}
 	c.Remember(key, &objects.Observed{UID: "u", ResourceVersion: "5"})
@@ -65,8 +65,8 @@ func unserved(t *testing.T) *discovery.Discovery {
 	return d
 }
 
-// An object that Observe panics over is known by its metadata, and named in the log
-// without what the panic quotes of it (invariant 8).
+// If Observe panics, the object's metadata is recorded, and the log names the object without the
+// text of the panic (invariant 8).
 func TestPanicOverALiveObject(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
@@ -82,11 +82,11 @@ func TestPanicOverALiveObject(t *testing.T) {
 		t.Errorf("it is known as %+v", obs)
 	}
 	if text := logged.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, "Secret n/a") {
-		t.Errorf("the log says %s", text)
+		t.Errorf("the log has %s", text)
 	}
 }
 
-// Only present records count as memory, whatever came before.
+// Only present records are counted as memory, after any history.
 func TestWeight(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(50) {
@@ -127,7 +127,7 @@ func TestWeight(t *testing.T) {
 		}
 		k.follow(nil, false)
 		if held += k.change(); held != 0 {
-			t.Fatalf("seed %d: %d bytes are held of nothing", seed, held)
+			t.Fatalf("seed %d: %d bytes are accounted without records", seed, held)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestRecords(t *testing.T) {
 			steps:  []step{remember("u", "5"), confirm("u", "5")}, want: "a:u@5", last: "true",
 		},
 		"late event, by name alone": {
-			reason: "an event from before our write says nothing about the state that is known",
+			reason: "an event from before our write is older than the known state",
 			steps:  []step{put("u", "3"), remember("u", "5"), confirm("u", "4")}, want: "a:u@5!", last: "false",
 		},
 		"event of a predecessor, by name alone": {
@@ -107,10 +107,10 @@ func TestRecords(t *testing.T) {
 			steps:  []step{remember("u", "5"), put("u", "6")}, want: "a:u@6", last: "true",
 		},
 		"late response": {
-			reason: "a response that the watch has overtaken says nothing",
+			reason: "a response that the watch has overtaken is ignored",
 			steps:  []step{put("u", "6"), remember("u", "5")}, want: "a:u@6", last: "",
 		},
-		"response of a write that changed nothing": {
+		"response of a write without effect": {
 			reason: "the state was seen by the watch, and stays so",
 			steps:  []step{put("u", "5"), remember("u", "5")}, want: "a:u@5", last: "",
 		},
@@ -130,7 +130,7 @@ func TestRecords(t *testing.T) {
 			reason: "a deletion drops the record", steps: []step{put("u", "5"), remove("u", "6")}, want: "", last: "true",
 		},
 		"deleted after our write": {
-			reason: "someone deleted what we had just written",
+			reason: "another client deleted the object that we had just written",
 			steps:  []step{remember("u", "5"), remove("u", "6")}, want: "", last: "true",
 		},
 		"deletion of a predecessor": {
@@ -150,17 +150,17 @@ func TestRecords(t *testing.T) {
 			steps:  []step{put("v", "3"), gone("u")}, want: "a:v@3", last: "",
 		},
 		"late response of a confirmed deletion": {
-			reason: "a response that arrives after the deletion was confirmed says nothing",
+			reason: "a response that arrives after the deletion was confirmed is ignored",
 			steps:  []step{put("u", "3"), gone("u"), remember("u", "4")}, want: "", last: "",
 		},
 		"list": {
 			reason: "a list is taken over", steps: []step{list("9", state("u", "3"))}, want: "a:u@3", last: "1",
 		},
 		"unchanged in a list": {
-			reason: "what did not change is no news", steps: []step{put("u", "3"), list("9", state("u", "3"))}, want: "a:u@3", last: "0",
+			reason: "an unchanged object is not reported", steps: []step{put("u", "3"), list("9", state("u", "3"))}, want: "a:u@3", last: "0",
 		},
 		"absent in a list": {
-			reason: "an object that is not listed is gone", steps: []step{put("u", "3"), list("9")}, want: "", last: "1",
+			reason: "an object that is not listed is deleted", steps: []step{put("u", "3"), list("9")}, want: "", last: "1",
 		},
 		"list older than our write": {
 			reason: "the list was read before we created the object",
@@ -171,26 +171,26 @@ func TestRecords(t *testing.T) {
 			steps:  []step{put("u", "3"), remember("u", "5"), list("4", state("u", "3"))}, want: "a:u@5!", last: "0",
 		},
 		"list newer than our write": {
-			reason: "we had created it, and it is gone by now",
+			reason: "we had created it, and it has been deleted since",
 			steps:  []step{remember("u", "5"), list("9")}, want: "", last: "1",
 		},
 		"list from before a confirmed deletion": {
-			reason: "a list may still show an object that is gone",
+			reason: "a list can still contain a deleted object",
 			steps:  []step{put("u", "3"), gone("u"), list("4", state("u", "3"))}, want: "", last: "0",
 		},
 		"store restored from a backup": {
-			reason: "resource versions went back, so nothing from before counts",
+			reason: "resource versions went back, so earlier records are void",
 			steps:  []step{put("v", "90"), remember("u", "95"), list("40", state("u", "30"))}, want: "a:u@30", last: "1",
 		},
 		"writes after a restore": {
 			reason: "versions are compared with those since the restore",
 			steps:  []step{put("u", "90"), list("40", state("u", "30")), remember("u", "41")}, want: "a:u@41!", last: "",
 		},
-		"versions that are no numbers": {
+		"versions that are not numbers": {
 			reason: "the watch wins where versions cannot be compared",
 			steps:  []step{remember("u", "x"), put("u", "y")}, want: "a:u@y", last: "true",
 		},
-		"a list with a version that is no number": {
+		"a list with a version that is not a number": {
 			reason: "the watch wins where versions cannot be compared",
 			steps:  []step{remember("u", "x"), list("z")}, want: "", last: "1",
 		},
@@ -319,9 +319,9 @@ func (w *world) relist(r *Records) {
 	r.Replace(list, strconv.Itoa(w.version))
 }
 
-// TestRecordsConverge: whatever the order in which events, lists and responses
-// arrive, once all have arrived the records are the objects with the label. On
-// the way, the known state of an object never goes back.
+// TestRecordsConverge: events, lists and responses can arrive in any order. Once all have arrived,
+// the records are the objects with the label. On the way, the known state of an object never goes
+// back.
 func TestRecordsConverge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

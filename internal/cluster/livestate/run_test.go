@@ -28,11 +28,11 @@ func TestFirstListMayFailForAWhile(t *testing.T) {
 		want   bool
 	}{
 		"no answer":          {"the connection broke", errors.New("EOF"), 0, false, false},
-		"busy":               {"it says when to come back", apierrors.NewTooManyRequests("busy", 1), 0, false, false},
-		"failing":            {"it may be starting", apierrors.NewInternalError(errors.New("starting")), 0, false, false},
+		"busy":               {"it states when to retry", apierrors.NewTooManyRequests("busy", 1), 0, false, false},
+		"failing":            {"it might be starting", apierrors.NewInternalError(errors.New("starting")), 0, false, false},
 		"failing for long":   {"it has lasted for too long", apierrors.NewInternalError(errors.New("down")), firstListGrace, false, true},
-		"forbidden":          {"someone has to grant it", apierrors.NewForbidden(configMaps.GroupResource(), "", errors.New("no")), 0, false, true},
-		"a watch that ended": {"the records may be old", errors.New("EOF"), 0, true, true},
+		"forbidden":          {"the right has to be granted", apierrors.NewForbidden(configMaps.GroupResource(), "", errors.New("no")), 0, false, true},
+		"a watch that ended": {"the records can be old", errors.New("EOF"), 0, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

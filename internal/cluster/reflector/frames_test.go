@@ -36,7 +36,7 @@ func TestFrames(t *testing.T) {
 		err    error
 	}{
 		"lines":               {"{}\n" + odd + "\n", []string{"{}", odd}, io.EOF},
-		"nothing in between":  {odd + odd + "{}", []string{odd, odd, "{}"}, io.EOF},
+		"no event in between": {odd + odd + "{}", []string{odd, odd, "{}"}, io.EOF},
 		"white space":         {" \r\n\t{ \"a\" :\n1 }\n \n", []string{"{ \"a\" :\n1 }"}, io.EOF},
 		"nothing":             {"", nil, io.EOF},
 		"an end in a frame":   {`{}{"a":"}`, []string{"{}"}, io.ErrUnexpectedEOF},

@@ -27,8 +27,8 @@ import (
 type flaky struct {
 	mu      sync.Mutex
 	version int
-	// breaking is how many watches are still to break; all of them do so by expired
-	// versions where expired is set, else by a connection that is cut.
+	// breaking is the number of watches that will break: by expired versions if expired is set,
+	// otherwise by cut connections.
 	breaking int
 	expired  bool
 	// away means that no request is answered, lost that connections to a load balancer
@@ -124,8 +124,8 @@ func newTestInformer(ctx context.Context, lw *cache.ListWatch) (informer cache.S
 	return informer, func() { cancel(); <-ended }
 }
 
-// TestInformerFollowsAfterOutage: an informer is up to date within 30 s after an outage,
-// however long that was. client-go's own may take a minute.
+// TestInformerFollowsAfterOutage: an informer is up to date within 30 s after an outage of any
+// length. client-go's own can take a minute.
 func TestInformerFollowsAfterOutage(t *testing.T) {
 	t.Parallel()
 	for name, outage := range map[string]time.Duration{"short": 5 * time.Second, "long": 10 * time.Minute} {
@@ -187,11 +187,11 @@ func TestOldLists(t *testing.T) {
 		"behind once":     {"the next list is requested", "", "14", "14", "14", []string{"12", "15"}, "15"},
 		"behind for long": {"14 is not true any more", "", "14", "14", "14", []string{"12", "12", "12"}, "12"},
 		"behind at times": {"each time is short", "", "14", "14", "14", []string{"12", "15", "12", "15"}, "15"},
-		"as old as known": {"nothing was missed", "", "14", "14", "14", []string{"14"}, "14"},
+		"as old as known": {"no event was missed", "", "14", "14", "14", []string{"14"}, "14"},
 		"no number":       {"versions that cannot be compared are believed", "", "14", "14", "14", []string{"x"}, "x"},
-		"from a cache":    {"a list decides what is absent", "", "", "0", "", []string{"12"}, "12"},
+		"from a cache":    {"a list decides which objects are absent", "", "", "0", "", []string{"12"}, "12"},
 		"another kind":    {"the API server is behind once", "20", "", "", "", []string{"12", "20"}, "20"},
-		"reconnected":     {"the own version may be older", "20", "12", "12", "", []string{"20"}, "20"},
+		"reconnected":     {"our own version can be older", "20", "12", "12", "", []string{"20"}, "20"},
 		"further":         {"the other kind is older", "20", "30", "30", "30", []string{"30"}, "30"},
 		"restored":        {"all lists are old", "20", "12", "12", "", []string{"12", "12", "12"}, "12"},
 	} {
@@ -240,8 +240,8 @@ func TestOldLists(t *testing.T) {
 	}
 }
 
-// TestOrderedAsks once for each list, plain or streamed: versions seen since the first
-// page say nothing of the others, and a watch goes on where the list ends.
+// TestOrderedAsks once for each list, plain or streamed: versions seen after the first page do not
+// affect the other pages, and a watch continues at the end of the list.
 func TestOrderedAsks(t *testing.T) {
 	var got []string
 	note := func(options metav1.ListOptions) { got = append(got, options.Continue+"@"+options.ResourceVersion) }

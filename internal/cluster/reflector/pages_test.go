@@ -22,8 +22,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestPagesByBytes: of objects that have nearly all the metadata that an API server accepts, no
-// more is read at a time than the limits.
+// TestPagesByBytes: lists of objects with nearly the maximum of metadata are read within the
+// limits.
 func TestPagesByBytes(t *testing.T) {
 	t.Parallel()
 	const objects, lists = 150, 4

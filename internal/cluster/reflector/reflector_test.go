@@ -121,7 +121,7 @@ func (clumsy) Listed([]metav1.Object) { panic("hunter2") }
 func (clumsy) Changed(metav1.Object)  { panic("hunter2") }
 func (clumsy) Deleted(metav1.Object)  { panic("hunter2") }
 
-// TestPanics: client-go ends the process where a store panics.
+// TestPanics: client-go ends the process if a store panics.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	store, object := NewStore[metav1.Object](clumsy{}), &corev1.ConfigMap{}

@@ -153,7 +153,7 @@ func TestCheck(t *testing.T) {
 		{"a ConfigMap", `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {k: v}}`, ""},
 		{"a custom resource", widget, ""},
 		{"a required field is the server's", `{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {}}`, ""},
-		{"a number where int or string may stand", replace(widget, "port: http", "port: 80"), ""},
+		{"a number for int or string", replace(widget, "port: http", "port: 80"), ""},
 		{"a group version that is not described", `{apiVersion: other.example/v1, kind: Deployment, spec: 1}`, ""},
 		{"a kind that is not described", `{apiVersion: apps/v1, kind: Other, spec: 1}`, ""},
 
@@ -237,7 +237,7 @@ func TestCheckReadsOnce(t *testing.T) {
 		}
 	}
 	checker.Check(context.Background(), nil)
-	expect("nothing to check")
+	expect("an empty object")
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() { checker.Check(context.Background(), good[:1]) })

@@ -64,7 +64,7 @@ func bomb(content string) *document {
 	return d
 }
 
-// A target that is not trusted publishes schemas: a search in them ends, whatever they refer to.
+// An untrusted target publishes schemas: a search in them ends for any references.
 func TestSchemaBombs(t *testing.T) {
 	t.Parallel()
 	for name, content := range bombs {
@@ -118,7 +118,7 @@ func TestLargeSchemas(t *testing.T) {
 	}
 }
 
-// FuzzSchemas: whatever a target publishes, the search for fields and the check of an object end in
+// FuzzSchemas: for any published schemas, the search for fields and the check of an object end in
 // bounded time.
 //
 // Code: document.go, fields.go, suggest.go

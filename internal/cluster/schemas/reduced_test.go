@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/test/yamltest"
 )
 
-// Parts of a path may be values of a Secret: a key of a map, the name of a field, a port.
+// Parts of a path can be values of a Secret: a key of a map, the name of a field, a port.
 func TestReduced(t *testing.T) {
 	t.Parallel()
 	const value = "s3cr3t.value"

@@ -97,7 +97,7 @@ func (f *fleet) check(targets []target, d decision, changed bool) {
 		}
 	}
 	if len(d.queue) > f.most {
-		fail("more updates than may be at a time", -1)
+		fail("more updates at a time than allowed", -1)
 	}
 	for _, i := range d.update {
 		t := &targets[i]
@@ -163,7 +163,7 @@ func TestRolloutProperties(t *testing.T) {
 			"deleted": func(*rapid.T) { some().exists = false },
 			"": func(t *rapid.T) {
 				if f.updating() > f.most {
-					t.Fatalf("%d are updated at a time, %d may be", f.updating(), f.most)
+					t.Fatalf("%d are updated at a time, the limit is %d", f.updating(), f.most)
 				}
 			},
 		})

@@ -289,7 +289,7 @@ func TestRefusals(t *testing.T) {
 	r.rollOut()
 	r.refuse["ns-a"] = apierrors.NewInternalError(errors.New("etcd is away"))
 	r.upgrade("shop:v3")
-	r.expect("it may have been written", "status [ns-a], apply ns-a", time.Second)
+	r.expect("it can have been written", "status [ns-a], apply ns-a", time.Second)
 	r.now = r.now.Add(time.Second)
 	r.expect("sent again", "status [ns-a], apply ns-a", 2*time.Second)
 	if !strings.Contains(r.ready(), "etcd is away") || meta.IsStatusConditionTrue(r.owner.Status.Conditions, corev1alpha1.ConditionStalled) {
@@ -311,7 +311,7 @@ func TestFailureIsReported(t *testing.T) {
 	r.now = r.now.Add(time.Minute)
 	r.reconcile()
 	r.unread = errors.New("the cache has stopped")
-	r.expect("it may end soon", ": the cache has stopped", 0)
+	r.expect("it can end soon", ": the cache has stopped", 0)
 	r.now = r.now.Add(limits.ErrorsUnreported)
 	r.expect("it lasts", "status []: the cache has stopped", 0)
 	if want := "ApplyError: the cache has stopped"; r.ready() != want {
@@ -400,7 +400,7 @@ func TestOrphanedPackagesAreNotTakenBack(t *testing.T) {
 	}{
 		"its owner stays":          {live: (*corev1alpha1.HostedClusterPackage).DeepCopy, takes: true},
 		"its owner is deleted":     {live: deleted},
-		"its owner is gone":        {live: func(*corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage { return nil }},
+		"its owner does not exist": {live: func(*corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage { return nil }},
 		"its owner is another one": {live: another},
 	} {
 		for _, image := range []string{"", "shop:v2"} { // empty means the image that it already has

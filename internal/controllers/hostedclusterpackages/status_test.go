@@ -65,7 +65,7 @@ Progressing=True NotAllPackagesProgressed: 1/3 packages progressed.
 HasPausedPackage=True AtLeastOnePackagePaused: 1/3 packages paused.
 Ready=False NotAllPackagesProgressed: 1 of 3 packages are to be updated; not rolled out: ns1.
 Reconciling=True NotAllPackagesProgressed: 1 of 3 packages are to be updated; not rolled out: ns1.`},
-		"paused with what it had": {viewOf("0, 0 paused"), `
+		"paused with its former content": {viewOf("0, 0 paused"), `
 Available=True EnoughPackagesAvailable: 2/2 packages available.
 Progressing=True NotAllPackagesProgressed: 1/2 packages progressed.
 HasPausedPackage=True AtLeastOnePackagePaused: 1/2 packages paused.

@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestActivationOfHistory: a set in history takes over only with all of its content, by one write
-// of its number, after which it starts over.
+// TestActivationOfHistory: a set in history takes over only with all of its content. One write of
+// its number does that, and then its rollout starts again.
 func TestActivationOfHistory(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -132,10 +132,10 @@ func TestRenewedRevisionStays(t *testing.T) {
 				t.Errorf("%s: number %d, claimed %t, succeeded %t, and %d phases are open", policy, rev.Number, rev.Claimed(), rev.Succeeded(), rev.Opened())
 			}
 			if objectsets.Waits(renewed) || objectsets.Unwritten(renewed) {
-				t.Errorf("%s: it counts as one that has written nothing", policy)
+				t.Errorf("%s: it is treated as a revision without writes", policy)
 			}
 			if status := s.setStatus(renewed, rev); !status.Phases[0].State.Opened() {
-				t.Errorf("%s: the next status says of its phase: %s", policy, status.Phases[0].State)
+				t.Errorf("%s: the next status has this for its phase: %s", policy, status.Phases[0].State)
 			}
 			state, err := s.revisionState()
 			require.NoError(t, err)

@@ -97,9 +97,9 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 	}
 }
 
-// TestClaimsOfTargets: owners of different namespaces do not exclude each other in another cluster,
-// whatever UID the cluster reports; owners of one namespace do. A table is dropped with its last
-// owner.
+// TestClaimsOfTargets: in another cluster, owners of different namespaces do not exclude each
+// other, for any UID that the cluster reports; owners of one namespace do. A table is dropped with
+// its last owner.
 func TestClaimsOfTargets(t *testing.T) {
 	t.Parallel()
 	r := reconciliationOf(nil, nil).Reconciler
@@ -128,7 +128,7 @@ func TestClaimsOfTargets(t *testing.T) {
 		t.Errorf("%d tables are left, want those of here and of three namespaces", len(r.claims))
 	}
 	if err := claim(beside); err != nil {
-		t.Errorf("the holder is gone: %v", err)
+		t.Errorf("the holder does not exist: %v", err)
 	}
 	r.forget(beside.rollout.Owner.OwnerKey)
 	use("evil", "x", claimantsOf("elsewhere", "evil"))
@@ -199,7 +199,7 @@ func TestClaimRecordedWithoutAnAnswer(t *testing.T) {
 			rev.Refuse(phases.Blocker{Kind: phases.BlockCollision, Message: "is controlled by another one"})
 		},
 		"an account": func(rev *engine.Revision) {
-			rev.Unauthorized = &engine.Unauthorized{Message: "it may not list"}
+			rev.Unauthorized = &engine.Unauthorized{Message: "it cannot list"}
 			rev.Block(rev.Unauthorized.Message)
 		},
 	} {

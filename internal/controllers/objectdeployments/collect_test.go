@@ -69,12 +69,12 @@ func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 			for _, secret := range left.Items {
 				there[secret.Name] = true
 				if !needed[secret.Name] && s.slicesDue.IsZero() {
-					t.Fatalf("%s is left, and nothing looks at it again", secret.Name)
+					t.Fatalf("%s is left, and no reconcile looks at it again", secret.Name)
 				}
 			}
 			for _, name := range secrets {
 				if needed[name] && !there[name] {
-					t.Fatalf("%s is gone, which is needed", name)
+					t.Fatalf("%s was deleted, although it is needed", name)
 				}
 			}
 			if s.slicesDue.IsZero() {

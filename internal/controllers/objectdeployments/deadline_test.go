@@ -43,14 +43,14 @@ func TestLate(t *testing.T) {
 		{"it has a part of its deadline", 59 * time.Second, nil, false},
 		{"it has all of it", time.Second, nil, true},
 		{"the deployment is paused", 0, func() { dep.Spec.Paused = true }, false},
-		{"and goes on after an hour", time.Hour, func() { dep.Spec.Paused = false }, false},
+		{"and continues after an hour", time.Hour, func() { dep.Spec.Paused = false }, false},
 		{"all of the deadline has passed again", time.Minute, nil, true},
 		{"a user pauses the set", 0, func() { set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused }, false},
 		{"and resumes it after an hour", time.Hour, func() { set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive }, false},
 		{"all of the deadline has passed once more", time.Minute, nil, true},
 		{"it is available, and waits for its success delay", 0, func() { is(&set.Status.Conditions, corev1alpha1.ConditionAvailable, "A", "True") }, false},
 		{"it is not available any more", 0, func() { is(&set.Status.Conditions, corev1alpha1.ConditionAvailable, "A", "False") }, true},
-		{"the manager starts again, having reported nothing", 0, restart, false},
+		{"the manager starts again without having reported a status", 0, restart, false},
 		{"one that it reported before gives way at once", 0, func() {
 			dep.Status.Revision = 2
 			is(&dep.Status.Conditions, corev1alpha1.ConditionProgressing, corev1alpha1.ReasonProgressDeadlineExceeded, "False")
@@ -58,7 +58,7 @@ func TestLate(t *testing.T) {
 		}, true},
 		{"what it reported is of another revision", 0, func() { dep.Status.Revision = 1 }, false},
 		{"all of its deadline has passed for the fourth time", time.Minute, nil, true},
-		{"nothing may be written when it is to give way", 0, func() {
+		{"it must not write when another revision replaces it", 0, func() {
 			_ = s.attend([]func(context.Context) error{func(context.Context) error { return leadership.ErrNotLeading }})(t.Context())
 		}, false},
 		{"which has ended", 59 * time.Second, nil, false},

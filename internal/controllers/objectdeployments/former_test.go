@@ -84,7 +84,7 @@ func TestLetGoOfWhatIsGone(t *testing.T) {
 				},
 			}), server)
 			if err := finalized(t.Context(), s, set); err == nil {
-				t.Error("the API is not served, and the set counts as gone")
+				t.Error("the API is not served, and the set is treated as deleted")
 			}
 		})
 	}

@@ -56,7 +56,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		// takes are the objects that another owner takes meanwhile, as a successor or not; lost
-		// means that it had them at the start.
+		// means that it had them from the start.
 		takes           []objects.Key
 		successor, lost bool
 		claimed         bool
@@ -124,7 +124,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 				t.Errorf("claimed: %t, lost: %t, but %s", rev.Claimed(), rev.ClaimLost(), tc.reason)
 			}
 			if !rev.Phases[0].WrittenBefore() {
-				t.Error("that the phase was written before this process began is forgotten")
+				t.Error("the write of the phase before this process started is forgotten")
 			}
 			for _, key := range rev.Keys() {
 				holder, held := s.rollout.Claims.Holder(key)

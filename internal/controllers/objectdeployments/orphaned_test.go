@@ -40,13 +40,13 @@ func TestTakingBackIsMarked(t *testing.T) {
 		behind bool
 		want   []string
 	}{
-		"a reference that was lost":    {action: phases.Correct, live: &objects.Observed{}, want: []string{"mark", "perform", "unmark"}},
-		"an object of others":          {action: phases.Adopt, live: owned("other"), want: []string{"mark", "perform", "unmark"}},
-		"drift":                        {action: phases.Correct, live: owned("shop-1"), want: []string{"perform"}},
-		"an object that is not there":  {action: phases.Create, want: []string{"perform"}},
-		"a deletion":                   {action: phases.Delete, live: &objects.Observed{}, want: []string{"perform"}},
-		"the cache of sets is behind":  {action: phases.Correct, live: &objects.Observed{}, behind: true, want: []string{"mark"}},
-		"behind, and nothing is taken": {action: phases.Correct, live: owned("shop-1"), behind: true, want: []string{"perform"}},
+		"a reference that was lost":      {action: phases.Correct, live: &objects.Observed{}, want: []string{"mark", "perform", "unmark"}},
+		"an object of others":            {action: phases.Adopt, live: owned("other"), want: []string{"mark", "perform", "unmark"}},
+		"drift":                          {action: phases.Correct, live: owned("shop-1"), want: []string{"perform"}},
+		"an object that is not there":    {action: phases.Create, want: []string{"perform"}},
+		"a deletion":                     {action: phases.Delete, live: &objects.Observed{}, want: []string{"perform"}},
+		"the cache of sets is behind":    {action: phases.Correct, live: &objects.Observed{}, behind: true, want: []string{"mark"}},
+		"behind, and no object is taken": {action: phases.Correct, live: owned("shop-1"), behind: true, want: []string{"perform"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -102,9 +102,9 @@ func TestNothingIsAdoptedForAPackageThatGoes(t *testing.T) {
 		pkg  *corev1alpha1.Package
 		want bool
 	}{
-		"it stays":      {pkg: &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{UID: "pkg"}}, want: true},
-		"it is another": {pkg: &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{UID: "another"}}},
-		"it is gone":    {},
+		"it stays":          {pkg: &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{UID: "pkg"}}, want: true},
+		"it is another":     {pkg: &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{UID: "another"}}},
+		"it does not exist": {},
 		"it is terminating": {pkg: &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{
 			UID: "pkg", DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)}, Finalizers: []string{corev1alpha1.MetricsFinalizer},
 		}}},

@@ -29,7 +29,7 @@ func TestSlicesAreListedAtTheStart(t *testing.T) {
 	}{
 		"few":     {reason: "a list would have those of everyone in it", named: limits.SlicesAsked, gets: limits.SlicesAsked},
 		"many":    {reason: "one list has them all", named: many, lists: 1},
-		"refused": {reason: "a list that fails is no reason not to start", named: many, refused: errors.New("busy"), lists: 1, gets: many},
+		"refused": {reason: "a failed list must not prevent the start", named: many, refused: errors.New("busy"), lists: 1, gets: many},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

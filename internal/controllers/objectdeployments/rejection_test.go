@@ -45,7 +45,7 @@ func TestActivatedHistoryClaimsAgain(t *testing.T) {
 		got := &corev1alpha1.ObjectSet{}
 		require.NoError(t, server.Get(t.Context(), client.ObjectKeyFromObject(set), got))
 		if claimed := got.Annotations[corev1alpha1.ClaimedAnnotation] != ""; claimed == archived || got.Spec.Revision != 2 {
-			t.Errorf("archived: %t: the set says that it is claimed: %t, and has number %d", archived, claimed, got.Spec.Revision)
+			t.Errorf("archived: %t: the set has Claimed: %t, and the number %d", archived, claimed, got.Spec.Revision)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestRollbackMessage(t *testing.T) {
 
 // TestStatefulObjectsOfRollbacks: only a rollback leaves stateful objects. The deletion of the
 // deployment does not, and neither does an upgrade away from rejected content. A rollback leaves
-// them whatever happens to the rejection, and also after a restart.
+// them even if the rejection changes, and also after a restart.
 func TestStatefulObjectsOfRollbacks(t *testing.T) {
 	t.Parallel()
 	rejected := func(s *reconciliation) {

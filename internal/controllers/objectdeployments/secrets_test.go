@@ -30,8 +30,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sealedObject returns a Secret that contains another Secret, as the controller of packages makes
-// it.
+// sealedObject returns a Secret that contains another Secret, like those of the controller of
+// packages.
 func sealedObject(t *testing.T, namespace, ofKind, deployment, name string, age time.Duration, owner types.UID) *corev1.Secret {
 	t.Helper()
 	raw := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"stringData":{"password":"of-` + name + `"}}`
@@ -146,7 +146,7 @@ func TestLoadFromSecrets(t *testing.T) {
 		"as written":             {"", corev1alpha1.ScopeNamespaced, func(*corev1.Secret) {}, false},
 		"of a cluster kind":      {"its Secrets are in the manager's namespace", corev1alpha1.ScopeCluster, func(*corev1.Secret) {}, false},
 		"missing":                {"a user deleted it by force", corev1alpha1.ScopeNamespaced, nil, true},
-		"recreated by a user":    {"who may write Secrets may write no packages", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Data["objects"] = []byte(`[]`) }, true},
+		"recreated by a user":    {"a user who can write Secrets cannot write packages", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Data["objects"] = []byte(`[]`) }, true},
 		"a Secret of other type": {"a set cannot have any Secret read", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

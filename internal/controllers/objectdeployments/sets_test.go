@@ -91,8 +91,8 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	return &reconciliation{Reconciler: r, state: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 
-// TestClaimOfAnEarlierProcess: the creation of a set with its claim counts after a start, when the
-// claims are restored. Later the claims are in memory, and a mark that a user writes on a set of
+// TestClaimOfAnEarlierProcess: a claim by the creation of a set is used when the claims are
+// restored at a start. Later the claims are in memory, and a mark that a user writes on a set of
 // their own does not claim anything.
 func TestClaimOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()

@@ -129,7 +129,7 @@ func (s *simulation) checkAccount(r inmemory.Request, before, after *object) {
 	if r.Verb == "delete" && (writer == nil || !s.recreates(r.Key, before) || !s.stays(r.Key)) {
 		writer = s.newestWith(r)
 	}
-	want := s.engine.reconciled.Spec.Template.Spec.ServiceAccountName // of what no revision has
+	want := s.engine.reconciled.Spec.Template.Spec.ServiceAccountName // of objects that no revision has
 	if writer != nil {
 		want = writer.template.account
 	}

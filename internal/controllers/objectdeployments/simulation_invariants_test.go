@@ -134,7 +134,7 @@ func (s *simulation) knows(writer *set, key objects.Key, o *object) bool {
 }
 
 // checkOrder checks the order of creation in invariant 1: before an object is written, all objects
-// of the earlier phases matched the revision once, whatever crashed in between. Opening a gate
+// of the earlier phases matched the revision once, regardless of crashes in between. Opening a gate
 // checks that the earlier phases were ready.
 func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
 	for ph := range phase {
@@ -281,7 +281,7 @@ func phaseOf(r *engine.Revision, key objects.Key) int {
 	return -1
 }
 
-// proof is at which resource version each kind was seen.
+// proof is the resource version at which each kind was seen.
 type proof map[schema.GroupKind]int64
 
 // watchProof is the moment that each watch showed when phases up to the last one were opened, or a
@@ -366,7 +366,7 @@ func (s *simulation) checkOvertaken(set *set) {
 		}
 	}
 	newest := s.newest()
-	if newest == nil || set.begun < 2 && !set.proved { // the first phase may have been opened without a write
+	if newest == nil || set.begun < 2 && !set.proved { // the first phase can have been opened without a write
 		return
 	}
 	if !set.proved && apart(set.template, newest.template) {
@@ -430,7 +430,7 @@ func (s *simulation) checkConverged() {
 	d := s.deployment()
 	if s.deleting {
 		if d != nil {
-			s.failf("the deployment is not gone")
+			s.failf("the deployment still exists")
 		}
 		for _, key := range s.controlled() {
 			// Objects made before the engine knew of an orphaning delete are left to the

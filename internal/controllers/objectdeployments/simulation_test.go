@@ -24,8 +24,8 @@ import (
 	inmemory "lockstep.run/lockstep/test/memory"
 )
 
-// simulation is a cluster, the engine, and everybody else. Every draw is
-// rapid's, so that a failure shrinks and its seed repeats it.
+// simulation is a cluster with the engine and all other clients. Every draw is rapid's, so that a
+// failure shrinks and its seed repeats it.
 type simulation struct {
 	t *rapid.T
 	// server has the objects, and own has our own kinds: it is the same one unless the owner is
@@ -127,7 +127,7 @@ func TestOrphaningDeletion(t *testing.T) {
 			s.act("strip reference")
 		}
 		upgraded := rapid.Bool().Draw(t, "upgraded")
-		if upgraded { // the set may be made after the deletion
+		if upgraded { // the set can be created after the deletion
 			s.use("template")
 			s.engine.see("ObjectDeployment")
 		}
@@ -761,7 +761,7 @@ func (s *simulation) mend() {
 	s.engine.see()
 }
 
-// resolve plays the user who removes obstacles, as the messages suggest.
+// resolve simulates a user who removes obstacles as the messages suggest.
 func (s *simulation) resolve() bool {
 	if s.deleting {
 		return false
@@ -843,7 +843,7 @@ func (s *simulation) checkIdle() {
 	for s.engine.step() {
 	}
 	if s.requests != before {
-		s.failf("%d requests with nothing to do", s.requests-before)
+		s.failf("%d requests at rest", s.requests-before)
 	}
 	before = s.writes
 	s.engine.crash()

@@ -112,9 +112,9 @@ type set struct {
 	first             bool  // no set was there when it was made
 	since             proof // what the watches had shown when it was made
 	made              int64 // the version when it was made
-	proven            int64 // the version at which what the watches showed was proven
+	proven            int64 // the version at which the state of the watches was proven
 	claimed           bool
-	opened            int // phases that may be written, by the record
+	opened            int // phases that can be written, by the record
 	begun             int // phases that had started, by the status
 	ready             int // phases that were complete, by the status
 	succeeded         bool

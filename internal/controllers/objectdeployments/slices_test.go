@@ -19,9 +19,9 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// TestSlicesStayWhileTheyAreNamed: a slice is deleted only if neither the template nor any set has
-// named it for so long that none is about to (invariant 4: a revision's record exists as long as
-// the revision).
+// TestSlicesStayWhileTheyAreNamed: a slice is deleted only if neither the template nor a set has
+// named it for longer than a pending write can take (invariant 4: a revision's record exists as
+// long as the revision).
 func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -40,7 +40,7 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	former := slice("of-package-operator", time.Hour, "deployment")
 	former.SetFinalizers(nil)
 	former.SetOwnerReferences(append(former.GetOwnerReferences(), metav1.OwnerReference{
-		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: "shop-0", UID: "of a set that is gone",
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: "shop-0", UID: "of a deleted set",
 	}))
 	old := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1", UID: "set", OwnerReferences: controlledBy("deployment")}}
 	old.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{"of-a-set"}}}
@@ -101,7 +101,7 @@ func TestSetsOwnTheirSlices(t *testing.T) {
 	}
 	load(first)
 	if err := s.referenceSlices(t.Context()); err == nil {
-		t.Fatal("a lost answer is no error")
+		t.Fatal("a lost answer is not an error")
 	}
 	s.sets = append(s.sets, second)
 	load(second)

@@ -25,10 +25,10 @@ func TestAwaitsVerdict(t *testing.T) {
 		want     bool
 		after    time.Duration
 	}{
-		{"nothing is waited for", nil, 0, false, 0},
+		{"no object blocks it", nil, 0, false, 0},
 		{"a probe fails", []phases.Blocker{failing}, 0, false, 0},
 		{"the watch is behind", []phases.Blocker{failing, unseen}, 0, true, limits.StatusInterval},
-		{"it goes on", []phases.Blocker{unseen}, limits.StatusInterval - time.Millisecond, true, time.Millisecond},
+		{"it continues", []phases.Blocker{unseen}, limits.StatusInterval - time.Millisecond, true, time.Millisecond},
 		{"it lasts", []phases.Blocker{unseen}, time.Millisecond, false, 0},
 		{"it has come", nil, time.Minute, false, 0},
 		{"it is behind once more", []phases.Blocker{unseen}, 0, true, limits.StatusInterval},

@@ -76,28 +76,28 @@ func TestTargets(t *testing.T) {
 		reason, text string
 		stalled      bool
 	}{
-		"away":                 {state: away, reason: corev1alpha1.ReasonTargetUnreachable, text: "No answer."},
-		"refused":              {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: "exec"}, reason: corev1alpha1.ReasonKubeconfigRefused, text: "exec", stalled: true},
-		"another cluster":      {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, reason: corev1alpha1.ReasonOtherCluster, text: recorded, stalled: true},
-		"deleted while away":   {state: away, annotations: map[string]string{recorded: "one"}, reported: 1, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"abandoned":            {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
-		"without a revision":   {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, gone: true},
-		"nothing was written":  {state: away, deleted: true, gone: true},
-		"abandoned, refused":   {state: refused, annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
-		"abandoned, connected": {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
-		"abandoned, no Secret": {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
-		"nothing was claimed":  {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
-		"unclaimed, connected": {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
-		"unclaimed, refused":   {state: refused, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
-		"unclaimed, another":   {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
-		"restored":             {state: away, annotations: map[string]string{recorded: "one"}, set: former(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"an earlier one gone":  {state: away, annotations: map[string]string{recorded: "one"}, set: after("shop-0"), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"claimed":              {state: away, annotations: map[string]string{recorded: "one"}, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"claimed once":         {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", true), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"claimed, unrecorded":  {state: away, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"abandoned, moved":     {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
-		"without its Secret":   {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing, Message: "gone"}, session: "one", reason: corev1alpha1.ReasonKubeconfigMissing, text: "gone", stalled: true},
-		"moved to another":     {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, moved: true, text: "targetRef differs"},
+		"away":                   {state: away, reason: corev1alpha1.ReasonTargetUnreachable, text: "No answer."},
+		"refused":                {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: "exec"}, reason: corev1alpha1.ReasonKubeconfigRefused, text: "exec", stalled: true},
+		"another cluster":        {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, reason: corev1alpha1.ReasonOtherCluster, text: recorded, stalled: true},
+		"deleted while away":     {state: away, annotations: map[string]string{recorded: "one"}, reported: 1, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"abandoned":              {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"without a revision":     {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, gone: true},
+		"nothing was written":    {state: away, deleted: true, gone: true},
+		"abandoned, refused":     {state: refused, annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"abandoned, connected":   {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"abandoned, no Secret":   {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"no object was claimed":  {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"unclaimed, connected":   {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"unclaimed, refused":     {state: refused, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"unclaimed, another":     {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"restored":               {state: away, annotations: map[string]string{recorded: "one"}, set: former(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"an earlier one deleted": {state: away, annotations: map[string]string{recorded: "one"}, set: after("shop-0"), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"claimed":                {state: away, annotations: map[string]string{recorded: "one"}, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"claimed once":           {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", true), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"claimed, unrecorded":    {state: away, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"abandoned, moved":       {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"without its Secret":     {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing, Message: "gone"}, session: "one", reason: corev1alpha1.ReasonKubeconfigMissing, text: "gone", stalled: true},
+		"moved to another":       {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, moved: true, text: "targetRef differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -163,8 +163,8 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestReleaseIsInterrupted: an owner that wrote nothing is released although the revisions, which
-// prove that, are already deleted.
+// TestReleaseIsInterrupted: an owner without writes is released even if the revisions, which prove
+// that, are already deleted.
 func TestReleaseIsInterrupted(t *testing.T) {
 	t.Parallel()
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{

@@ -19,10 +19,10 @@ import (
 func TestOrphanedBehindTheCache(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ cached, live, reads, late bool }{
-		"with references":                   {reads: true},
-		"without references":                {cached: true, live: true},
-		"without references, not shown yet": {live: true, reads: true},
-		"beside a set that was made later":  {live: true, reads: true, late: true},
+		"with references":                         {reads: true},
+		"without references":                      {cached: true, live: true},
+		"without references, not shown yet":       {live: true, reads: true},
+		"along with a set that was created later": {live: true, reads: true, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

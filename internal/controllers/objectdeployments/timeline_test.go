@@ -36,7 +36,7 @@ func TestTimelineAloneIsNotWritten(t *testing.T) {
 	status.Phases[0].State = corev1alpha1.PhaseStateReady
 	s.followPhases(set, status)
 	if statuses.Same(&set.Status, status) {
-		t.Error("another state of a phase is none")
+		t.Error("another state of a phase is ignored")
 	}
 	if times := status.Timeline[0]; times.ReadyAt.Sub(times.AppliedAt.Time) != time.Minute {
 		t.Errorf("what was not written is forgotten: %v", times)

@@ -26,14 +26,14 @@ func TestReplaced(t *testing.T) {
 		elsewhere                                   bool // the class is of another cluster
 		want                                        bool
 	}{
-		"no later revision":                       {deployment: true},
-		"a later phase":                           {phase: true, deployment: true, want: true},
-		"a later phase that leaves":               {phase: true, phaseDeleted: true, deployment: true},
-		"a later set without a phase":             {set: true, deployment: true, want: true},
-		"a later set of a deleted package":        {set: true, deployment: true, deploymentDeleted: true},
-		"a later phase of a deleted package":      {phase: true, deployment: true, deploymentDeleted: true},
-		"a later phase of a package that is gone": {phase: true},
-		"a later phase in another cluster":        {phase: true, elsewhere: true, want: true},
+		"no later revision":                  {deployment: true},
+		"a later phase":                      {phase: true, deployment: true, want: true},
+		"a later phase that leaves":          {phase: true, phaseDeleted: true, deployment: true},
+		"a later set without a phase":        {set: true, deployment: true, want: true},
+		"a later set of a deleted package":   {set: true, deployment: true, deploymentDeleted: true},
+		"a later phase of a deleted package": {phase: true, deployment: true, deploymentDeleted: true},
+		"a later phase of an absent package": {phase: true},
+		"a later phase in another cluster":   {phase: true, elsewhere: true, want: true},
 	} {
 		labels := map[string]string{corev1alpha1.PhaseClassLabel: "default", corev1alpha1.ObjectDeploymentLabel: "shop"}
 		me := &corev1alpha1.ObjectSetPhase{

@@ -101,7 +101,7 @@ func TestPhaseName(t *testing.T) {
 		{"by hand", "shop-1-deploy", nil, "shop-1-deploy"},
 		{"of a set", "shop-1-deploy", made("ObjectSet", "shop-1"), "deploy"},
 		{"of a set with another name", "other", made("ObjectSet", "shop-1"), "other"},
-		{"nothing behind the name of the set", "shop-1-", made("ObjectSet", "shop-1"), "shop-1-"},
+		{"no set with this name", "shop-1-", made("ObjectSet", "shop-1"), "shop-1-"},
 		{"of something else", "shop-1-deploy", made("Package", "shop-1"), "shop-1-deploy"},
 	} {
 		phase := &corev1alpha1.ObjectSetPhase{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: tc.name, OwnerReferences: tc.refs}}

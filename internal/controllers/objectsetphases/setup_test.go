@@ -7,8 +7,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A manager, which has deployments too, reconciles no more owners at a time than an agent, which
-// has phases alone.
+// A manager also has deployments, but reconciles at most as many owners at a time as an agent,
+// which only has phases.
 func TestWorkersAreShared(t *testing.T) {
 	t.Parallel()
 	manager, agent := (&class{}).settings(), (&class{target: &corev1alpha1.TargetReference{}}).settings()

@@ -51,12 +51,12 @@ func TestTakingBackIsMarked(t *testing.T) {
 		behind bool
 		want   []string
 	}{
-		"a reference that was lost":    {action: phases.Correct, live: &objects.Observed{}, want: []string{"mark", "perform", "unmark"}},
-		"an object of another owner":   {action: phases.Adopt, live: owned("other"), want: []string{"mark", "perform", "unmark"}},
-		"drift":                        {action: phases.Correct, live: owned("template"), want: []string{"perform"}},
-		"an object that is not there":  {action: phases.Create, want: []string{"perform"}},
-		"the cache is behind":          {action: phases.Correct, live: &objects.Observed{}, behind: true, want: []string{"mark"}},
-		"behind, and nothing is taken": {action: phases.Correct, live: owned("template"), behind: true, want: []string{"perform"}},
+		"a reference that was lost":      {action: phases.Correct, live: &objects.Observed{}, want: []string{"mark", "perform", "unmark"}},
+		"an object of another owner":     {action: phases.Adopt, live: owned("other"), want: []string{"mark", "perform", "unmark"}},
+		"drift":                          {action: phases.Correct, live: owned("template"), want: []string{"perform"}},
+		"an object that is not there":    {action: phases.Create, want: []string{"perform"}},
+		"the cache is behind":            {action: phases.Correct, live: &objects.Observed{}, behind: true, want: []string{"mark"}},
+		"behind, and no object is taken": {action: phases.Correct, live: owned("template"), behind: true, want: []string{"perform"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,6 +171,6 @@ func TestStraysBesideOneThatIsHeld(t *testing.T) {
 		pass()
 	}
 	if removal := s.rollout.Loaded(engine.RemovalOf(owner)); removal != nil {
-		t.Errorf("all are gone, and %d are to be removed", removal.Size())
+		t.Errorf("all are deleted, and %d are still listed for removal", removal.Size())
 	}
 }

@@ -45,7 +45,7 @@ func TestReadable(t *testing.T) {
 		{reason: "cannot be watched", view: view{sources: []sourceState{state(true, sources.State{Err: errors.New("forbidden")})}}, problem: "cannot be watched: forbidden", passes: true},
 		{reason: "the environment is not known", view: view{waiting: true}},
 		{reason: "the environment cannot be read", view: view{inputErr: "Waiting"}, problem: "Waiting", passes: true},
-		{reason: "the spec is wrong, whatever else", view: view{specErr: errors.New("bad key"), waiting: true}, problem: "bad key", invalid: true},
+		{reason: "the spec is wrong, with any other problem", view: view{specErr: errors.New("bad key"), waiting: true}, problem: "bad key", invalid: true},
 		{reason: "an account of all", view: view{forbidden: (&Options{AccountRequiredOfAll: true}).refusal("")}, problem: "a ClusterObjectTemplate has none"},
 		{reason: "the default is not for the cluster", view: view{forbidden: (&Options{Account: "common", AccountRequiredOfAll: true}).refusal("")}, problem: "a ClusterObjectTemplate has none"},
 		{reason: "no account in a namespace", view: view{forbidden: (&Options{AccountRequired: true}).refusal("team")}, problem: "--default-service-account"},

@@ -60,7 +60,7 @@ func TestStatus(t *testing.T) {
 			want: []string{rendered}, controls: true,
 		},
 		{
-			reason: "a source is missing: what the object reported stays, as the object does",
+			reason: "a source is missing: the object stays, and so does its reported status",
 			view: view{tmpl: newTemplate(was("Available", "Fine")), outcome: outcome{problem: &problem{
 				reason: corev1alpha1.ReasonSourceError, message: "m", invalid: true, passes: true,
 			}}},
@@ -83,7 +83,7 @@ func TestStatus(t *testing.T) {
 			want: []string{rendered},
 		},
 		{
-			reason: "conditions of the object, and none of those that are gone", controls: true,
+			reason: "conditions of the object, without removed ones", controls: true,
 			view: view{tmpl: newTemplate(was("Gone", "x")), outcome: outcome{applied: true, desired: desired, live: record(`{"observedGeneration":5,"conditions":[
 				{"type":"Available","status":"True","reason":"Fine","observedGeneration":5},
 				{"type":"Unnumbered","status":"False","reason":"Fine"},
@@ -95,7 +95,7 @@ func TestStatus(t *testing.T) {
 			want: []string{"Available=True/Fine", "Bare=True/Unknown", rendered, "Unnumbered=False/Fine", "example.com/Mapped=True/not_ready"},
 		},
 		{
-			reason: "a status of an earlier generation says nothing", controls: true,
+			reason: "a status of an earlier generation is ignored", controls: true,
 			view: view{tmpl: newTemplate(was("Available", "Kept")), outcome: outcome{applied: true, desired: desired, live: record(`{"observedGeneration":4,"conditions":[
 				{"type":"Available","status":"False","reason":"Old"}, {"type":"Ready","status":"True","reason":"Old"}]}`)}},
 			want: []string{"Available=True/Kept", "Ready=False/Progressing", "Reconciling=True/Progressing"},

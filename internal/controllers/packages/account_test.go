@@ -27,17 +27,17 @@ func TestAccounts(t *testing.T) {
 		{reason: "what the Package names comes before the default", accounts: Accounts{Default: "common"}, names: "own", want: "own"},
 		{reason: "one is required", accounts: Accounts{Required: true}, refused: true},
 		{reason: "the default is enough", accounts: Accounts{Default: "common", Required: true}, want: "common"},
-		{reason: "a ClusterPackage needs none and gets none", accounts: Accounts{Default: "common", Required: true}, cluster: true},
-		{reason: "a ClusterPackage may name one", cluster: true, names: "own", want: "own"},
+		{reason: "a ClusterPackage without an account stays without", accounts: Accounts{Default: "common", Required: true}, cluster: true},
+		{reason: "a ClusterPackage can name one", cluster: true, names: "own", want: "own"},
 		{reason: "of all", accounts: Accounts{Required: true, RequiredOfAll: true}, refused: true},
 		{reason: "of all, the default is enough", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, want: "common"},
 		{reason: "of all, the default is not for a ClusterPackage", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, cluster: true, refused: true},
 		{reason: "of all, a ClusterPackage names one", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
-		{reason: "of all, a ClusterPackage names that of the manager", accounts: Accounts{Own: elsewhere, Required: true, RequiredOfAll: true}, cluster: true, names: "manager", want: "manager", refused: true},
-		{reason: "a ClusterPackage that needs none names that of the manager", accounts: Accounts{Own: elsewhere, Required: true}, cluster: true, names: "manager", want: "manager"},
-		{reason: "that of the manager, in its namespace", accounts: Accounts{Own: own, Required: true}, names: "manager", want: "manager", refused: true},
-		{reason: "that of the manager by default, in its namespace", accounts: Accounts{Own: own, Default: "manager", Required: true}, want: "manager", refused: true},
-		{reason: "that of the manager, where none is required", accounts: Accounts{Own: own}, names: "manager", want: "manager"},
+		{reason: "if all need one, a ClusterPackage names the manager's", accounts: Accounts{Own: elsewhere, Required: true, RequiredOfAll: true}, cluster: true, names: "manager", want: "manager", refused: true},
+		{reason: "a ClusterPackage that needs none names the manager's", accounts: Accounts{Own: elsewhere, Required: true}, cluster: true, names: "manager", want: "manager"},
+		{reason: "the manager's, in its namespace", accounts: Accounts{Own: own, Required: true}, names: "manager", want: "manager", refused: true},
+		{reason: "the manager's by default, in its namespace", accounts: Accounts{Own: own, Default: "manager", Required: true}, want: "manager", refused: true},
+		{reason: "the manager's, if none is required", accounts: Accounts{Own: own}, names: "manager", want: "manager"},
 		{reason: "one of its name in another namespace", accounts: Accounts{Own: elsewhere, Required: true, RequiredOfAll: true}, names: "manager", want: "manager"},
 	} {
 		pkg := corev1alpha1.GenericPackage(newPackage())
@@ -52,7 +52,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// Only a required account's right to read Secrets counts; with a targetRef, the default account's.
+// Only a required account needs the right to read Secrets; with a targetRef, the default account
+// does.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -62,8 +63,8 @@ func TestReaders(t *testing.T) {
 		names           string
 		want, refusal   string
 	}{
-		{reason: "none is required", accounts: Accounts{Default: "common"}, names: "own"},
-		{reason: "that of the Package", accounts: Accounts{Default: "common", Required: true}, names: "own", want: "own"},
+		{reason: "no account is required", accounts: Accounts{Default: "common"}, names: "own"},
+		{reason: "the Package's", accounts: Accounts{Default: "common", Required: true}, names: "own", want: "own"},
 		{reason: "the default", accounts: Accounts{Default: "common", Required: true}, want: "common"},
 		{reason: "a ClusterPackage", accounts: Accounts{Default: "common", Required: true}, cluster: true},
 		{reason: "a targetRef", accounts: Accounts{Default: "common", Required: true}, remote: true, want: "common"},
@@ -73,13 +74,13 @@ func TestReaders(t *testing.T) {
 		{reason: "no account of a ClusterPackage", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, refusal: clusterAccountRequired},
 		{reason: "a targetRef of a ClusterPackage, of all", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, remote: true, cluster: true, want: "common"},
 		{reason: "a targetRef of a ClusterPackage without a default, of all", accounts: Accounts{Required: true, RequiredOfAll: true}, remote: true, cluster: true, refusal: targetAccountRequired},
-		{reason: "that of a ClusterPackage, of all", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
+		{reason: "a ClusterPackage's, if all need one", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
 		{
-			reason: "that of the manager", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "manager",
+			reason: "the manager's", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "manager",
 			refusal: "ServiceAccount system/manager is the manager's own, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
 				"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package.",
 		},
-		{reason: "a kubeconfig for that of the manager", accounts: Accounts{Default: "manager", Required: true, RequiredOfAll: true}, remote: true, cluster: true, refusal: fmt.Sprintf(ownAccountRefused, "ServiceAccount system/manager")},
+		{reason: "a kubeconfig for the manager's", accounts: Accounts{Default: "manager", Required: true, RequiredOfAll: true}, remote: true, cluster: true, refusal: fmt.Sprintf(ownAccountRefused, "ServiceAccount system/manager")},
 	} {
 		pkg := corev1alpha1.GenericPackage(newPackage())
 		if tc.cluster {
@@ -125,6 +126,6 @@ func TestRequiredAccount(t *testing.T) {
 	}
 	Accounts{}.copySettings(dep, pkg)
 	if got := dep.ObjectDeploymentSpec().Template.Spec.ServiceAccountName; got != "" {
-		t.Errorf("the account is %q where none is required", got)
+		t.Errorf("the account is %q, although none is required", got)
 	}
 }

@@ -207,7 +207,7 @@ func TestAdmission(t *testing.T) {
 	deployed.attempt.Out.Deployed = start
 	for _, s := range []*reconciliation{of("ns-0", "second"), deployed} {
 		if err := s.next(s.depend)(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != c.resolutions {
-			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)
+			t.Errorf("%s continues: step %d, %v", s.pkg.GetName(), s.step, err)
 		}
 	}
 	if end, admitted := of("", "platform").admit(c.resolutions); !admitted {
@@ -297,7 +297,7 @@ func TestNothingWrittenIsNotHeld(t *testing.T) {
 		change func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet)
 		held   bool
 	}{
-		"it has no deployment, or that was torn down": {absent: true},
+		"it has no deployment, or the deployment was torn down": {absent: true},
 		"a deployment of another owner": {change: func(d *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
 			controlledBy("Package", "other", "")(d)
 			s.Status.Conditions = claimed("True")
@@ -307,7 +307,7 @@ func TestNothingWrittenIsNotHeld(t *testing.T) {
 			d.DeletionTimestamp = &metav1.Time{Time: start}
 			s.Status.Conditions = claimed("True")
 		}},
-		"a revision that nothing is known of": {},
+		"an unknown revision": {},
 		"a revision that is refused": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
 			s.Status.Conditions = claimed("False")
 		}},

@@ -115,7 +115,7 @@ func TestChangedWith(t *testing.T) {
 
 	changes("carol", func(s *corev1alpha1.PackageSpec) { s.PackageRef.Version, chosen = "3.x", "three" })
 	rollOut()
-	named("another version is asked for", "tool-carol 1970-01-01T00:00:05Z")
+	named("another version is requested", "tool-carol 1970-01-01T00:00:05Z")
 
 	entries := pkg.ManagedFields
 	changes("dave", func(s *corev1alpha1.PackageSpec) { s.Config = nil })

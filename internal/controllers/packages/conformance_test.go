@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 // deleted deletes a package along with others that have the same dependencies.
 func deleted(t *testing.T, in struct {
 	Package string
-	// Dependencies that were generated, with those who need them.
+	// Generated dependencies, with their dependents.
 	Dependencies   map[string][]string
 	DeletionPolicy corev1alpha1.DeletionPolicy
 }, want *conformance.Expectation,

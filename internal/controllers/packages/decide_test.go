@@ -51,11 +51,11 @@ func TestDecide(t *testing.T) {
 		want    step
 		why     string
 	}{
-		"new":                    {reason: "nothing is loaded yet", pkg: newPackage(), want: stepLoad},
-		"unpacked":               {reason: "a restart pulls nothing", pkg: unpackedPackage(), dep: newOwned(), want: stepSync},
+		"new":                    {reason: "no package is loaded yet", pkg: newPackage(), want: stepLoad},
+		"unpacked":               {reason: "a restart does not pull", pkg: unpackedPackage(), dep: newOwned(), want: stepSync},
 		"deployment deleted":     {reason: "its content is known to the image only", pkg: unpackedPackage(), want: stepLoad},
 		"slices missing":         {reason: "their content is known to the image only", pkg: unpackedPackage(), dep: newOwned(lacking), want: stepLoad},
-		"slices missing, paused": {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSync},
+		"slices missing, paused": {reason: "no load starts while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSync},
 		"cluster upgraded":       {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
 		"written, not recorded": {
 			reason: "the status describes an earlier state: it does not prove the present one",
@@ -66,12 +66,12 @@ func TestDecide(t *testing.T) {
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, printOf(newPackage()).String())), want: stepSync,
 		},
 		"refused, and unpacked before": {
-			reason: "the image is verified again by what counted before, as the status has the refusal",
+			reason: "the image is verified again by the former policy, because the status has the refusal",
 			pkg:    refused(), dep: newOwned(), want: stepLoad,
 		},
-		"refused, and paused": {reason: "nothing is loaded while paused", pkg: refused(paused), dep: newOwned(), want: stepPaused},
+		"refused, and paused": {reason: "no load while paused", pkg: refused(paused), dep: newOwned(), want: stepPaused},
 		"another digest": {
-			reason: "the tag stood for something else in between",
+			reason: "the tag pointed to another digest in between",
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.PackageDigestAnnotation, "sha256:b")), want: stepLoad,
 		},
 		"written by the attempt": {
@@ -80,9 +80,9 @@ func TestDecide(t *testing.T) {
 			attempt: attempted(func(a *load.Attempt) { a.In.Fingerprint.Environment, a.Out.Deployed = "other", start }), want: stepLoad,
 		},
 		"new and paused":          {reason: "defect 4: a missing deployment is fine", pkg: newPackage(paused), want: stepPaused},
-		"changed and paused":      {reason: "nothing is unpacked while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
-		"unpacked, then paused":   {reason: "the pause itself is no new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSync},
-		"deleted while paused":    {reason: "paused means that nothing is made", pkg: unpackedPackage(paused), want: stepPaused},
+		"changed and paused":      {reason: "no unpacking while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
+		"unpacked, then paused":   {reason: "the pause itself is not new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSync},
+		"deleted while paused":    {reason: "a paused package starts no load", pkg: unpackedPackage(paused), want: stepPaused},
 		"loading":                 {reason: "one load at a time", pkg: newPackage(), attempt: attempted(func(a *load.Attempt) { a.Done = false }), want: stepWait},
 		"loading something older": {reason: "the spec has changed since", pkg: newPackage(), attempt: attempted(func(a *load.Attempt) { a.In.Fingerprint.Spec = "x" }), want: stepLoad},
 		"loaded":                  {reason: "write it", pkg: newPackage(), attempt: attempted(func(a *load.Attempt) { a.Out.Content = newContent() }), want: stepDeploy},
@@ -91,7 +91,7 @@ func TestDecide(t *testing.T) {
 			reason: "the registry gets time", pkg: newPackage(),
 			attempt: attempted(func(a *load.Attempt) { a.Err, a.Retry = errors.New("x"), start.Add(time.Second) }), want: stepWait,
 		},
-		"failed, asked for again": {
+		"failed, requested again": {
 			reason: "the user resets the backoff", pkg: newPackage(retried("1")),
 			attempt: attempted(func(a *load.Attempt) { a.Err, a.Retry = errors.New("x"), start.Add(time.Second) }), want: stepLoad,
 		},
@@ -99,19 +99,19 @@ func TestDecide(t *testing.T) {
 			reason: "it was tried as asked", pkg: newPackage(retried("1")),
 			attempt: attempted(func(a *load.Attempt) { a.Err, a.Retry, a.RetryValue = errors.New("x"), start.Add(time.Second), "1" }), want: stepWait,
 		},
-		"wrong, asked for again": {
-			reason: "another image may have its name by now", pkg: newPackage(retried("1")),
+		"wrong, requested again": {
+			reason: "the name can refer to another image by now", pkg: newPackage(retried("1")),
 			attempt: attempted(func(a *load.Attempt) { a.Err = errors.New("x") }), want: stepLoad,
 		},
-		"asked for while it is loaded": {
-			reason: "it may succeed as it is", pkg: newPackage(retried("1")),
+		"requested while it is loaded": {
+			reason: "it can succeed unchanged", pkg: newPackage(retried("1")),
 			attempt: attempted(func(a *load.Attempt) { a.Done = false }), want: stepWait,
 		},
-		"asked for without need": {
-			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSync,
+		"requested without need": {
+			reason: "no load has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSync,
 		},
-		"values may have changed before a retry": {
-			reason: "their watch may be behind", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
+		"values can have changed before a retry": {
+			reason: "their watch can be behind", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
 			attempt: attempted(func(a *load.Attempt) { a.In.Fingerprint = printOf(newPackage(fromConfigMap)) }), want: stepLoad,
 		},
 		"values were read again": {
@@ -123,22 +123,22 @@ func TestDecide(t *testing.T) {
 			pkg: unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }), want: stepSync,
 		},
 		"values, and the load of the retry failed": {
-			reason: "a failed load is tried again, whatever the status says of the retry", dep: newOwned(),
+			reason: "a failed load is tried again, even if the status records the retry", dep: newOwned(),
 			pkg: unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }),
 			attempt: attempted(func(a *load.Attempt) {
 				a.In.Fingerprint, a.RetryValue = printOf(newPackage(fromConfigMap)), "1"
 				a.Err, a.Retry = errors.New("x"), start.Add(time.Second)
 			}), want: stepWait,
 		},
-		"values, and what the retry loaded was not written": {
+		"values, and the result of the retry was not written": {
 			reason: "it is written at the next try", dep: newOwned(),
 			pkg:     unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }),
 			attempt: attempted(func(a *load.Attempt) { a.In.Fingerprint, a.RetryValue = printOf(newPackage(fromConfigMap)), "1" }), want: stepDeploy,
 		},
 		"values, a retry while paused": {
-			reason: "nothing is loaded while paused", pkg: unpackedPackage(fromConfigMap, retried("1"), paused), dep: newOwned(), want: stepSync,
+			reason: "no load while paused", pkg: unpackedPackage(fromConfigMap, retried("1"), paused), dep: newOwned(), want: stepSync,
 		},
-		"asked for at too great length": {
+		"requested with a value that is too long": {
 			reason: "no status could record it", pkg: newPackage(retried(strings.Repeat("x", 254))),
 			attempt: attempted(func(a *load.Attempt) { a.Err = errors.New("x") }), want: stepRefuse,
 		},
@@ -147,7 +147,7 @@ func TestDecide(t *testing.T) {
 			attempt: attempted(func(a *load.Attempt) { a.Err, a.Retry = errors.New("x"), start }), want: stepLoad,
 		},
 		"failed, paused since": {
-			reason: "nothing is pulled while paused", pkg: newPackage(paused),
+			reason: "no pull while paused", pkg: newPackage(paused),
 			attempt: attempted(func(a *load.Attempt) { a.Err = errors.New("x") }), want: stepPaused,
 		},
 		"back to the unpacked spec": {
@@ -165,7 +165,7 @@ func TestDecide(t *testing.T) {
 			reason: "a reference to an earlier package of this name dangles",
 			pkg:    unpackedPackage(), dep: newOwned(controlledBy("Package", "shop", "")), want: stepSync,
 		},
-		"deployed and gone": {
+		"deployed and deleted": {
 			reason: "the loaded content is dropped when it is deployed",
 			pkg:    newPackage(), attempt: attempted(func(a *load.Attempt) { a.Out.Content, a.Out.Deployed = newContent(), start }), want: stepLoad,
 		},

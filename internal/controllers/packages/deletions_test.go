@@ -53,7 +53,7 @@ func TestDeletionsEnd(t *testing.T) {
 		d.rest()
 		for _, name := range deletedNames {
 			if pkg := d.get(name); pkg != nil && pkg.DeletionTimestamp != nil && !d.wrote(name) {
-				d.failf("%s is held, though it has written nothing", name)
+				d.failf("%s is held, although it has not written any object", name)
 			}
 		}
 		for _, name := range rapid.Permutation(deletedNames).Draw(rt, "order") {

@@ -87,7 +87,7 @@ func TestReleaseStaysAtHome(t *testing.T) {
 	}
 }
 
-// What cannot be marked is used all the same.
+// A package that cannot be marked is still used.
 func TestMarksFailNothing(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -29,10 +29,10 @@ func TestEdited(t *testing.T) {
 			(*phases(d))[0].Objects[0].CollisionProtection = corev1alpha1.CollisionProtectionPrevent
 		}},
 		"paused by hand": {reason: "settings are followed without a load", change: func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true }},
-		"stored without what says nothing": {reason: "the API server leaves it out", change: func(d *corev1alpha1.ObjectDeployment) {
+		"stored without empty fields": {reason: "the API server leaves it out", change: func(d *corev1alpha1.ObjectDeployment) {
 			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","data":null,"kind":"ConfigMap","metadata":{"creationTimestamp":null,"labels":{},"name":"a","other":1}}`)
 		}},
-		"edited": {reason: "it is not what the package has", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
+		"edited": {reason: "it differs from the package", want: true, change: func(d *corev1alpha1.ObjectDeployment) {
 			(*phases(d))[0].Objects[0].Object = raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"b"}}`)
 		}},
 		"not complete": {reason: "the process ended before it wrote the template that names slices", want: true, change: func(d *corev1alpha1.ObjectDeployment) {

@@ -25,18 +25,18 @@ func TestDecideByInputs(t *testing.T) {
 		inputs  inputs
 		want    step
 	}{
-		"someone else's deployment": {
-			reason: "it is not ours, whatever is known", pkg: newPackage(), dep: newOwned(controlledBy("Other", "other", "")),
+		"a foreign deployment": {
+			reason: "it is not ours in any case", pkg: newPackage(), dep: newOwned(controlledBy("Other", "other", "")),
 			inputs: inputs{waiting: true}, want: stepYield,
 		},
 		"sources not known yet":       {reason: "a restart must not take them for absent", pkg: unpackedPackage(), inputs: inputs{waiting: true}, want: stepGather},
 		"sources cannot be watched":   {reason: "what would be rendered is not known", pkg: unpackedPackage(), inputs: inputs{inputError: "x"}, want: stepGather},
 		"tag has moved":               {reason: "the Package looks after it", pkg: unpackedPackage(), inputs: inputs{newDigest: "sha256:b"}, want: stepLoad},
-		"tag has moved, paused":       {reason: "nothing is rolled out while paused", pkg: unpackedPackage(paused), inputs: inputs{newDigest: "sha256:b"}, want: stepPaused},
+		"tag has moved, paused":       {reason: "no rollout while paused", pkg: unpackedPackage(paused), inputs: inputs{newDigest: "sha256:b"}, want: stepPaused},
 		"failed":                      {reason: "it is tried again later", pkg: newPackage(), attempt: failed(func(*load.Attempt) {}), inputs: inputs{dependencies: "before"}, want: stepWait},
-		"failed, pull secret changed": {reason: "it may work now", pkg: newPackage(), attempt: failed(func(*load.Attempt) {}), inputs: inputs{dependencies: "after"}, want: stepLoad},
+		"failed, pull secret changed": {reason: "it can work now", pkg: newPackage(), attempt: failed(func(*load.Attempt) {}), inputs: inputs{dependencies: "after"}, want: stepLoad},
 		"failed, not known by what":   {reason: "pull secrets are being looked at", pkg: newPackage(), attempt: failed(func(*load.Attempt) {}), want: stepWait},
-		"refused, its turn":           {reason: "the obstacle is gone", pkg: newPackage(), attempt: failed(func(a *load.Attempt) { a.Retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
+		"refused, its turn":           {reason: "the obstacle was removed", pkg: newPackage(), attempt: failed(func(a *load.Attempt) { a.Retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -109,6 +109,6 @@ func TestKeyOfAnother(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
-		t.Errorf("the Secret of a user is gone: %v", err)
+		t.Errorf("the Secret of a user was deleted: %v", err)
 	}
 }

@@ -138,10 +138,10 @@ func TestTransitionEvents(t *testing.T) {
 	}{
 		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: loaded, want: "Normal/Unpacked"},
 		"with typo":    {reason: "ignored fields are named", unpacked: true, content: warned, want: "Warning/FieldsIgnored Normal/Unpacked"},
-		"both":         {reason: "one event where one status says both", is: "Available=True/Available", unpacked: true, content: loaded, want: "Normal/Available"},
+		"both":         {reason: "one event if one status has both", is: "Available=True/Available", unpacked: true, content: loaded, want: "Normal/Available"},
 		"available":    {reason: "one for the rollout", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
 		"unavailable":  {reason: "a regression", was: "Available=True/Available", is: "Available=False/ProbeFailure", want: "Warning/Unavailable"},
-		"not yet":      {reason: "an install is no regression", is: "Available=False/ObjectSetUnready"},
+		"not yet":      {reason: "an install is not a regression", is: "Available=False/ObjectSetUnready"},
 		"other reason": {reason: "no transition", was: "Available=False/X", is: "Available=False/Y"},
 		"wrong":        {reason: "once", is: "Invalid=True/LoadError Unpacked=False/LoadError", want: "Warning/LoadError"},
 		"still wrong":  {reason: "no transition", was: "Invalid=True/LoadError", is: "Invalid=True/LoadError"},

@@ -146,7 +146,7 @@ func deletedAt(seconds int64) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(seconds, 0)} }
 }
 
-// Each package has at most seven series with bounded labels, whatever it reports.
+// Each package has at most seven series with bounded labels, for any status.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	c := &cached{}

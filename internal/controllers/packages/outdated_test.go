@@ -24,15 +24,15 @@ func TestOutdated(t *testing.T) {
 		dep    *corev1alpha1.ObjectDeployment
 		want   bool
 	}{
-		"no deployment":     {reason: "nothing was written for any generation"},
-		"earlier engine":    {reason: "it was not recorded", dep: newOwned()},
-		"changed since":     {reason: "the usual case after a change of the spec", dep: newOwned(written("1"))},
-		"same":              {reason: "the usual case at rest", dep: newOwned(written("2"))},
-		"known as it was":   {reason: "a process saw the spec as it is by now", dep: newOwned(written("3")), want: true},
-		"not a number":      {reason: "a user wrote it by hand", dep: newOwned(written("three"))},
-		"of a former one":   {reason: "the generations of a new Package start again", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
-		"without an owner":  {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
-		"of someone else's": {reason: "not ours to write at all", dep: newOwned(written("9"), controlledBy("ConfigMap", "someone", ""))},
+		"no deployment":    {reason: "no status was written for any generation"},
+		"earlier engine":   {reason: "it was not recorded", dep: newOwned()},
+		"changed since":    {reason: "the usual case after a change of the spec", dep: newOwned(written("1"))},
+		"same":             {reason: "the usual case at rest", dep: newOwned(written("2"))},
+		"known as it was":  {reason: "a process saw the spec as it is by now", dep: newOwned(written("3")), want: true},
+		"not a number":     {reason: "a user wrote it by hand", dep: newOwned(written("three"))},
+		"of a former one":  {reason: "the generations of a new Package start again", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
+		"without an owner": {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
+		"of another owner": {reason: "not ours to write at all", dep: newOwned(written("9"), controlledBy("ConfigMap", "someone", ""))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,12 +63,12 @@ func TestPackageIsReadAgainWhereItIsOutdated(t *testing.T) {
 	s, err := r.gather(t.Context(), key)
 	require.NoError(t, err)
 	if in := s.newInput(""); s.pkg.PackageSpec().Image != is.Spec.Image || in.Pkg.PackageSpec().Image != is.Spec.Image {
-		t.Errorf("it goes on with %s, for %s", s.pkg.PackageSpec().Image, in.Pkg.PackageSpec().Image)
+		t.Errorf("it continues with %s, for %s", s.pkg.PackageSpec().Image, in.Pkg.PackageSpec().Image)
 	}
 	require.NoError(t, r.Reader.(client.Client).Delete(t.Context(), is))
 	r.Fresh = mutationcache.NewStore()
 	if s, err = r.gather(t.Context(), key); err == nil && s != nil && s.pkg.GetDeletionTimestamp() == nil {
-		t.Errorf("a Package that is gone is reconciled: %+v", s.pkg)
+		t.Errorf("a deleted Package is reconciled: %+v", s.pkg)
 	}
 
 	wrong := newOwned(annotated(corev1alpha1.PackageGenerationAnnotation, "9"))
@@ -93,7 +93,7 @@ func TestReducedPackageIsRead(t *testing.T) {
 		s, err := r.gather(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"})
 		require.NoError(t, err)
 		if config := s.pkg.PackageSpec().Config; config == nil || string(config.Raw) != `{"a":"b"}` {
-			t.Errorf("it goes on with the config %v", config)
+			t.Errorf("it continues with the config %v", config)
 		}
 		older := reduced.DeepCopy()
 		older.ResourceVersion = "1"

@@ -29,7 +29,7 @@ func TestLoadsArePaced(t *testing.T) {
 		}
 	}
 	if change() {
-		t.Error("the sources may change without end")
+		t.Error("the sources can change endlessly")
 	}
 	pkg.Generation++
 	if !change() {

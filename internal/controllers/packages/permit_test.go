@@ -31,15 +31,15 @@ func TestPermit(t *testing.T) {
 		step              step
 		reason, mentioned string
 	}{
-		"asks for nothing, no ceiling":  {step: stepDeploy},
-		"no ceiling":                    {rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "--permission-ceiling: get pods."},
-		"not read yet":                  {ceiling: permissions.Ceiling{Role: "most"}, rules: readPods, step: stepGather},
-		"cannot be read":                {ceiling: unreadable, rules: readPods, step: stepGather, mentioned: "Waiting for ClusterRole most, the ceiling of the rights of packages: clusterroles is forbidden"},
-		"there is no such role":         {ceiling: permissions.Ceiling{Role: "most", Known: true}, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "There is no ClusterRole most"},
-		"an empty role":                 {ceiling: found, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: "ClusterRole most, the ceiling of the rights of packages, does not have, and is not written without them. Ask an administrator to add them, or change the package to require fewer: get pods."},
-		"within":                        {ceiling: enough, rules: readPods, step: stepDeploy, reason: corev1alpha1.ReasonPermissionsGranted},
-		"a message of what many ask":    {ceiling: found, rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: strings.Split(strings.Repeat("a,", 2000), ",")}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling},
-		"what is asked by another name": {ceiling: enough, rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{""}, Resources: []string{"pods"}}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: ": * pods."},
+		"no permissions, no ceiling":          {step: stepDeploy},
+		"no ceiling":                          {rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "--permission-ceiling: get pods."},
+		"not read yet":                        {ceiling: permissions.Ceiling{Role: "most"}, rules: readPods, step: stepGather},
+		"cannot be read":                      {ceiling: unreadable, rules: readPods, step: stepGather, mentioned: "Waiting for ClusterRole most, the ceiling of the rights of packages: clusterroles is forbidden"},
+		"there is no such role":               {ceiling: permissions.Ceiling{Role: "most", Known: true}, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "There is no ClusterRole most"},
+		"an empty role":                       {ceiling: found, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: "ClusterRole most, the ceiling of the rights of packages, does not have, and is not written without them. Ask an administrator to add them, or change the package to require fewer: get pods."},
+		"within":                              {ceiling: enough, rules: readPods, step: stepDeploy, reason: corev1alpha1.ReasonPermissionsGranted},
+		"a message with many requested rules": {ceiling: found, rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: strings.Split(strings.Repeat("a,", 2000), ",")}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling},
+		"what is asked by another name":       {ceiling: enough, rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{""}, Resources: []string{"pods"}}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: ": * pods."},
 	} {
 		s := &reconciliation{Reconciler: &Reconciler{Options: Options{Ceiling: func() permissions.Ceiling { return tc.ceiling }}}}
 		s.pkg, s.step = newPackage(), stepDeploy
@@ -83,7 +83,7 @@ func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	if reportPermissions(status, v); len(status.Conditions) > 0 {
 		t.Error(status.Conditions)
 	}
-	v.outcome, v.refused = outcome{step: stepPermit}, conditions.State{Reason: corev1alpha1.ReasonAboveCeiling, Message: "asks for more"}
+	v.outcome, v.refused = outcome{step: stepPermit}, conditions.State{Reason: corev1alpha1.ReasonAboveCeiling, Message: "requires more"}
 	reportPermissions(status, v)
 	for _, other := range []outcome{{step: stepLoad}, {step: stepWait}} {
 		v.outcome = other
@@ -97,12 +97,12 @@ func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	}
 }
 
-// Only packages that ask for rights and are not deployed are enqueued by a change of the ceiling.
+// A change of the ceiling only enqueues packages that request rights and are not deployed.
 func TestCeilingChanged(t *testing.T) {
 	t.Parallel()
 	r, enqueued := newReconciler(t)
 	for name, out := range map[string]load.Out{
-		"waits": {Content: &load.Content{Rules: readPods}}, "asks for nothing": {Content: &load.Content{}}, "deployed": {Content: &load.Content{Rules: readPods}, Deployed: start},
+		"waits": {Content: &load.Content{Rules: readPods}}, "no permissions": {Content: &load.Content{}}, "deployed": {Content: &load.Content{Rules: readPods}, Deployed: start},
 	} {
 		s := r.of(named(name, image))
 		r.loads.Fail(s.state.load, &load.Attempt{Done: true, Out: out})

@@ -81,7 +81,7 @@ func TestPolicyKey(t *testing.T) {
 	}
 	const image = "ghcr.io/acme/shop:v1"
 	if got := (&view{}).policyKey(image) + key(image, false) + key(image, false, policy("quay.io")) + key("", false, policy("ghcr.io")); got != "" {
-		t.Errorf("nothing is said, by %q", got)
+		t.Errorf("no message, by %q", got)
 	}
 	verified := policy("ghcr.io/acme")
 	seen := map[string]bool{}
@@ -91,7 +91,7 @@ func TestPolicyKey(t *testing.T) {
 		key("", false, imagepolicy.Policy{Name: "a", Prefixes: []string{"ghcr.io"}, Rewrite: "mirror.example.com"}),
 	} {
 		if got == "" || seen[got] {
-			t.Errorf("%q says too little", got)
+			t.Errorf("%q is incomplete", got)
 		}
 		seen[got] = true
 	}

@@ -31,13 +31,13 @@ func TestAfterInterruption(t *testing.T) {
 		reason     string
 		last, want *corev1alpha1.LoadRecord
 	}{
-		"none":               {reason: "nothing was begun"},
+		"none":               {reason: "no load was started"},
 		"own":                {reason: "this process lives", last: recordFor("s", "me", 3, 0)},
 		"ended meanwhile":    {reason: "the first time", last: recordFor("s", "other", 0, 0), want: recordFor("s", "", 1, limits.InterruptedLoadMin)},
 		"ended again":        {reason: "longer each time", last: recordFor("s", "other", 3, 0), want: recordFor("s", "", 4, 8*limits.InterruptedLoadMin)},
 		"ended always":       {reason: "but not for ever", last: recordFor("s", "other", 1000, 0), want: recordFor("s", "", 1001, limits.InterruptedLoadMax)},
 		"written by hand":    {reason: "no number makes it less than the least", last: recordFor("s", "other", -5, 0), want: recordFor("s", "", 1, limits.InterruptedLoadMin)},
-		"waits":              {reason: "the time goes on over other restarts", last: recordFor("s", "", 2, time.Second), want: recordFor("s", "", 2, time.Second)},
+		"waits":              {reason: "the time continues over other restarts", last: recordFor("s", "", 2, time.Second), want: recordFor("s", "", 2, time.Second)},
 		"has waited":         {reason: "the time is over", last: recordFor("s", "", 2, -time.Second)},
 		"failed in between":  {reason: "no manager ended", last: recordFor("s", "", 2, 0)},
 		"of another spec":    {reason: "it is another package", last: recordFor("x", "other", 5, 0)},
@@ -66,10 +66,10 @@ func TestRecordOf(t *testing.T) {
 		writeErr   error
 	}{
 		"small":               {reason: "costs no write", step: stepWait, attempt: &load.Attempt{In: load.Input{Fingerprint: current}}},
-		"large":               {reason: "before it begins", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
+		"large":               {reason: "before it starts", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
 		"large again":         {reason: "the count stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
 		"large, another spec": {reason: "it is another package", last: recordFor("x", "", 2, 0), step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
-		"paused meanwhile":    {reason: "the load goes on", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
+		"paused meanwhile":    {reason: "the load continues", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
 		"not known to be large": {
 			reason: "the pull before it does not take the count", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
 			attempt: &load.Attempt{In: load.Input{Fingerprint: current}}, want: recordFor("s", "", 2, -time.Minute),
@@ -81,7 +81,7 @@ func TestRecordOf(t *testing.T) {
 		"refused":                  {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepRefuse, attempt: failed},
 		"unpacked before":          {reason: "nothing is loaded", last: recordFor("s", "other", 2, 0), step: stepSync},
 		"failed":                   {reason: "the manager lives", last: recordFor("s", "me", 0, 0), step: stepWait, attempt: failed},
-		"failed after others":      {reason: "a registry that fails takes nothing of the count", last: recordFor("s", "me", 2, 0), step: stepWait, attempt: failed, want: recordFor("s", "", 2, 0)},
+		"failed after others":      {reason: "a failing registry does not reduce the count", last: recordFor("s", "me", 2, 0), step: stepWait, attempt: failed, want: recordFor("s", "", 2, 0)},
 		"not known what to load":   {reason: "offers are read after a restart", last: recordFor("x", "other", 2, 0), step: stepHold, want: recordFor("x", "other", 2, 0)},
 		"paused after the restart": {reason: "it is counted before the next load", last: recordFor("s", "other", 2, 0), step: stepPaused, want: recordFor("s", "other", 2, 0)},
 	} {
@@ -114,7 +114,7 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	}
 	s.beginRecorded()
 	if s.attempt.Out.Begin == nil {
-		t.Fatal("it begins without a record")
+		t.Fatal("it starts without a record")
 	}
 	pkg.Status.Load = recordOf(s.view)
 	s.pkg = pkg

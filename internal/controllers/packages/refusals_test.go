@@ -32,7 +32,7 @@ func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 		change bool
 		want   step
 	}{
-		"nothing else changed":       {choice.Choice{Origin: choice.Installed(pkg), Reason: corev1alpha1.ReasonNoMatchingVersion}, false, stepSync},
+		"no other change":            {choice.Choice{Origin: choice.Installed(pkg), Reason: corev1alpha1.ReasonNoMatchingVersion}, false, stepSync},
 		"the version still fits":     {choice.Choice{Origin: choice.Installed(pkg), Reason: corev1alpha1.ReasonDowngradeRefused, Fits: true}, true, stepLoad},
 		"the version does not fit":   {choice.Choice{Origin: choice.Installed(pkg), Reason: corev1alpha1.ReasonNoMatchingVersion}, true, stepHold},
 		"nothing is installed":       {choice.Choice{Reason: corev1alpha1.ReasonUnknownPackage}, true, stepHold},

@@ -63,7 +63,7 @@ Unpacked=True/UnpackSuccess@2`
 		want    string
 	}{
 		"deployed": {
-			reason: "what the deployment is about to say is said at once",
+			reason: "the next state of the deployment is reported at once",
 			pkg:    newPackage(invalidBefore), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
 			outcome: outcome{step: stepDeploy, content: newContent(), deployed: true},
 			want:    "Available=False/ObjectSetUnready@2\n" + progressing,
@@ -94,7 +94,7 @@ Unpacked=True/UnpackSuccess@2`,
 			want: ready,
 		},
 		"ready with a hash of another engine": {
-			reason: "nothing was written since it was ready",
+			reason: "no write since it was ready",
 			pkg:    unpackedPackage(had(2, corev1alpha1.ConditionReady, true, corev1alpha1.ReasonAvailable)),
 			dep:    newOwned(rolledOut, relabelled), outcome: outcome{step: stepSync},
 			want: ready,
@@ -174,7 +174,7 @@ Reconciling=True/Progressing@2`,
 Reconciling=True/Progressing@2`,
 		},
 		"loading again": {
-			reason: "a retry says nothing new before it has ended",
+			reason: "a retry changes no condition before it has ended",
 			pkg: newPackage(func(p *corev1alpha1.Package) {
 				p.Status.ObservedGeneration = 2
 				conditions.Set(&p.Status.Conditions, 2, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff, "")
@@ -185,7 +185,7 @@ Stalled=True/ImagePullBackOff@2
 Unpacked=False/ImagePullBackOff@2`,
 		},
 		"rolled back to the last good spec": {
-			reason: "nothing had to be loaded",
+			reason: "no load was necessary",
 			pkg: func() *corev1alpha1.Package {
 				p := unpackedPackage(invalidBefore)
 				had(1, corev1alpha1.ConditionUnpacked, false, corev1alpha1.ReasonImagePullBackOff)(p)
@@ -197,7 +197,7 @@ Ready=True/Available@2
 Unpacked=True/AlreadyUnpacked@2`,
 		},
 		"paused": {
-			reason: "as the deployment says",
+			reason: "as the deployment reports",
 			pkg:    unpackedPackage(paused), dep: newOwned(rolledOut, reports("Paused", true, "Paused")), outcome: outcome{step: stepSync},
 			want: `Available=True/Available@2
 Paused=True/Paused@2
@@ -206,19 +206,19 @@ Ready=True/Available@2
 Unpacked=True/UnpackSuccess@2`,
 		},
 		"resumed": {
-			reason: "Paused is removed when the deployment does not say so",
+			reason: "Paused is removed if the deployment does not report it",
 			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, reports("Paused", false, "Paused")), outcome: outcome{step: stepSync},
 			want: ready,
 		},
 		"new and paused": {
-			reason: "said although there is no deployment to say it",
+			reason: "reported although there is no deployment",
 			pkg:    newPackage(paused), outcome: outcome{step: stepPaused},
 			want: `Paused=True/Paused@2
 Ready=False/Paused@2
 Reconciling=True/Paused@2`,
 		},
 		"deployment deleted": {
-			reason: "a package that is gone is not available",
+			reason: "a deleted package is not available",
 			pkg:    unpackedPackage(had(2, "Available", true, "X"), had(2, "Progressing", true, "X"), had(2, "my.test/X", true, "X")), attempt: &load.Attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2
@@ -347,6 +347,6 @@ func TestProblems(t *testing.T) {
 	}
 	shown := strings.Count(problems(many), "file-")
 	if want := fmt.Sprintf("… and %d more problems", 300-shown); !strings.Contains(problems(many), want) {
-		t.Errorf("%d are shown, and it does not say %q", shown, want)
+		t.Errorf("%d are shown, and it does not contain %q", shown, want)
 	}
 }

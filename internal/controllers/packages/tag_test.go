@@ -51,7 +51,7 @@ func TestTags(t *testing.T) {
 	look := func() (string, time.Time, error) { return lookUp(pkg) }
 
 	if got, next, err := look(); got != "" || err != nil || !next.Equal(start.Add(7*time.Minute+30*time.Second)) {
-		t.Errorf("at first nothing is asked: %q, next %s, %v", got, next, err)
+		t.Errorf("at first no registry is asked: %q, next %s, %v", got, next, err)
 	}
 	now = now.Add(8 * time.Minute)
 	if got, next, err := look(); got != "" || err != nil || !next.IsZero() {

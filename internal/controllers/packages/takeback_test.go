@@ -371,7 +371,7 @@ func (w *world) converge(leaves bool) string {
 	case leaves && dep == nil:
 		problem = "the deployment was deleted"
 	case leaves && len(dep.GetOwnerReferences()) > 0:
-		problem = "the deployment names an owner that is gone, and the garbage collector deletes it"
+		problem = "the deployment names a deleted owner, and the garbage collector deletes it"
 	}
 	if problem == "" {
 		return ""

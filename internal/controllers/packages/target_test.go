@@ -32,11 +32,11 @@ func TestTargetStatus(t *testing.T) {
 		reason string
 		want   string
 	}{
-		"missing":                   {state: away(corev1alpha1.ReasonKubeconfigMissing), step: stepGather, want: "Ready=False/KubeconfigMissing@2\nStalled=True/KubeconfigMissing@2\nTargetConnected=False/KubeconfigMissing@2\n" + unpacked},
-		"refused":                   {state: away(corev1alpha1.ReasonKubeconfigRefused), step: stepGather, want: "Ready=False/KubeconfigRefused@2\nStalled=True/KubeconfigRefused@2\nTargetConnected=False/KubeconfigRefused@2\n" + unpacked},
-		"unauthorized":              {state: away(corev1alpha1.ReasonTargetUnauthorized), step: stepGather, want: "Ready=False/Unauthorized@2\nStalled=True/Unauthorized@2\nTargetConnected=False/Unauthorized@2\n" + unpacked},
-		"away":                      {state: away(corev1alpha1.ReasonTargetUnreachable), step: stepGather, want: "Ready=False/Unreachable@2\nReconciling=True/Unreachable@2\nTargetConnected=False/Unreachable@2\n" + unpacked},
-		"nothing may be read there": {state: connected, step: stepGather, reason: corev1alpha1.ReasonForbidden, want: "Ready=False/Forbidden@2\nStalled=True/Forbidden@2\nTargetConnected=True/Connected@2\n" + unpacked},
+		"missing":                     {state: away(corev1alpha1.ReasonKubeconfigMissing), step: stepGather, want: "Ready=False/KubeconfigMissing@2\nStalled=True/KubeconfigMissing@2\nTargetConnected=False/KubeconfigMissing@2\n" + unpacked},
+		"refused":                     {state: away(corev1alpha1.ReasonKubeconfigRefused), step: stepGather, want: "Ready=False/KubeconfigRefused@2\nStalled=True/KubeconfigRefused@2\nTargetConnected=False/KubeconfigRefused@2\n" + unpacked},
+		"unauthorized":                {state: away(corev1alpha1.ReasonTargetUnauthorized), step: stepGather, want: "Ready=False/Unauthorized@2\nStalled=True/Unauthorized@2\nTargetConnected=False/Unauthorized@2\n" + unpacked},
+		"away":                        {state: away(corev1alpha1.ReasonTargetUnreachable), step: stepGather, want: "Ready=False/Unreachable@2\nReconciling=True/Unreachable@2\nTargetConnected=False/Unreachable@2\n" + unpacked},
+		"no object can be read there": {state: connected, step: stepGather, reason: corev1alpha1.ReasonForbidden, want: "Ready=False/Forbidden@2\nStalled=True/Forbidden@2\nTargetConnected=True/Connected@2\n" + unpacked},
 		"another cluster": {
 			state: connected, step: stepSync,
 			dep:  newOwned(reports(corev1alpha1.ConditionTargetConnected, false, corev1alpha1.ReasonOtherCluster), reports(corev1alpha1.ConditionReady, false, corev1alpha1.ReasonOtherCluster), reports(corev1alpha1.ConditionStalled, true, corev1alpha1.ReasonOtherCluster)),

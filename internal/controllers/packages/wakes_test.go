@@ -59,7 +59,7 @@ func TestWakesStayInTheNamespace(t *testing.T) {
 		}, []string{"evil"}},
 		{"it has the name of a package that others need", func() error { return c.packageChanged(t.Context(), nil, packageIn("evil", "db", true)) }, []string{"evil"}},
 		{"it is offered", func() error { return c.followers.OffersChanged(t.Context(), nil, offerIn("evil")) }, []string{"evil"}},
-		{"it depends on what heeds all", func() error { return c.packageChanged(t.Context(), dependent(true), dependent(false)) }, []string{"", "evil"}},
+		{"it depends on a package that considers all dependents", func() error { return c.packageChanged(t.Context(), dependent(true), dependent(false)) }, []string{"", "evil"}},
 		{"the cluster has it", func() error { return c.packageChanged(t.Context(), nil, packageIn("", "db", false)) }, []string{"", "evil", "other", "victim"}},
 		{"it is offered to all", func() error { return c.followers.OffersChanged(t.Context(), nil, offerIn("")) }, []string{"", "evil", "other", "victim"}},
 	} {
@@ -67,7 +67,7 @@ func TestWakesStayInTheNamespace(t *testing.T) {
 			note()
 			enqueued = nil
 			c.must(tc.change())
-			if open { // a change that comes while they are resolved counts at the end
+			if open { // a change during their resolution is considered at the end
 				enqueued = nil
 				for _, namespace := range []string{"evil", "victim", "other", ""} {
 					c.ledger.Note(types.NamespacedName{Namespace: namespace, Name: "app"}, []string{"db"})

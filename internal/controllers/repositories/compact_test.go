@@ -31,12 +31,12 @@ func TestCompact(t *testing.T) {
 	needs.Spec.Versions[0].Provides = []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}
 	Compact(needs)
 	if v := needs.Spec.Versions[0]; len(v.Dependencies) != 1 || len(v.Provides) != 1 {
-		t.Errorf("what dependencies are resolved by is gone: %+v", v)
+		t.Errorf("fields that dependency resolution needs were dropped: %+v", v)
 	}
 	a, same, other := newAvailable(`{"type":"object","default":1.0}`), newAvailable(`{ "default": 1, "type": "object" }`), newAvailable(`{"type":"array"}`)
 	for _, o := range []*corev1alpha1.AvailablePackage{a, same, other} {
 		Compact(o)
-		Compact(o) // objects may pass a cache twice
+		Compact(o) // objects can pass a cache twice
 	}
 	v := a.Spec.Versions[0]
 	if v.Release != nil || v.ConfigSchema != nil || a.Spec.Display != nil || v.Image == "" || len(v.Constraints) != 1 {

@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 		want   step
 		wait   time.Duration
 	}{
-		"new":                   {reason: "nothing is known of it", want: stepFetch},
+		"new":                   {reason: "it is unknown", want: stepFetch},
 		"paused":                {reason: "nothing is fetched", change: paused, want: stepPaused},
 		"paused while fetching": {reason: "the fetch is not cut short", change: paused, view: view{attempt: running}, want: stepWait},
 		"unknown inputs":        {reason: "they are known in a moment", view: view{waiting: true}, want: stepGather},
@@ -61,7 +61,7 @@ func TestDecide(t *testing.T) {
 		"fetched another":       {reason: "the source changed meanwhile", view: view{attempt: &attempt{In: input{source: "x"}, Done: true, Out: download{result: &result{}}}}, want: stepFetch},
 		"failed":                {reason: "it is repeated later", view: view{attempt: failed}, want: stepBackOff, wait: 10 * time.Second},
 		"failed before":         {reason: "the pause is over", view: view{attempt: &repeated}, want: stepFetch},
-		"failed for good":       {reason: "the content stays what it is", view: view{attempt: &rejected}, want: stepBackOff},
+		"failed for good":       {reason: "the content stays unchanged", view: view{attempt: &rejected}, want: stepBackOff},
 		"retried":               {reason: "a failed fetch is repeated at once", change: retried, view: view{attempt: failed}, want: stepFetch},
 		"at rest":               {reason: "the interval is not over", view: view{last: fetchedAt(time.Minute)}, want: stepRest, wait: 9 * time.Minute},
 		"due":                   {reason: "the interval is over", view: view{last: fetchedAt(10 * time.Minute)}, want: stepFetch},
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 		"static, retried": {reason: "it is requested", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
 		"incomplete":      {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
 		"another Secret":  {reason: "at once", view: view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, want: stepFetch},
-		"after a restart": {reason: "it is asked for changes", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},
+		"after a restart": {reason: "its changes are requested", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},
 		"static after a restart": {
 			reason: "it is as it was", change: byDigest, view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepRest,
 		},
@@ -87,7 +87,7 @@ func TestDecide(t *testing.T) {
 			view: view{input: input{source: "s", versions: "1", policy: "by a verified by l", keys: "l"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
 		},
 		"no keys after a restart": {
-			reason: "its status says that it is verified", change: byDigest, want: stepFetch,
+			reason: "its status has Verified", change: byDigest, want: stepFetch,
 			view: view{last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
 		},
 		"other keys": {
@@ -103,7 +103,7 @@ func TestDecide(t *testing.T) {
 			view: view{last: &success{input: input{source: "x"}, at: start}, fetchStarted: start.Add(-2 * time.Second)},
 		},
 		"flapping while fetching": {
-			reason: "the fetch of the former source goes on until then", want: stepWait, wait: 3 * time.Second,
+			reason: "the fetch of the former source continues until then", want: stepWait, wait: 3 * time.Second,
 			view: view{attempt: &attempt{In: input{source: "x"}, Started: start}, fetchStarted: start.Add(-2 * time.Second)},
 		},
 	} {

@@ -15,10 +15,10 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// A manager that is killed between the writes of a publication leaves a part of it. Whatever the
-// source has when the next manager starts, all of it is published in the end, even if it has the
-// digest that the status still names and as many versions as before. While the source is
-// unavailable, the status reports that the offers might be from both revisions.
+// A manager that is killed between the writes of a publication leaves a part of it. The next
+// manager publishes the source's present content completely in the end, even if it has the digest
+// that the status still names and as many versions as before. While the source is unavailable, the
+// status reports that the offers might be from both revisions.
 func TestHalfPublished(t *testing.T) {
 	t.Parallel()
 	first, second := contentOf("a", "1.0.0"), contentOf("b", "1.0.0")
@@ -48,13 +48,13 @@ func TestHalfPublished(t *testing.T) {
 				ready := w.condition(t, r, corev1alpha1.ConditionReady)
 				warns := strings.Contains(ready.Message, "some of it might be missing, or from another revision")
 				if mixed := !cmp.Equal(half, before) && w.artifact(t, r) == digestNamed(t, first); ready.Status != metav1.ConditionFalse || mixed != warns {
-					t.Errorf("half published: %t; the status says %s: %s", mixed, ready.Status, ready.Message)
+					t.Errorf("half published: %t; the status has %s: %s", mixed, ready.Status, ready.Message)
 				}
 				w.broken["stable"], w.contents["stable"], w.now = false, first, w.now.Add(time.Hour)
 				w.converge(t)
 				require.Equal(t, before, w.offered(), "after the source went back")
 				if c := w.condition(t, r, corev1alpha1.ConditionReady); c.Status != metav1.ConditionTrue || w.artifact(t, r) != digestNamed(t, first) {
-					t.Errorf("the status says %s: %s", c.Status, c.Message)
+					t.Errorf("the status has %s: %s", c.Status, c.Message)
 				}
 				w.writes = 0
 				w.restart(t.Context())

@@ -36,10 +36,10 @@ func TestSecretsOfRepositories(t *testing.T) {
 		problem   string
 	}{
 		{"accounts are not required", false, "", "team", "other", ""},
-		{"the account may read it", true, "common", "team", "mine", ""},
-		{"the account may not", true, "common", "team", "other", "ServiceAccount team/common may not get Secret team/other"},
+		{"the account can read it", true, "common", "team", "mine", ""},
+		{"the account cannot", true, "common", "team", "other", "ServiceAccount team/common may not get Secret team/other"},
 		{"there is no account", true, "", "team", "mine", "which it lacks. Start it with --default-service-account"},
-		{"there is no account, and nothing is read", true, "", "team", "", ""},
+		{"there is no account, and no Secret is read", true, "", "team", "", ""},
 		{"a repository of the cluster", true, "", "", "other", ""},
 		{"a type that is never read", false, "", "team", "token", "Secret team/token is not read: it is for others"},
 		{"a type that is never read, for the cluster", false, "", "", "token", "is not read: it is for others"},

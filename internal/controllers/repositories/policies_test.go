@@ -81,7 +81,7 @@ func TestGatherPolicy(t *testing.T) {
 		t.Errorf("before they were read: %+v", v)
 	}
 	if v := gather(inline); v.waiting {
-		t.Error("what is no image waits for policies of images")
+		t.Error("a source that is not an image waits for policies of images")
 	}
 	store.Fail(errors.New("no right"))
 	if v := gather(); v.waiting || v.inputError != "Waiting for ImageConfigs: no right" {
@@ -104,7 +104,7 @@ func TestGatherPolicy(t *testing.T) {
 	policy.Verification.Authorities[0] = signed.NewPair(t).Authority()
 	store.Put(imagepolicy.NewSet([]imagepolicy.Policy{policy}, false, start))
 	if second := gather(); second.input == first.input || second.input.keys == first.input.keys {
-		t.Error("another key is no other input")
+		t.Error("another key is not another input")
 	}
 }
 

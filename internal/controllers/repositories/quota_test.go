@@ -52,7 +52,7 @@ func TestContentIsCounted(t *testing.T) {
 	}
 	p.Memory.Count(memoryKey("team", "first"), 0)
 	if err := read("team", "second", 900); err != nil {
-		t.Errorf("once the other one is gone: %v", err)
+		t.Errorf("once the other one was deleted: %v", err)
 	}
 }
 

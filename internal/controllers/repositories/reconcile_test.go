@@ -424,7 +424,7 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 		w.broken["first"] = true // it is not needed any more
 		check(t, w, "first a")
 	})
-	t.Run("shadowed while it is asked for changes", func(t *testing.T) {
+	t.Run("shadowed while its changes are requested", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld()
 		w.restart(ctx)
@@ -483,6 +483,6 @@ func TestRepositoriesOfALateCache(t *testing.T) {
 	require.NoError(t, w.server.Delete(t.Context(), stable))
 	w.converge(t)
 	if offered := w.offered(); len(offered) > 0 {
-		t.Errorf("the repository is gone: %v", offered)
+		t.Errorf("the repository was deleted: %v", offered)
 	}
 }

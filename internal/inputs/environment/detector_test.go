@@ -225,7 +225,7 @@ func TestDiscoveryBeforeTheLook(t *testing.T) {
 	d.VersionChanged("v1.36.4")
 	unknown("before the look, after a change")
 	if len(c.changed) > 0 {
-		t.Error("it is told to be known")
+		t.Error("it is reported as known")
 	}
 	if !d.refresh() {
 		t.Error("discovery is there")
@@ -368,7 +368,7 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 				l.Listed(nil)
 			}
 			if _, _, err := d.For(""); err != nil || len(c.changed) == 0 {
-				t.Errorf("%s: %v, %d changes are told", reason, err, len(c.changed))
+				t.Errorf("%s: %v, %d changes are reported", reason, err, len(c.changed))
 			}
 			looked := c.looked()
 			time.Sleep(10 * unavailableRetry)

@@ -84,7 +84,7 @@ func TestStore(t *testing.T) {
 
 	failure := errors.New("Secret lockstep/key cannot be read: it is forbidden")
 	if !store.Fail(failure) || store.Fail(failure) {
-		t.Error("why they cannot be read is no change, or one each time")
+		t.Error("the reason why they cannot be read must not be a change each time")
 	}
 	if _, err := store.Get(); !errors.Is(err, failure) {
 		t.Errorf("they cannot be read: %v", err)

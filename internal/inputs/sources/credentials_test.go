@@ -92,7 +92,7 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("pulled as %q, missing %v", got, missing)
 	}
 	if got, missing := user(secret("old")); got != "old" || len(missing) != 1 {
-		t.Errorf("pulled as %q, and the account need not have the right to what the package names, too: %v", got, missing)
+		t.Errorf("pulled as %q, and the account does not need the right to the Secrets of the package: %v", got, missing)
 	}
 	if got, _ := user(secret("team")); got != "team" {
 		t.Errorf("pulled as %q", got)

@@ -241,7 +241,7 @@ func TestManySourcesFail(t *testing.T) {
 		w.Use(types.NamespacedName{Name: "t"}, refs)
 		time.Sleep(20 * time.Millisecond)
 		if state := w.State(last); state.Known || state.Err != nil {
-			t.Errorf("a read that may succeed in a moment: %+v", state)
+			t.Errorf("a read that can succeed in a moment: %+v", state)
 		}
 		s.refusal = forbidden
 		time.Sleep(time.Second)
@@ -271,7 +271,7 @@ func TestManySourcesFail(t *testing.T) {
 		s.change("many/"+last.Name, true)
 		time.Sleep(20 * time.Millisecond)
 		if state := w.State(last); !apierrors.IsForbidden(state.Err) {
-			t.Errorf("a read does not say that the watch works: %+v", state)
+			t.Errorf("a read does not prove that the watch works: %+v", state)
 		}
 		l.Failed(nil)
 		synctest.Wait()

@@ -102,7 +102,7 @@ func TestWholeObjectsBeginInTurn(t *testing.T) {
 		w.Use(types.NamespacedName{Namespace: "few", Name: "t"}, []Ref{{Kind: KindConfigMap, Namespace: "few", Name: "a"}})
 		synctest.Wait()
 		if len(begun) != sourcesStarting {
-			t.Errorf("%d begin at a time", len(begun))
+			t.Errorf("%d start at a time", len(begun))
 		}
 		for range 2 {
 			for _, l := range begun {

@@ -18,16 +18,16 @@ func TestReference(t *testing.T) {
 		changed  bool
 		want     string
 	}{
-		"a tag stays what it was":                 {image, resolved, "", false, pinned},
-		"until the spec changes":                  {image, resolved, "", true, image},
-		"or whatever changes":                     {image, resolved, corev1alpha1.ImagePullPolicyIfNotPresent, true, pinned},
-		"without the registry":                    {image, resolved, corev1alpha1.ImagePullPolicyNever, true, pinned},
-		"it is followed where the policy says so": {image, resolved, corev1alpha1.ImagePullPolicyAlways, false, image},
-		"never unpacked":                          {image, nil, corev1alpha1.ImagePullPolicyIfNotPresent, false, image},
-		"another image":                           {image, &corev1alpha1.ResolvedPackage{Image: "x", Digest: digest}, "", false, image},
-		"no digest":                               {image, &corev1alpha1.ResolvedPackage{Image: image}, "", false, image},
-		"by digest":                               {pinned, &corev1alpha1.ResolvedPackage{Image: pinned, Digest: digest}, "", false, pinned},
-		"no reference":                            {"::", &corev1alpha1.ResolvedPackage{Image: "::", Digest: digest}, "", false, "::"},
+		"a tag keeps its digest":                 {image, resolved, "", false, pinned},
+		"until the spec changes":                 {image, resolved, "", true, image},
+		"or after any change":                    {image, resolved, corev1alpha1.ImagePullPolicyIfNotPresent, true, pinned},
+		"without the registry":                   {image, resolved, corev1alpha1.ImagePullPolicyNever, true, pinned},
+		"it is followed if the policy is Follow": {image, resolved, corev1alpha1.ImagePullPolicyAlways, false, image},
+		"never unpacked":                         {image, nil, corev1alpha1.ImagePullPolicyIfNotPresent, false, image},
+		"another image":                          {image, &corev1alpha1.ResolvedPackage{Image: "x", Digest: digest}, "", false, image},
+		"no digest":                              {image, &corev1alpha1.ResolvedPackage{Image: image}, "", false, image},
+		"by digest":                              {pinned, &corev1alpha1.ResolvedPackage{Image: pinned, Digest: digest}, "", false, pinned},
+		"no reference":                           {"::", &corev1alpha1.ResolvedPackage{Image: "::", Digest: digest}, "", false, "::"},
 	} {
 		pkg := &corev1alpha1.Package{}
 		pkg.Spec.Image, pkg.Spec.ImagePullPolicy, pkg.Status.Resolved = tc.image, tc.policy, tc.resolved

@@ -68,7 +68,7 @@ func TestRead(t *testing.T) {
 			spec:   corev1alpha1.PackageSpec{Config: &runtime.RawExtension{Raw: []byte(`{"a": null}`)}},
 			want:   Values{Config: []byte(`{"a": null}`)},
 		},
-		"nothing at all": {reason: "as with earlier engines"},
+		"no source at all": {reason: "as with earlier engines"},
 		"merged": {
 			reason: "objects key by key, the rest as a whole, the config over all",
 			spec: corev1alpha1.PackageSpec{
@@ -105,7 +105,7 @@ func TestRead(t *testing.T) {
 			want: Values{Config: []byte(`{}`), Patches: []string{"", "own"}},
 		},
 		"sensitive patches": {
-			reason: "their values, and neither operations nor what names the object",
+			reason: "their values, and neither operations nor the object's name",
 			spec: corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{
 				{PatchFrom: ptr.To(secretKey("ops"))}, {PatchFrom: ptr.To(secretKey("smp"))},
 			}},
@@ -174,7 +174,7 @@ func TestReadRefuses(t *testing.T) {
 	_, err := Read(context.Background(), func(context.Context, Ref) (*Object, error) { return nil, down },
 		&corev1alpha1.PackageSpec{ConfigFrom: []corev1alpha1.ValueSource{secretKey("s")}}, "team")
 	if !errors.Is(err, down) {
-		t.Errorf("an outage is no fault of the package: %v", err)
+		t.Errorf("an outage is not the package's fault: %v", err)
 	}
 }
 

@@ -151,7 +151,7 @@ func TestKinds(t *testing.T) {
 	w.KindChanged(schema.GroupKind{Kind: "Other"})
 	w.KindChanged(gk)
 	if begun, by := <-s.begun, <-woken; begun != "gauges team/x" || by != user {
-		t.Fatalf("%s was begun for %s", begun, by)
+		t.Fatalf("%s was started for %s", begun, by)
 	}
 	live := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"uid": "u", "resourceVersion": "1", "managedFields": []any{map[string]any{"manager": "m"}}}, "spec": map[string]any{"a": "b"},

@@ -57,7 +57,7 @@ func TestAnswer(t *testing.T) {
 
 	page := &answer{ReadCloser: io.NopCloser(strings.NewReader("[[[")), bytes: 100, values: 1, asked: true, admission: &admission{}}
 	if _, err := io.ReadAll(page); !errors.Is(err, reflector.ErrTooLarge) {
-		t.Errorf("a page that may be asked for in parts: %v", err)
+		t.Errorf("a page that can be requested in parts: %v", err)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("with a program: %s", message)
 	}
 	if first.ctx.Err() == nil {
-		t.Error("the session goes on with a kubeconfig that is refused")
+		t.Error("the session continues with a refused kubeconfig")
 	}
 	write(t, file.Path, strings.Repeat(" ", limits.KubeconfigBytes)+named)
 	for !strings.Contains(f.message(t), "the limit is") {

@@ -284,7 +284,7 @@ func TestTarget(t *testing.T) {
 
 	f.write(nil)
 	if left, _ := f.await(t, corev1alpha1.ReasonKubeconfigMissing); left != second || second.ctx.Err() != nil {
-		t.Error("without the Secret there is no session left to delete by")
+		t.Error("without the Secret there is no session left for the deletion")
 	}
 	f.write([]byte(kubeconfig(two.URL, "", "exec: {command: sh}")))
 	if _, message = f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "user.exec") || !strings.Contains(message, "Secret shop/target") {

@@ -33,14 +33,14 @@ func TestSet(t *testing.T) {
 		transitions bool
 	}{
 		"same": {
-			reason: "nothing to write where nothing changed",
+			reason: "no write without a change",
 			set: func(c *[]metav1.Condition) bool {
 				return conditions.Set(c, 1, "Available", true, "Available", "ok")
 			},
 			want: old,
 		},
 		"message": {
-			reason: "a new message is no transition",
+			reason: "a new message is not a transition",
 			set: func(c *[]metav1.Condition) bool {
 				return conditions.Set(c, 2, "Available", true, "Available", "fine")
 			},
@@ -69,7 +69,7 @@ func TestSet(t *testing.T) {
 			transitions: true,
 		},
 		"copy": {
-			reason: "a copied condition describes the object that it goes to",
+			reason: "a copied condition describes its new object",
 			set: func(c *[]metav1.Condition) bool {
 				source := old
 				source.ObservedGeneration, source.LastTransitionTime = 7, metav1.Now()
@@ -165,7 +165,7 @@ func TestKstatus(t *testing.T) {
 				{Type: corev1alpha1.ConditionStalled, Status: metav1.ConditionTrue},
 			}
 			if !conditions.Kstatus(&conds, 3, tc.state) {
-				t.Error("the first time changes nothing")
+				t.Error("the first time is not a change")
 			}
 			if conditions.Kstatus(&conds, 3, tc.state) {
 				t.Error("the second time changes something")

@@ -74,14 +74,14 @@ func TestValid(t *testing.T) {
 			want: true,
 		},
 		"at the deadline": {
-			reason: "from the deadline on another manager may soon lead",
+			reason: "from the deadline on another manager can soon lead",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				_ = lock.Update(ctx, ours)
 				l.advance(limits.LeaseRenewDeadline)
 			},
 		},
 		"a slow renewal counts from its start": {
-			reason: "the server may have stored it right after it was sent",
+			reason: "the server can have stored it right after it was sent",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				l.latency = limits.LeaseRenewDeadline
 				_ = lock.Update(ctx, ours)
@@ -98,7 +98,7 @@ func TestValid(t *testing.T) {
 			want: true,
 		},
 		"a failed renewal": {
-			reason: "the cluster may be another one when it answers again, restored from a backup",
+			reason: "the cluster can be restored from a backup when it answers again",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				_ = lock.Update(ctx, ours)
 				l.err = errors.New("connection refused")
@@ -124,7 +124,7 @@ func TestValid(t *testing.T) {
 			},
 		},
 		"a failed release": {
-			reason: "the answer to a release may be lost after the server stored it",
+			reason: "the answer to a release can be lost after the server stored it",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				_ = lock.Update(ctx, ours)
 				l.err = errors.New("timeout")
@@ -132,7 +132,7 @@ func TestValid(t *testing.T) {
 			},
 		},
 		"another holder": {
-			reason: "someone took the Lease, for example by hand",
+			reason: "another client took the Lease, for example a user",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				_ = lock.Update(ctx, ours)
 				l.holder = "other"

@@ -90,7 +90,7 @@ func TestRestored(t *testing.T) {
 			}
 			_, _, err := lock.Get(ctx)
 			if errors.Is(err, ErrRestored) != tc.want || (told == 1) != tc.want {
-				t.Errorf("Get gave %v and told it %d times, want a restore noticed: %v: %s", err, told, tc.want, tc.reason)
+				t.Errorf("Get gave %v and reported it %d times, want a restore noticed: %v: %s", err, told, tc.want, tc.reason)
 			}
 			if !tc.want {
 				return
@@ -102,7 +102,7 @@ func TestRestored(t *testing.T) {
 				t.Errorf("the Lease was written all the same: %v", err)
 			}
 			if _, _, err := lock.Get(ctx); !errors.Is(err, ErrRestored) || told != 1 {
-				t.Errorf("it is not over: %v, told %d times", err, told)
+				t.Errorf("it is not over: %v, reported %d times", err, told)
 			}
 		})
 	}

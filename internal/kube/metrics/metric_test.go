@@ -23,7 +23,7 @@ func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, m := range All() {
 		if seen[m.Name] || !regexp.MustCompile(`^(lockstep|package_operator)_[a-z_]+$`).MatchString(m.Name) {
-			t.Errorf("the name %s is there twice, or is no name", m.Name)
+			t.Errorf("the name %s is duplicate or invalid", m.Name)
 		}
 		seen[m.Name] = true
 		if m.TypeName() == "counter" != (strings.HasSuffix(m.Name, "_total") && !strings.HasPrefix(m.Name, "package_operator_managed_cache_")) {

@@ -60,7 +60,7 @@ func TestLatest(t *testing.T) {
 			before: func(s *mutationcache.Store) { s.Put(object("a", "9")) }, cached: object("a", "10"), want: "a@10",
 		},
 		"responses out of order": {
-			reason: "a status write that ended later may have been stored earlier",
+			reason: "a status write that ended later can have been stored earlier",
 			before: func(s *mutationcache.Store) { s.Put(object("a", "10")); s.Put(object("a", "9")) }, cached: object("a", "8"), want: "a@10",
 		},
 		"opaque versions": {
@@ -133,8 +133,8 @@ func TestWhatIsReturnedIsACopy(t *testing.T) {
 	}
 }
 
-// The informer's events empty the store, so that it holds no second copy of what
-// the cache holds.
+// The informer's events empty the store, so that it does not keep a second copy of the cache's
+// objects.
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -158,7 +158,7 @@ func TestHandler(t *testing.T) {
 		}
 		time.Sleep(2 * limits.FreshShown)
 		if got := describe(store.Latest(object("a", "4"))); got[0] != "a@4" {
-			t.Error("the entry should be gone:", got)
+			t.Error("the entry should have been dropped:", got)
 		}
 		store.Deleted("a")
 		handler.OnUpdate(nil, object("a", "6"))
@@ -201,7 +201,7 @@ func TestContains(t *testing.T) {
 		"the response":            {"our own write", func(s *mutationcache.Store) { s.Put(object("a", "10")) }, true},
 		"an older response":       {"our own write before the last", func(s *mutationcache.Store) { s.Put(object("a", "12")) }, true},
 		"newer than the response": {"a write without a response, or another writer", func(s *mutationcache.Store) { s.Put(object("a", "9")) }, false},
-		"gone":                    {"nothing is to be done about it", func(s *mutationcache.Store) { s.Deleted("a") }, true},
+		"gone":                    {"no action is needed", func(s *mutationcache.Store) { s.Deleted("a") }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +267,7 @@ func TestOrphaned(t *testing.T) {
 			}
 			store.Handler().OnDelete(tc.states[0])
 			if store.Orphaned("a") {
-				t.Error("an object that is gone is remembered")
+				t.Error("a deleted object is remembered")
 			}
 		})
 	}

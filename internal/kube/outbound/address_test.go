@@ -63,6 +63,6 @@ func TestAddress(t *testing.T) {
 		}
 	}
 	if _, err := ParseAddrPort("host:80"); err == nil {
-		t.Error("a name is no address")
+		t.Error("a name is not an address")
 	}
 }

@@ -15,8 +15,8 @@ import (
 )
 
 // Every goroutine of the manager starts with a recover: it is started by this package, or its
-// function calls Guard first. So do functions that a controller calls on a goroutine of an
-// informer.
+// function calls Guard first. The same applies to functions that a controller calls on a goroutine
+// of an informer.
 func TestGoroutinesAreGuarded(t *testing.T) {
 	t.Parallel()
 	checked := 0

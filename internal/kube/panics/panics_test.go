@@ -23,8 +23,8 @@ func TestRecovered(t *testing.T) {
 		want   string
 	}{
 		"runtime": {"it names types alone", func() { _ = any(secret).(int) }, "interface conversion: interface {} is string, not int"},
-		"text":    {"it may quote", func() { panic("bad value " + secret) }, leftOut},
-		"error":   {"so may an error", func() { panic(errors.New(secret)) }, leftOut},
+		"text":    {"it can quote values", func() { panic("bad value " + secret) }, leftOut},
+		"error":   {"an error can, too", func() { panic(errors.New(secret)) }, leftOut},
 		"again": {"of the goroutine that it comes from", func() {
 			defer func() { panic(panics.Of(recover(), "reading a.yaml")) }()
 			breakHere(secret)
@@ -47,10 +47,10 @@ func TestRecovered(t *testing.T) {
 				t.Errorf("%s: %v, want %s", tc.reason, err, want)
 			}
 			if text := logged.String(); strings.Contains(text, secret) || !strings.Contains(text, tc.want) || !strings.Contains(text, "panics_test.go") {
-				t.Errorf("%s: the log says %s", tc.reason, text)
+				t.Errorf("%s: the log has %s", tc.reason, text)
 			}
 			if name == "again" && !strings.Contains(logged.String(), "breakHere") {
-				t.Errorf("%s: the log says %s", tc.reason, logged.String())
+				t.Errorf("%s: the log has %s", tc.reason, logged.String())
 			}
 		})
 	}
@@ -59,7 +59,8 @@ func TestRecovered(t *testing.T) {
 //go:noinline
 func breakHere(text string) { panic(text) }
 
-// A panic on another goroutine is an error of the one that waits for it, and ends nothing.
+// A panic on another goroutine becomes an error of the one that waits for it, and does not end the
+// process.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder

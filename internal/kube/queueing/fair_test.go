@@ -115,7 +115,7 @@ func TestFairQueueHasShares(t *testing.T) {
 		close(running["flood/5"])
 		want("the request added while it ran", "flood/1")
 		close(running["flood/1"])
-		want("nothing is left")
+		want("the queue is empty")
 		if done["flood/1"] != 2 || len(done) != 6 {
 			t.Errorf("done: %v", done)
 		}

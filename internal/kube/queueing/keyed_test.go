@@ -31,7 +31,7 @@ func TestKeyed(t *testing.T) {
 			defer mu.Unlock()
 			slices.Sort(begun)
 			if !slices.Equal(begun, want) {
-				t.Errorf("%s: %v have begun, want %v", what, begun, want)
+				t.Errorf("%s: %v have started, want %v", what, begun, want)
 			}
 		}
 		check("one of each key at a time", "fast-1", "slow-1")

@@ -46,7 +46,7 @@ func TestOutcome(t *testing.T) {
 	}
 	var o Outcome
 	if got, _ := o.Result(t.Context(), nil); got.RequeueAfter != 0 {
-		t.Errorf("nothing is due, and it is requeued after %v", got.RequeueAfter)
+		t.Errorf("no work is due, and it is requeued after %v", got.RequeueAfter)
 	}
 	if o.Requeue(-time.Second); o.After <= 0 {
 		t.Errorf("an overdue request is requeued after %v", o.After)

@@ -31,11 +31,11 @@ func TestRequests(t *testing.T) {
 	if second == nil || begin("c", "c1") != nil {
 		t.Fatal("as many as there are in all")
 	}
-	expect("nothing has ended")
+	expect("no request has ended")
 	first()
 	expect("the first of the key whose turn it is", "a2")
 	if begin("a", "a3") != nil || begin("c", "c1") != nil {
-		t.Error("a request was begun before its turn")
+		t.Error("a request was started before its turn")
 	}
 	third := begin("a", "a2")
 	if third == nil {
@@ -54,8 +54,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Whatever requests start and end, the limits hold, all that wait are admitted in the
-// end, and nothing is left behind.
+// For any sequence of requests, the limits hold, all waiting requests are admitted in the end, and
+// no state is left.
 func TestRequestsProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,7 +72,7 @@ func TestRequestsProperties(t *testing.T) {
 			if end, ok := s.Start(key, request); ok {
 				delete(wanted, request)
 				if running[key] != nil || len(running) == most {
-					t.Fatalf("%s begins beside %d others", request, len(running))
+					t.Fatalf("%s starts along with %d others", request, len(running))
 				}
 				running[key] = end
 			}

@@ -54,9 +54,9 @@ func TestSemaphore(t *testing.T) {
 		a.begin(t.Context(), "few", "f2", 9) // counts as the whole capacity
 		a.want("others wait", "m1")
 		a.release("m1")
-		a.want("the turn is that of the one that waited first", "m1", "m2")
+		a.want("the one that waited first has the turn", "m1", "m2")
 		a.release("m2")
-		a.want("then that of the other namespace, and free capacity is reserved for the next", "m1", "m2", "f1")
+		a.want("then the other namespace has, and free capacity is reserved for the next", "m1", "m2", "f1")
 		if _, ok := a.shares.TryAcquire("", 1); ok {
 			t.Error("a TryAcquire precedes the waiters")
 		}
@@ -100,8 +100,8 @@ func TestSemaphoreOfThoseWhoGiveUp(t *testing.T) {
 	})
 }
 
-// However much one namespace waits for, another one waits for the piece that goes on, and one of
-// each that waits.
+// Regardless of the demand of one namespace, another one only waits for the running piece, and for
+// one of each waiting namespace.
 func TestSemaphoreIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

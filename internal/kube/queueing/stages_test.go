@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Work that takes long delays short work of others by what short work can take, and is told to be
-// repeated.
+// Long work delays other namespaces' short work by at most the time for short work, and is asked to
+// repeat.
 func TestStages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -41,7 +41,7 @@ func TestStages(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 3 {
-			if waited, err := work("short", false, time.Millisecond); err != nil || waited > 2*time.Second { // for the one that goes on, and one that waits
+			if waited, err := work("short", false, time.Millisecond); err != nil || waited > 2*time.Second { // for the running one, and one that waits
 				t.Errorf("it waited for %s: %v", waited, err)
 			}
 		}

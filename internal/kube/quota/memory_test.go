@@ -22,7 +22,7 @@ func fill(a *Memory, namespace string, size int64) (held int64) {
 	}
 }
 
-// However greedy namespaces are, those that come later find room, and the sum stays within the
+// Regardless of the demand of some namespaces, later ones find room, and the sum stays within the
 // budget.
 func TestHoldLeavesRoom(t *testing.T) {
 	t.Parallel()
@@ -63,7 +63,7 @@ func TestHoldOfOneNamespace(t *testing.T) {
 	}
 	a.Count(Key{Namespace: "other", Name: "found at the start"}, 100*mebibyte)
 	if again := a.Hold(Key{Namespace: "team", Name: "third"}, 31*mebibyte); again.Error() != err.Error() {
-		t.Errorf("the text depends on what others hold: %v", again)
+		t.Errorf("the text depends on other holders: %v", again)
 	}
 	if err := a.Hold(Key{Namespace: "team", Name: "second"}, 20*mebibyte); err != nil {
 		t.Errorf("less than before: %v", err)
@@ -78,7 +78,7 @@ func TestHoldOfOneNamespace(t *testing.T) {
 	}
 }
 
-// What one process may have live fits into three quarters of its limit.
+// The live memory of a process fits into three quarters of its limit.
 func TestSum(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int64{100 * mebibyte, 400 * mebibyte, 4096 * mebibyte} {

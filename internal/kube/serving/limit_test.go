@@ -60,7 +60,7 @@ func TestLimit(t *testing.T) {
 			t.Errorf("%s: the connection without a request is open: %v", scheme, err)
 		}
 		if got := get("/"); got != http.StatusOK {
-			t.Errorf("%s: a request beside many connections: %d", scheme, got)
+			t.Errorf("%s: a request along with many connections: %d", scheme, got)
 		}
 		go func() { answered <- get("/slow") }()
 		<-entered

@@ -87,7 +87,7 @@ func TestFit(t *testing.T) {
 		rest := got.DeepCopy()
 		meta.RemoveStatusCondition(&rest.Conditions, corev1alpha1.ConditionTruncated)
 		if same := cmp.Equal(rest.Conditions, whole.Conditions, timeless) && cmp.Equal(rest.Blocking, whole.Blocking) && cmp.Equal(rest.ControllerOf, whole.ControllerOf); same == (said != nil) {
-			t.Errorf("it is whole: %t, and it says %+v", same, said)
+			t.Errorf("it is whole: %t, and it has %+v", same, said)
 		}
 		require.Equal(t, got, written(got), "made again it differs")
 	})
@@ -105,12 +105,12 @@ func TestFitRepeatsWhatIsLeftOutBelow(t *testing.T) {
 		t.Errorf("it says %+v", c)
 	}
 	if statuswriter.Fit(pkg, 3, nil); len(pkg.Conditions) > 0 {
-		t.Errorf("it still says %+v", pkg.Conditions)
+		t.Errorf("it still has %+v", pkg.Conditions)
 	}
 }
 
-// TestFitDependencies: dependencies are kept, and their messages shortened, where a status is large
-// by them alone.
+// TestFitDependencies: if dependencies alone make a status too large, they are kept and their
+// messages are shortened.
 func TestFitDependencies(t *testing.T) {
 	t.Parallel()
 	status := &corev1alpha1.PackageStatus{Resolved: &corev1alpha1.ResolvedPackage{Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}}}}

@@ -26,9 +26,8 @@ func kinds() []corev1alpha1.Conditioned {
 	return all
 }
 
-// TestWrite: the status is written and nothing else is sent; what the caller had
-// is what the API server has afterwards. A write that is based on an older state
-// fails.
+// TestWrite: only the status is sent, and afterwards the caller's object equals the API server's. A
+// write that is based on an older state fails.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -62,7 +61,7 @@ func TestWrite(t *testing.T) {
 			if err := statuswriter.Write(t.Context(), server, older); !apierrors.IsConflict(err) {
 				t.Errorf("a write based on an older state ended with %v", err)
 			}
-			require.Equal(t, kept, older.DeepCopyObject(), "a failed write changed what the caller has")
+			require.Equal(t, kept, older.DeepCopyObject(), "a failed write changed the caller's object")
 		})
 	}
 }

@@ -25,7 +25,7 @@ func TestOf(t *testing.T) {
 		want       summary.Summary
 		cause      string
 	}{
-		{"nothing is reported", nil, nil, summary.Pending, ""},
+		{"no condition is reported", nil, nil, summary.Pending, ""},
 		{"of an earlier spec", []metav1.Condition{{Type: "Ready", Status: "True", ObservedGeneration: 1}}, nil, summary.Pending, ""},
 		{"ready", []metav1.Condition{ready}, nil, summary.Available, ""},
 		{"as Package Operator reports it", []metav1.Condition{
@@ -33,7 +33,7 @@ func TestOf(t *testing.T) {
 		}, nil, summary.Available, ""},
 		{"being deleted", []metav1.Condition{ready}, func(p *corev1alpha1.Package) { p.DeletionTimestamp = &metav1.Time{} }, summary.Deleting, ""},
 		{"its deletion is held", []metav1.Condition{condition("DeletionHeld", "True", "Required")}, func(p *corev1alpha1.Package) { p.DeletionTimestamp = &metav1.Time{} }, summary.Deleting, "DeletionHeld"},
-		{"paused, whatever else", []metav1.Condition{ready, condition("Paused", "True", "Paused")}, nil, summary.Paused, ""},
+		{"paused, with any other condition", []metav1.Condition{ready, condition("Paused", "True", "Paused")}, nil, summary.Paused, ""},
 		{"target away", []metav1.Condition{ready, condition("TargetConnected", "False", "Unreachable")}, nil, summary.Target, "TargetConnected"},
 		{"no attempt has ended", []metav1.Condition{ready, condition("TargetConnected", "False", "Connecting")}, nil, summary.Available, ""},
 		{"invalid", []metav1.Condition{unready, condition("Invalid", "True", "ConfigInvalid"), condition("Unpacked", "False", "X")}, nil, summary.Invalid, "Invalid"},
@@ -45,7 +45,7 @@ func TestOf(t *testing.T) {
 		{"stalled", []metav1.Condition{unready, condition("Stalled", "True", "CollisionDetected")}, nil, summary.Stalled, "Stalled"},
 		{"awaits its activation", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation")}, nil, summary.Awaiting, "AwaitingActivation"},
 		{"awaits its activation, and the one in charge does not work", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation"), condition("Available", "False", "ProbeFailure")}, func(p *corev1alpha1.Package) { p.Status.CurrentRevision = "shop-1" }, summary.Unavailable, "Available"},
-		{"stalled, whatever awaits its activation", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation"), condition("Stalled", "True", "X")}, nil, summary.Stalled, "Stalled"},
+		{"stalled, even if a revision awaits its activation", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation"), condition("Stalled", "True", "X")}, nil, summary.Stalled, "Stalled"},
 		{"was rolled out", []metav1.Condition{unready, condition("Progressing", "False", "Idle"), condition("Available", "False", "ProbeFailure")}, nil, summary.Unavailable, "Available"},
 		{"on its way", []metav1.Condition{unready, condition("Progressing", "True", "Progressing")}, nil, summary.Progressing, "Ready"},
 	} {
@@ -60,7 +60,7 @@ func TestOf(t *testing.T) {
 		}
 		snapshot := progress.Snapshot{Target: progress.TargetOf(pkg), Package: pkg}
 		if report := progress.ReportOf(snapshot).Summary; report != got || progress.Of(snapshot).Summary() != got {
-			t.Errorf("%s: the command line says %s, the metrics %s", tc.reason, report, got)
+			t.Errorf("%s: the command line has %s, the metrics %s", tc.reason, report, got)
 		}
 	}
 }

@@ -19,11 +19,11 @@ func TestEstimate(t *testing.T) {
 		reason, text string
 		least, most  float64
 	}{
-		{"a verdict builds nothing", "self.a == self.b && self.c.all(x, x > 1)", variable, variable},
-		{"a part is no more than the whole", "self.a.b[0].c == 1", variable, variable},
+		{"a verdict does not build a value", "self.a == self.b && self.c.all(x, x > 1)", variable, variable},
+		{"a part is not more than the whole", "self.a.b[0].c == 1", variable, variable},
 		{"a literal has the size of its elements", "[self.a, self.b] == []", 2 * variable, 2*variable + 1},
 		{"sizes of operands add up", "self.a + self.b + self.c == []", 3 * variable, 3*variable + 10},
-		{"each element goes into the outcome once", "self.a.map(x, x.name) == []", variable, 5 * variable},
+		{"each element is in the outcome once", "self.a.map(x, x.name) == []", variable, 5 * variable},
 		{"filters keep", "self.a.filter(x, x.on && x in self.b) == []", variable, 5 * variable},
 		{"elements that are doubled", "[[0]]" + strings.Repeat(".map(y, y + y)", 40) + " == []", 1 << 40, 1e30},
 		{"elements that are nested", "[0]" + strings.Repeat(".map(y, [y, y])", 40) + " == []", 1 << 40, 1e60},

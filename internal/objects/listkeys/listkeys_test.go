@@ -29,7 +29,7 @@ func TestIdentify(t *testing.T) {
 		{"a default", nil, "[[{containerPort: 53}], [{containerPort: 53, protocol: TCP}, {containerPort: 53, protocol: UDP}]]",
 			[][]string{{"containerPort=53,protocol=TCP"}, {"containerPort=53,protocol=TCP", "containerPort=53,protocol=UDP"}}},
 		{"names that are not unique", nil, "[[{name: a, mountPath: /x}, {name: a, mountPath: /y}]]", [][]string{{"mountPath=/x", "mountPath=/y"}}},
-		{"a field that may be absent", nil, "[[{key: a}, {key: a, operator: Exists}]]", [][]string{{"key=a", "key=a,operator=Exists"}}},
+		{"a field that can be absent", nil, "[[{key: a}, {key: a, operator: Exists}]]", [][]string{{"key=a", "key=a,operator=Exists"}}},
 		{"a map", nil, "[[{selector: {kind: {kind: Job}}}]]", [][]string{{`selector={"kind":{"kind":"Job"}}`}}},
 		{"one list is empty", nil, "[[], [{name: a}]]", [][]string{{}, {"name=a"}}},
 		{"all are empty", nil, "[[], []]", nil},

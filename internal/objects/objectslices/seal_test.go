@@ -145,7 +145,7 @@ func sealed(t *testing.T, key, value string) (objectslices.Slice, *corev1.Secret
 	return made[0], kept
 }
 
-// TestNamesOfSecretsRevealNothing checks that someone who knows all possible values cannot
+// TestNamesOfSecretsRevealNothing checks that an attacker who knows all possible values cannot
 // determine the actual one without the deployment's key.
 func TestNamesOfSecretsRevealNothing(t *testing.T) {
 	t.Parallel()
@@ -186,7 +186,7 @@ func TestOpenRefusesForeignSecrets(t *testing.T) {
 		"no data":                     func(s *corev1.Secret) { s.Data = nil },
 		"another name":                func(s *corev1.Secret) { s.Name = evil.Name },
 		"another type":                func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
-		"objects that are no list":    func(s *corev1.Secret) { s.Data["objects"] = []byte(`{"secret-value":1}`) },
+		"objects that are not a list": func(s *corev1.Secret) { s.Data["objects"] = []byte(`{"secret-value":1}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

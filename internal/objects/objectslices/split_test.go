@@ -41,11 +41,11 @@ func TestSplit(t *testing.T) {
 		// want lists each phase as "inline objects+slices", with ~ for several slices.
 		want string
 	}{
-		"nothing":        {reason: "a package may be empty", want: ""},
+		"nothing":        {reason: "a package can be empty", want: ""},
 		"small":          {reason: "up to the threshold everything is inline", phases: phases(phase("a", 4, 1000), phase("b", 3, 900)), want: "4+0 3+0"},
 		"a large phase":  {reason: "the phase within its share stays inline", phases: phases(phase("a", 3, 100), phase("b", 200, 1000)), want: "3+0 0+~"},
 		"many mid-sized": {reason: "the sum counts, not the largest phase", phases: phases(phase("a", 5, 1000), phase("b", 5, 1000)), want: "0+1 0+1"},
-		"an empty phase": {reason: "no slice of nothing", phases: phases(phase("a", 0, 0), phase("b", 100, 1000)), want: "0+0 0+~"},
+		"an empty phase": {reason: "no empty slice", phases: phases(phase("a", 0, 0), phase("b", 100, 1000)), want: "0+0 0+~"},
 		"one huge object": {
 			reason: "a larger object has its own slice",
 			phases: phases(phase("a", 1, 200_000)), want: "0+1",
@@ -55,7 +55,7 @@ func TestSplit(t *testing.T) {
 			phases: phases(phase("a", 200, 1000)), want: "200+0",
 		},
 		"NoOp of much": {
-			reason: "a revision stays within what an API server accepts", strategy: corev1alpha1.ChunkingStrategyNoOp,
+			reason: "a revision stays within the API server's limit", strategy: corev1alpha1.ChunkingStrategyNoOp,
 			phases: phases(phase("a", 500, 1000)), want: "0+~",
 		},
 		"EachObject of many": {

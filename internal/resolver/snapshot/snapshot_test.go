@@ -96,11 +96,11 @@ func TestInstalledOf(t *testing.T) {
 		{"a reference that is not loaded yet", pkg(byName(">=1")), facts{Package: "shop.example.com", Unloaded: true}},
 		{"one version that is not loaded yet", pkg(byName("1.2.3")), facts{Package: "shop.example.com", Version: "1.2.3", Unloaded: true}},
 		{"a range, with the version that was chosen", pkg(byName(">=1"), resolved("a", "1.0.0"), attempted("shop.example.com", "1.1.0"), available), facts{Package: "shop.example.com", Version: "1.1.0"}},
-		{"the choice of another package counts for nothing", pkg(byName(">=1"), resolved("a", "1.0.0"), attempted("other", "7.0.0")), facts{Package: "shop.example.com", Version: "1.0.0"}},
+		{"the choice of another package is ignored", pkg(byName(">=1"), resolved("a", "1.0.0"), attempted("other", "7.0.0")), facts{Package: "shop.example.com", Version: "1.0.0"}},
 		{"rolled out", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available), facts{Package: "shop.example.com", Version: "1.0.0", Available: true}},
 		{"of an earlier generation", pkg(byName("1.0.0"), resolved("a", "1.0.0"), condition("Available", metav1.ConditionTrue, 2)), facts{Package: "shop.example.com", Version: "1.0.0"}},
 		{"another version is to be rolled out", pkg(byName("2.0.0"), resolved("a", "1.0.0"), available), facts{Package: "shop.example.com", Version: "2.0.0"}},
-		{"a rollout goes on", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available, condition("Progressing", metav1.ConditionTrue, 3)), facts{Package: "shop.example.com", Version: "1.0.0"}},
+		{"a rollout continues", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available, condition("Progressing", metav1.ConditionTrue, 3)), facts{Package: "shop.example.com", Version: "1.0.0"}},
 		{"generated", pkg(byName("1.0.0"), generated), facts{Package: "shop.example.com", Version: "1.0.0", Generated: true, Changeable: true, Unloaded: true}},
 		{"with consent", pkg(byName("1.0.0"), consents), facts{Package: "shop.example.com", Version: "1.0.0", Changeable: true, Unloaded: true}},
 		{"by an API that leads to nothing yet", pkg(byAPI), facts{Unloaded: true}},
@@ -165,7 +165,7 @@ func TestOverridden(t *testing.T) {
 		override corev1alpha1.DependencyOverride
 		want     []*corev1alpha1.DependencyPackage // dependencies of both
 	}{
-		{"of none of them", corev1alpha1.DependencyOverride{Name: "other", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "2"}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
+		{"of no package", corev1alpha1.DependencyOverride{Name: "other", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "2"}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
 		{"only values", corev1alpha1.DependencyOverride{Name: "db"}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
 		{"the version", corev1alpha1.DependencyOverride{Name: "db", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "2"}}}, []*corev1alpha1.DependencyPackage{on("db", "2", prereleases), nil}},
 		{"the package", corev1alpha1.DependencyOverride{Name: "db", Package: &corev1alpha1.DependencyPackageOverride{Name: "mine"}}, []*corev1alpha1.DependencyPackage{on("mine", ">=1", prereleases), nil}},

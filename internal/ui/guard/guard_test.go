@@ -120,7 +120,7 @@ func TestDefaultPort(t *testing.T) {
 	}
 }
 
-// Requests of others get none of the content.
+// Other clients' requests get no content.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newSite()

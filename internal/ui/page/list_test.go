@@ -70,8 +70,8 @@ func TestStatesHaveShapes(t *testing.T) {
 	}
 }
 
-// The size of a list page is limited, whatever is installed. Pages link to each other, and a page
-// number that is too high leads to the last one.
+// The size of a list page is limited for any number of packages. Pages link to each other, and a
+// page number that is too high leads to the last one.
 func TestListIsPaged(t *testing.T) {
 	t.Parallel()
 	all := rows(many(5000))

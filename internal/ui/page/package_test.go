@@ -126,8 +126,7 @@ func TestAwaitingActivation(t *testing.T) {
 	}
 }
 
-// The size of a package's page is limited, whatever the package has. It includes the blocking
-// objects.
+// The size of a package's page is limited for any package. It includes the blocking objects.
 func TestManyObjects(t *testing.T) {
 	t.Parallel()
 	p := pkg("shop", "large", "1.0.0", rolling)
@@ -177,7 +176,7 @@ func hostile() (corev1alpha1.GenericPackage, page.Observed) {
 	return p, o
 }
 
-// The icon of a package is an address that no browser runs, whatever it contains, and its size is
+// The icon of a package is an address that no browser runs, for any content, and its size is
 // limited.
 func TestIcon(t *testing.T) {
 	t.Parallel()

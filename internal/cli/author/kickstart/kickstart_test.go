@@ -284,15 +284,15 @@ func TestPhasesAndProbes(t *testing.T) {
 		probes              int
 		unknown             bool
 	}{
-		"claim":         {"it may be bound by no pod", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}", "deploy", 0, false},
-		"balancer":      {"it may never get an address", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer, ports: [{port: 80}]}", "deploy", 0, false},
+		"claim":         {"no pod might ever bind it", "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: a}", "deploy", 0, false},
+		"balancer":      {"it might never get an address", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {type: LoadBalancer, ports: [{port: 80}]}", "deploy", 0, false},
 		"service":       {"nothing to wait for", "apiVersion: v1\nkind: Service\nmetadata: {name: a}\nspec: {ports: [{port: 80}]}", "deploy", 0, false},
-		"webhook":       {"after what serves it", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}", "admission", 0, false},
-		"API":           {"after what serves it", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.example.com}\nspec: {group: a.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: a, namespace: shop}}", "publish", 1, false},
+		"webhook":       {"after its server", "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: a}", "admission", 0, false},
+		"API":           {"after its server", "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1.a.example.com}\nspec: {group: a.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: a, namespace: shop}}", "publish", 1, false},
 		"certificate":   {"pods wait for its Secret", "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: a}", "deploy", 1, false},
 		"replica set":   {"it has no condition Available", "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: a}", "deploy", 1, false},
 		"unknown":       {"it is not known", "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: a}", "other", 0, true},
-		"storage class": {"before what uses it", "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: a}\nprovisioner: x", "storage", 0, false},
+		"storage class": {"before its users", "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: a}\nprovisioner: x", "storage", 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

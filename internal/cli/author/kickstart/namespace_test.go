@@ -32,6 +32,6 @@ func TestNamespacesThatAreAdded(t *testing.T) {
 		t.Errorf("the deletion policies are %v", got)
 	}
 	if got := policies(kickstart.Options{Name: "web", NoNamespaces: true}); len(got) != 1 || got["namespaces/Namespace own"] != nil {
-		t.Errorf("where none is added they are %v", got)
+		t.Errorf("without added ones they are %v", got)
 	}
 }

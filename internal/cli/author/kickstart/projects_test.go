@@ -278,12 +278,12 @@ func TestScope(t *testing.T) {
 		want    string
 		objects []string
 	}{
-		"one namespace":       {corev1alpha1.ScopeNamespaced, []string{here, bare, namespace}, "", []string{"deploy/ConfigMap a", "deploy/ConfigMap b"}},
-		"two namespaces":      {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has objects in here, there", nil},
-		"cluster-scoped":      {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is cluster-scoped, so a Package in a namespace cannot contain it", nil},
-		"another's Namespace": {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is cluster-scoped", nil},
-		"Cluster":             {corev1alpha1.ScopeCluster, []string{bare}, "", []string{"deploy/ConfigMap b", "namespaces/Namespace shop"}},
-		"beside a shared one": {"", []string{bare, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: kube-system}\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: here}\n"}, "", []string{"deploy/ConfigMap b", "deploy/ConfigMap shared", "namespaces/Namespace here", "rbac/ServiceAccount a"}},
+		"one namespace":        {corev1alpha1.ScopeNamespaced, []string{here, bare, namespace}, "", []string{"deploy/ConfigMap a", "deploy/ConfigMap b"}},
+		"two namespaces":       {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has objects in here, there", nil},
+		"cluster-scoped":       {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is cluster-scoped, so a Package in a namespace cannot contain it", nil},
+		"another's Namespace":  {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is cluster-scoped", nil},
+		"Cluster":              {corev1alpha1.ScopeCluster, []string{bare}, "", []string{"deploy/ConfigMap b", "namespaces/Namespace shop"}},
+		"next to a shared one": {"", []string{bare, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: kube-system}\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: here}\n"}, "", []string{"deploy/ConfigMap b", "deploy/ConfigMap shared", "namespaces/Namespace here", "rbac/ServiceAccount a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

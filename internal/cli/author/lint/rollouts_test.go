@@ -57,7 +57,7 @@ func TestProbeMissesFailedRollout(t *testing.T) {
 	tests := []struct {
 		reason, kind, spec string
 		checks             []string
-		want               string // of the status at which they are true; none where they never are
+		want               string // of the status at which they are true; none if they never are
 	}{
 		{"the old pod is available", "Deployment", "replicas: 1", []string{available}, "availableReplicas 1, readyReplicas 1, replicas 1"},
 		{"replicas has a default", "Deployment", "", []string{available}, "replicas 1"},
@@ -67,18 +67,18 @@ func TestProbeMissesFailedRollout(t *testing.T) {
 			"availableReplicas 1, readyReplicas 1, replicas 2, unavailableReplicas 1, updatedReplicas 1"},
 		{"a surge makes the numbers differ", "Deployment", "replicas: 1", []string{available, whole}, ""},
 		{"no more than a quarter is removed before new pods are ready", "Deployment", "replicas: 4", []string{available, whole}, ""},
-		{"one of one may be unavailable", "Deployment", noSurge, []string{available, whole}, "replicas 1, unavailableReplicas 1, updatedReplicas 1"},
-		{"all of them may be unavailable", "Deployment", noneLeft, []string{available, whole}, "replicas 1, unavailableReplicas 1, updatedReplicas 1"},
-		{"and the probe asks for them", "Deployment", noneLeft, []string{available, whole, "{fieldsEqual: {fieldA: .status.availableReplicas, fieldB: .spec.replicas}}"}, ""},
+		{"one of one can be unavailable", "Deployment", noSurge, []string{available, whole}, "replicas 1, unavailableReplicas 1, updatedReplicas 1"},
+		{"all of them can be unavailable", "Deployment", noneLeft, []string{available, whole}, "replicas 1, unavailableReplicas 1, updatedReplicas 1"},
+		{"and the probe requires them", "Deployment", noneLeft, []string{available, whole, "{fieldsEqual: {fieldA: .status.availableReplicas, fieldB: .spec.replicas}}"}, ""},
 		{"recreated pods", "Deployment", "replicas: 1\nstrategy: {type: Recreate}", []string{available, whole}, ""},
 		{"recreated pods, and availability is not asked", "Deployment", "replicas: 1\nstrategy: {type: Recreate}", []string{whole}, "updatedReplicas 1"},
-		{"nothing to replace", "Deployment", "replicas: 0", []string{available}, ""},
+		{"no pod to replace", "Deployment", "replicas: 0", []string{available}, ""},
 		{"jq", "Deployment", "replicas: 1", []string{`{fieldsEqual: {fieldA: ".status.availableReplicas // 0", fieldB: .spec.replicas}}`}, "replicas 1"},
 		{"replicas ready before", "StatefulSet", "serviceName: web", []string{allReady}, "availableReplicas 1, currentReplicas 1, readyReplicas 1, replicas 1"},
 		{"one of two", "StatefulSet", "serviceName: web\nreplicas: 2", []string{"{fieldsEqual: {fieldA: .status.readyReplicas, fieldB: .spec.replicas}}", allUpdated}, ""},
 		{"updated but not ready", "StatefulSet", "serviceName: web\nreplicas: 1", []string{whole}, "replicas 1, updatedReplicas 1"},
 		{"only replicas above the partition are replaced", "StatefulSet", "serviceName: web\nreplicas: 2\nupdateStrategy: {rollingUpdate: {partition: 2}}", []string{allReady}, ""},
-		{"nothing is replaced", "StatefulSet", "serviceName: web\nreplicas: 2\nupdateStrategy: {type: OnDelete}", []string{allReady}, ""},
+		{"no pod is replaced", "StatefulSet", "serviceName: web\nreplicas: 2\nupdateStrategy: {type: OnDelete}", []string{allReady}, ""},
 		{"old pods are ready", "DaemonSet", "", []string{"{fieldsEqual: {fieldA: .status.numberReady, fieldB: .status.desiredNumberScheduled}}"}, "numberReady 1"},
 		{"new pods are there", "DaemonSet", "", []string{"{fieldsEqual: {fieldA: .status.updatedNumberScheduled, fieldB: .status.desiredNumberScheduled}}"}, "updatedNumberScheduled 1"},
 		{"both", "DaemonSet", "", []string{"{fieldsEqual: {fieldA: .status.updatedNumberScheduled, fieldB: .status.desiredNumberScheduled}}", "{fieldsEqual: {fieldA: .status.numberAvailable, fieldB: .status.desiredNumberScheduled}}"}, ""},

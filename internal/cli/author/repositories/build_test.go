@@ -156,7 +156,7 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		"no usable version": {[]string{strange, "-o", out}, "nothing in the repository can be used; the first problem: Repository invalid in " + strange + " idx 0 line "},
 		"another object":    {[]string{other, "-o", out}, "v1 ConfigMap does not belong in a repository"},
 		"no file":           {[]string{"none.yaml", "-o", out}, "there is no file or folder none.yaml"},
-		"nothing in it":     {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
+		"no files in it":    {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
 	} {
 		got := clitest.Invoke(t, "", append([]string{"repository", "build"}, test.args...)...)
 		if got.Code != 1 || !strings.Contains(got.Err, test.want) {

@@ -101,7 +101,7 @@ func TestRepository(t *testing.T) {
 		}
 	}
 	if read(other) != "a: b\n" {
-		t.Error("a file that is no repository was overwritten")
+		t.Error("a file that is not a repository was overwritten")
 	}
 }
 

@@ -141,7 +141,7 @@ func TestCollectWalksPackagesThatLocksName(t *testing.T) {
 		c, err := collect(t.Context(), content, tc.roots)
 		require.NoError(t, err)
 		if !slices.Equal(c.refs, tc.refs) || !slices.Equal(content.read, tc.read) {
-			t.Errorf("%s: %v, of which were read %v", what, c.refs, content.read)
+			t.Errorf("%s: %v; read were %v", what, c.refs, content.read)
 		}
 	}
 }
@@ -166,7 +166,7 @@ func TestPlace(t *testing.T) {
 			overrides: "a.example.com/=m.example.com/p/a.example.com/,b.example.com:5000/=m.example.com/p/b.example.com-5000/,localhost/=m.example.com/p/localhost/",
 		},
 		"no host": {images: named("web:v1", "acme/web:v1"), targets: []string{"m.example.com/p/docker.io/library/web:v1", "m.example.com/p/docker.io/acme/web:v1"}},
-		"the host that others stand for": {
+		"the host that others are aliases of": {
 			images: named("docker.io/web:v1"), targets: []string{"m.example.com/p/docker.io/web:v1"},
 			overrides: "docker.io/=m.example.com/p/docker.io/",
 		},
@@ -175,7 +175,7 @@ func TestPlace(t *testing.T) {
 			targets: []string{"m.example.com/p/a.example.com/x:v1", "m.example.com/p/a.example.com/x:v1"}, overrides: "a.example.com/=m.example.com/p/a.example.com/",
 		},
 		"a host that adds an override": {images: named("a=b.example.com,c.example.com/x:v1"), err: `manifests[0]: the annotation org.opencontainers.image.ref.name is "a=b.example.com,c.example.com/x:v1", but overrides need a host`},
-		"a host that is no path":       {images: named("[::1]:5000/x:v1"), err: "overrides need a host in the form host or host:port"},
+		"a host that is not a path":    {images: named("[::1]:5000/x:v1"), err: "overrides need a host in the form host or host:port"},
 		"a path out of the prefix":     {images: named("a.example.com/x:v1", "a.example.com/../../x:v1"), err: `manifests[1]: the annotation org.opencontainers.image.ref.name is "a.example.com/../../x:v1", which might lead out`},
 		"no reference":                 {images: named(""), err: "not a valid image reference"},
 		"two hosts with one folder": {

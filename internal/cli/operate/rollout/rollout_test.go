@@ -251,7 +251,7 @@ func TestRolloutUndoDeployment(t *testing.T) {
 func TestRolloutStatus(t *testing.T) {
 	t.Parallel()
 	paused := clustertest.Blocked()
-	paused.Conditions = append(paused.Conditions, clustertest.Condition("Paused", "True", "Paused", "paused by someone"))
+	paused.Conditions = append(paused.Conditions, clustertest.Condition("Paused", "True", "Paused", "paused by a user"))
 	for name, tc := range map[string]struct {
 		status corev1alpha1.PackageStatus
 		args   []string
@@ -305,7 +305,7 @@ func TestRolloutStatusOfADeployment(t *testing.T) {
 	}
 }
 
-// Undo of a spec that was never rolled out returns to the one that is.
+// Undo of a spec that was never rolled out returns to the one in charge.
 func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -313,10 +313,10 @@ func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 		condition metav1.Condition
 		want      string
 	}{
-		"cannot be pulled":              {"example.com/web:v3", clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 2)\n"},
-		"invalid":                       {"example.com/web:v3", clustertest.Condition("Invalid", "True", "ConfigInvalid", "spec.config.x"), "(revision 2)\n"},
-		"it is what the newest is of":   {"example.com/web:v2", clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 1)\n"},
-		"rolled out, and not available": {"example.com/web:v3", clustertest.Condition("Available", "False", "ObjectSetUnready", "it waits"), "(revision 1)\n"},
+		"cannot be pulled": {"example.com/web:v3", clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 2)\n"},
+		"invalid":          {"example.com/web:v3", clustertest.Condition("Invalid", "True", "ConfigInvalid", "spec.config.x"), "(revision 2)\n"},
+		"it is the content of the newest revision": {"example.com/web:v2", clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 1)\n"},
+		"rolled out, and not available":            {"example.com/web:v3", clustertest.Condition("Available", "False", "ObjectSetUnready", "it waits"), "(revision 1)\n"},
 	} {
 		c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
 			pkg.Spec.Image = tc.image

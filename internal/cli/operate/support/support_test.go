@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// planted returns a secret that no output may contain.
+// planted returns a secret that no output must contain.
 func planted(n int) string { return fmt.Sprintf("planted-%d-Xq7vB9", n) }
 
 func TestKeep(t *testing.T) {

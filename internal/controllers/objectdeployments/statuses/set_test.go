@@ -27,7 +27,7 @@ func TestPhaseState(t *testing.T) {
 		want   corev1alpha1.PhaseState
 	}{
 		"begun":             {"both wait for their write", "", phases.PhaseReport{Opened: true, Pending: 2}, corev1alpha1.PhaseStateApplying},
-		"refused":           {"nothing waits for a write, and nothing is written", "", phases.PhaseReport{Opened: true}, corev1alpha1.PhaseStateApplying},
+		"refused":           {"no status is pending, and none is written", "", phases.PhaseReport{Opened: true}, corev1alpha1.PhaseStateApplying},
 		"one refused":       {"the other one is written", "", phases.PhaseReport{Opened: true, Written: 1, Ready: 1}, corev1alpha1.PhaseStateApplying},
 		"written":           {"a probe is not true yet", "", phases.PhaseReport{Opened: true, Written: 2, Ready: 1}, corev1alpha1.PhaseStateProbing},
 		"partly taken":      {"a newer revision wrote the other one", "", phases.PhaseReport{Opened: true, Written: 1, Taken: 1}, corev1alpha1.PhaseStateProbing},
@@ -84,7 +84,7 @@ func TestPausedAgents(t *testing.T) {
 		"no agents":           {true, nil, metav1.ConditionTrue},
 		"not paused":          {false, []objectsets.Agent{agent(false)}, ""},
 		"all paused":          {true, []objectsets.Agent{agent(true), agent(true)}, metav1.ConditionTrue},
-		"one goes on":         {true, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one continues":       {true, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
 		"one is still paused": {false, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
 		"one does not exist":  {true, []objectsets.Agent{{}, agent(true)}, metav1.ConditionTrue},
 	} {
@@ -100,7 +100,7 @@ func TestPausedAgents(t *testing.T) {
 	}
 }
 
-// TestInTransition: a list of objects that is too short counts, unless it was cut.
+// TestInTransition: a list of objects that is too short means a transition, unless it was cut.
 func TestInTransition(t *testing.T) {
 	t.Parallel()
 	refs := func(n int) []corev1alpha1.ControlledObjectReference {

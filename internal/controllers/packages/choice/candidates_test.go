@@ -82,7 +82,7 @@ func TestChoose(t *testing.T) {
 		failed  bool // no version was ever available
 	}{
 		"the highest that fits":          {pkg: newPackage(follows("^1")), offered: offer("1.0.0", "1.2.0", "2.0.0"), version: "1.2.0", reason: corev1alpha1.ReasonResolved},
-		"nothing is offered":             {pkg: newPackage(follows("^1")), reason: corev1alpha1.ReasonUnknownPackage},
+		"no version is offered":          {pkg: newPackage(follows("^1")), reason: corev1alpha1.ReasonUnknownPackage},
 		"nothing fits":                   {pkg: newPackage(follows("^3")), offered: offer("1.0.0"), reason: corev1alpha1.ReasonNoMatchingVersion},
 		"no constraint":                  {pkg: newPackage(follows("about")), offered: offer("1.0.0"), reason: corev1alpha1.ReasonVersionInvalid},
 		"installed version stays":        {pkg: newPackage(follows("^3"), hasVersion("2.0.0")), offered: offer("2.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonNoMatchingVersion},
@@ -92,7 +92,7 @@ func TestChoose(t *testing.T) {
 		"allowed by annotation":          {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), func(p *corev1alpha1.Package) { p.Annotations = map[string]string{offers.DowngradableAnnotation: "no"} }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"allowed once":                   {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), downgradesFrom("2.0.0")), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"once, from another version":     {pkg: newPackage(follows(""), hasVersion("1.1.0"), downgradesFrom("2.0.0")), offered: offer("1.0.0"), version: "1.1.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
-		"none was ever available":        {pkg: newPackage(follows("^1"), hasVersion("2.0.0")), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved, failed: true},
+		"no version was ever available":  {pkg: newPackage(follows("^1"), hasVersion("2.0.0")), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved, failed: true},
 		"versions of another package":    {pkg: newPackage(hasVersion("2.0.0"), follows("^1"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.PackageName = "other" }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"an attempt counts as a version": {pkg: newPackage(follows(""), hasVersion("1.0.0"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.Version = "2.0.0" }), offered: offer("1.5.0"), version: "1.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 	} {
@@ -217,11 +217,11 @@ func TestChooseByAPI(t *testing.T) {
 		version, reason string
 		says            string
 	}{
-		"a version that provides it":  {newPackage(follows("")), []string{"shop"}, "1.0.0", corev1alpha1.ReasonResolved, "shop, chosen for example.com/v1 Shop: 1.0.0 is the highest version; 2.0.0 does not provide example.com/v1 Shop"},
-		"none within the constraint":  {newPackage(follows(">=2")), []string{"shop"}, "", corev1alpha1.ReasonNoMatchingVersion, "0 that provide example.com/v1 Shop"},
-		"several packages":            {newPackage(follows("")), []string{"a", "b"}, "", corev1alpha1.ReasonAmbiguousProvider, "a and b"},
-		"several, and one by a name":  {newPackage(follows(""), hasVersion("1.0.0")), []string{"other", "shop"}, "1.0.0", corev1alpha1.ReasonResolved, "other is also offered"},
-		"others than what is running": {newPackage(follows(""), hasVersion("1.0.0")), []string{"a", "b"}, "1.0.0", corev1alpha1.ReasonAmbiguousProvider, "a and b"},
+		"a version that provides it":          {newPackage(follows("")), []string{"shop"}, "1.0.0", corev1alpha1.ReasonResolved, "shop, chosen for example.com/v1 Shop: 1.0.0 is the highest version; 2.0.0 does not provide example.com/v1 Shop"},
+		"none within the constraint":          {newPackage(follows(">=2")), []string{"shop"}, "", corev1alpha1.ReasonNoMatchingVersion, "0 that provide example.com/v1 Shop"},
+		"several packages":                    {newPackage(follows("")), []string{"a", "b"}, "", corev1alpha1.ReasonAmbiguousProvider, "a and b"},
+		"several, and one by a name":          {newPackage(follows(""), hasVersion("1.0.0")), []string{"other", "shop"}, "1.0.0", corev1alpha1.ReasonResolved, "other is also offered"},
+		"other versions than the running one": {newPackage(follows(""), hasVersion("1.0.0")), []string{"a", "b"}, "1.0.0", corev1alpha1.ReasonAmbiguousProvider, "a and b"},
 	} {
 		tc.pkg.Spec.PackageRef.Name, tc.pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&api)
 		provider := offers.ProviderOf(tc.pkg, tc.providers, nil)

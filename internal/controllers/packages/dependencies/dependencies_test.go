@@ -64,12 +64,12 @@ func TestHolders(t *testing.T) {
 		installed []resolver.Installed
 		of, want  string
 	}{
-		{"needed by nothing", requiring("a → b"), "a", ""},
+		{"not needed by any package", requiring("a → b"), "a", ""},
 		{"needed by two", requiring("c → b", "a → b"), "b", "a c"},
 		{"only those that need it themselves", requiring("a → b", "b → c"), "c", "b"},
 		{"named twice", requiring("a → b b"), "b", "a"},
 		{"one that needs itself", requiring("a → a"), "a", ""},
-		{"what requires nothing that is known", requiring("a → ", "b"), "b", ""},
+		{"a package without known requirements", requiring("a → ", "b"), "b", ""},
 		{"the first of a cycle", requiring("a → b", "b → a"), "a", ""},
 		{"the second of a cycle", requiring("a → b", "b → a"), "b", "a"},
 		{"the first of a long cycle", requiring("a → b", "b → c", "c → a"), "a", ""},
@@ -95,8 +95,8 @@ func TestHolders(t *testing.T) {
 	}
 }
 
-// TestHoldersEnd: whatever the requirements, all packages can be deleted, and without a cycle none
-// is deleted before its dependents.
+// TestHoldersEnd: for any requirements, all packages can be deleted, and without a cycle none is
+// deleted before its dependents.
 func TestHoldersEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(500) {
@@ -190,11 +190,11 @@ func TestEntries(t *testing.T) {
 		{"nothing", nil, nil, ""},
 		{"the first time", nil, []resolver.Outcome{outcomeOf("db", "shop-db", installed), outcomeOf("api", "", mismatch)}, "db by shop-db AlreadyInstalled/2, api VersionMismatch/2"},
 		{"another package satisfies it", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "shop-db", installed)}, "db by shop-db AlreadyInstalled/2"},
-		{"it holds what satisfied it last", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "", mismatch)}, "db by mine VersionMismatch/2"},
+		{"it holds the last satisfying package", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "", mismatch)}, "db by mine VersionMismatch/2"},
 		{"former requirements come last, by name",
 			[]corev1alpha1.DependencyStatus{entry("queue", "q", installed), entry("cache", "c", installed), entry("db", "mine", installed)},
 			[]resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2, cache by c NoLongerRequired/2, queue by q NoLongerRequired/2"},
-		{"one that held nothing is dropped", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
+		{"one that did not hold a package is dropped", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
 		{"an API is served, by the package installed for it", []corev1alpha1.DependencyStatus{entry("db", "shop-db", installed)}, []resolver.Outcome{servedOf("db")}, "db by shop-db ApiServed/2"},
 		{"an API is served, and another scope's owner of it is forgotten", []corev1alpha1.DependencyStatus{ownedBy("db", resolver.Instance{Name: "platform-db"})}, []resolver.Outcome{servedOf("db")}, "db ApiServed/2"},
 		{"required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
@@ -227,7 +227,7 @@ func TestLabelsOfDependents(t *testing.T) {
 	}
 	before := pkg.DeepCopy()
 	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
-	require.Equal(t, before, pkg, "the same again is no change")
+	require.Equal(t, before, pkg, "the same again is not a change")
 	Require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
 	if got := MarksOf(pkg)["web"]; got != ">=2 <3" {
 		t.Errorf("a range that changed: %s", got)
@@ -265,10 +265,10 @@ func TestMarksAreBounded(t *testing.T) {
 		}
 		before := pkg.DeepCopy()
 		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, recorded)
-		require.Equal(t, before, pkg, "one that is counted changes nothing")
+		require.Equal(t, before, pkg, "one that is only counted does not change the lines")
 		ReleaseFrom(pkg, recorded[3], recorded)
 		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 20 || lines[19] != "and 680 more" {
-			t.Errorf("one that is named goes: %d lines, %q", len(lines), lines[len(lines)-1])
+			t.Errorf("one that is named disappears: %d lines, %q", len(lines), lines[len(lines)-1])
 		}
 		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, slices.Delete(recorded, 3, 4))
 		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 21 || lines[20] != "and 679 more" || len(pkg.Labels) != 20 {
@@ -305,7 +305,7 @@ func TestInherit(t *testing.T) {
 	}{
 		{"with its values", "db", true, true},
 		{"without values of its own", "cache", true, false},
-		{"overrides are for what the package itself depends on", "db", false, false},
+		{"overrides apply to the package's own dependencies", "db", false, false},
 	} {
 		want := corev1alpha1.PackageSpec{
 			PackageRef: &corev1alpha1.PackageReference{Name: "db"}, ServiceAccountName: "deployer", ImagePullPolicy: "Always",
@@ -369,7 +369,7 @@ func TestReportDependencies(t *testing.T) {
 	pkg := recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled))
 	before := pkg.DeepCopy()
 	if (*Plan)(nil).Report(&pkg.Status, pkg.Generation); !cmp.Equal(before, pkg) {
-		t.Error("while nothing is known, the status stays")
+		t.Error("without information the status stays")
 	}
 }
 
@@ -459,11 +459,11 @@ func TestMayTake(t *testing.T) {
 		{"a ClusterPackage creates one", "", nil, "", true},
 		{"a ClusterPackage creates a Package", "", nil, "team", false},
 		{"changes a package generated in its namespace", "team", pkg("team", generated), "", true},
-		{"changes what a user allows", "team", pkg("team", allows), "", true},
-		{"changes what no user allows", "team", pkg("team"), "", false},
+		{"changes a package with a user's permission", "team", pkg("team", allows), "", true},
+		{"changes a package without permission", "team", pkg("team"), "", false},
 		{"changes a package that is being deleted", "team", pkg("team", generated, deleted), "", false},
 		{"changes another namespace", "team", pkg("other", generated), "", false},
-		{"changes another namespace, which says that it heeds all", "team", pkg("other", all), "", false},
+		{"changes another namespace, which considers all", "team", pkg("other", all), "", false},
 		{"changes a generated ClusterPackage", "team", pkg("", generated), "", false},
 		{"changes a ClusterPackage that allows dependents", "team", pkg("", allows), "", false},
 		{"changes a ClusterPackage that heeds all", "team", pkg("", heeds), "", false},

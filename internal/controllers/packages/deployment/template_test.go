@@ -106,19 +106,19 @@ func TestShapeOfAChange(t *testing.T) {
 		want    any
 	}{
 		"image": {
-			reason: "history shows what changed",
+			reason: "history shows the change",
 			pkg:    func(p *corev1alpha1.Package) { p.Spec.Image = "x" },
 			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
 			want:   "Package source image changed.",
 		},
 		"image and config": {
-			reason: "history shows what changed",
+			reason: "history shows the change",
 			pkg:    func(p *corev1alpha1.Package) { p.Spec.Image, p.Spec.Config = "x", ptrTo(raw(`{}`)) },
 			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
 			want:   "Package source image and config changed.",
 		},
 		"spec as it was": {
-			reason: "nobody changed the spec: the tag has moved",
+			reason: "the spec is unchanged: the tag has moved",
 			pkg: func(p *corev1alpha1.Package) {
 				p.Generation = 7
 			},
@@ -146,7 +146,7 @@ func TestShapeOfAChange(t *testing.T) {
 			want:    map[string]string{corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", "foreign": "kept"},
 		},
 		"former slices": {
-			reason: "those that another engine wrote are collected, also where the new content needs none",
+			reason: "slices of another engine are collected even if the new content needs none",
 			stored: func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Slices = []string{"shop-1"} },
 			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.SlicedAnnotation] },
 			want:   "true",

@@ -52,8 +52,8 @@ func TestForeignHashes(t *testing.T) {
 		invalid    bool
 		want       Unpacked
 	}{
-		"current":          {"moving in from another engine pulls nothing", 2, false, UnpackedCurrent},
-		"of an older spec": {"it says nothing about this one", 1, false, UnpackedNever},
+		"current":          {"moving in from another engine does not pull", 2, false, UnpackedCurrent},
+		"of an older spec": {"it does not describe this one", 1, false, UnpackedNever},
 		"invalid":          {"that engine remembered failures as well", 2, true, UnpackedNever},
 	} {
 		pkg := newPackage()
@@ -100,7 +100,7 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 	one, err := FingerprintOf(newPackage(), origin, env, map[string]string{"Secret team/a": "uid/1"}, "")
 	two, err2 := FingerprintOf(newPackage(), origin, env, map[string]string{"Secret team/a": "uid/2"}, "")
 	if errors.Join(err, err2) != nil || one == two || one.Spec != base.Spec || one.Environment == base.Environment {
-		t.Errorf("a source that changes is no change of the spec: %s, %s, %s", base, one, two)
+		t.Errorf("a changed source is not a change of the spec: %s, %s, %s", base, one, two)
 	}
 	one, err = FingerprintOf(newPackage(), origin, env, nil, "a/=b/;0")
 	two, err2 = FingerprintOf(newPackage(), origin, env, nil, "a/=c/;0")

@@ -91,7 +91,7 @@ func TestInstallations(t *testing.T) {
 	woken()
 	b.Forget(client.ObjectKeyFromObject(old))
 	if got := woken(); fmt.Sprint(got) != "[c]" {
-		t.Errorf("the installed one is gone: %v are woken", got)
+		t.Errorf("the installed one was deleted: %v are woken", got)
 	}
 	expect("now it is free", of("c", "database"))
 
@@ -105,11 +105,11 @@ func TestInstallations(t *testing.T) {
 		release("two")
 	}
 	if got := woken(); got != nil {
-		t.Errorf("nothing went, and %v are woken", got)
+		t.Errorf("no package was deleted, and %v are woken", got)
 	}
 	b.Forget(key("one"))
 	if got := woken(); fmt.Sprint(got) != "[two]" {
-		t.Errorf("one is gone: %v are woken", got)
+		t.Errorf("one was deleted: %v are woken", got)
 	}
 
 	// A Package that becomes another package is no longer in the way.

@@ -157,8 +157,8 @@ func TestAttempt(t *testing.T) {
 		err    error
 		retry  time.Duration
 	}{
-		"good":           {reason: "nothing to retry"},
-		"pull failed":    {reason: "the registry may recover", err: &registry.PullError{}, retry: limits.LoadBackoffMin},
+		"good":           {reason: "no load to retry"},
+		"pull failed":    {reason: "the registry can recover", err: &registry.PullError{}, retry: limits.LoadBackoffMin},
 		"package broken": {reason: "the same bytes stay broken", err: fmt.Errorf("load: %w", violation.Violations{{}})},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -205,13 +205,13 @@ func TestBackoff(t *testing.T) {
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
 	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
-		t.Errorf("a new image begins again, got %s", got)
+		t.Errorf("a new image starts again, got %s", got)
 	}
 	b.startLoad(t, named("a", "registry.test/shop:v2", retried("1")))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
 	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
-		t.Errorf("a try that was asked for begins again, got %s", got)
+		t.Errorf("a requested try starts again, got %s", got)
 	}
 }
 
@@ -332,7 +332,7 @@ func TestAdmitted(t *testing.T) {
 		all, own int
 		want     bool
 	}{
-		{"nothing is underway", 0, 0, true},
+		{"no load is underway", 0, 0, true},
 		{"there is room", most - 1, most - 1, true},
 		{"the namespace has all of it", 1000, 1000, false},
 		{"the namespace has most of it", 1000, 990, false},

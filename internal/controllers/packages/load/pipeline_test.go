@@ -121,7 +121,7 @@ func TestLargePackagesAreLoadedOneAtATime(t *testing.T) {
 			a.leave()
 		}
 		if len(second2)+len(third3) > 0 {
-			t.Error("another large package is loaded beside it")
+			t.Error("another large package is loaded at the same time")
 		}
 		cancel()
 		if err := <-second2; !errors.Is(err, context.Canceled) {
