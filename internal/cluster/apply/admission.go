@@ -19,8 +19,8 @@ var (
 	deniedByHook   = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
 )
 
-// DeniedBy parses the message of an admission error. The first match counts: the text
-// of a policy or webhook follows, and may quote anything.
+// DeniedBy parses the message of an admission error. It takes the first match, because the text of
+// a policy or webhook follows and can quote anything.
 func DeniedBy(message string) (Denial, bool) {
 	policy, hook := deniedByPolicy.FindStringSubmatchIndex(message), deniedByHook.FindStringSubmatchIndex(message)
 	switch {
@@ -32,7 +32,7 @@ func DeniedBy(message string) (Denial, bool) {
 	return Denial{}, false
 }
 
-// Kinds returns the kinds of objects that may cause the denial, the narrowest first.
+// Kinds returns the kinds of objects that can cause the denial, the narrowest first.
 func (d Denial) Kinds() []string {
 	if d.Webhook != "" {
 		return []string{"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"}

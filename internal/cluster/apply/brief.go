@@ -18,7 +18,7 @@ import (
 // server, a webhook or a proxy can repeat the object (invariant 8).
 func Brief(err error) string { return withRequest(err, true) }
 
-// BriefWithoutFields omits field paths, too: map keys may be sensitive.
+// BriefWithoutFields also omits field paths, because map keys can be sensitive.
 func BriefWithoutFields(err error) string { return withRequest(err, false) }
 
 func withRequest(err error, fields bool) string {
@@ -91,10 +91,10 @@ func reasonOf(s metav1.Status) string {
 	return "refused"
 }
 
-// fieldPath is what a path of a field looks like.
+// fieldPath matches the path of a field.
 var fieldPath = regexp.MustCompile(`^[A-Za-z_.][A-Za-z0-9_.\-/\[\]*]{0,255}$`)
 
-// fieldsOf returns the paths of the fields that are wrong, sorted.
+// fieldsOf returns the paths of the refused fields, sorted.
 func fieldsOf(s metav1.Status) []string {
 	if s.Details == nil {
 		return nil
@@ -109,7 +109,7 @@ func fieldsOf(s metav1.Status) []string {
 	return slices.Compact(fields)
 }
 
-// Reduced is an error whose text is [Brief]; its cause can be asked for.
+// Reduced returns an error whose text is [Brief] and that wraps its cause.
 func Reduced(err error) error {
 	if err == nil {
 		return nil

@@ -15,18 +15,18 @@ import (
 	"lockstep.run/lockstep/internal/kube/webhooks"
 )
 
-// Class is what the engine does about the answer to a request.
+// Class is the engine's reaction to the answer to a request.
 type Class int
 
 // The classes.
 const (
 	// OK: there is no error.
 	OK Class = iota
-	// Conflict: the object is not in the state that the guard names. Look again.
+	// Conflict: the object is not in the state that the guard names. Read it again.
 	Conflict
-	// FieldConflict: an apply without force would change fields of others.
+	// FieldConflict: an apply without force would change other managers' fields.
 	FieldConflict
-	// Replaced: another object with that name has taken its place. Look again.
+	// Replaced: another object with that name has taken its place. Read it again.
 	Replaced
 	// Absent: there is no such object.
 	Absent
@@ -36,14 +36,14 @@ const (
 	// Blocked: a user has to change something first. Trying again later helps
 	// only if they did.
 	Blocked
-	// NotServed: the API of the object is not there (yet), or is going away.
+	// NotServed: the API of the object does not exist yet, or is being removed.
 	NotServed
-	// NamespaceTerminating: the namespace is going or gone; nothing can be created
-	// in it until it is made again.
+	// NamespaceTerminating: the namespace is terminating or absent. Objects can only be created in
+	// it after it was created again.
 	NamespaceTerminating
-	// Retry: the same request may succeed later; see RetryAfter.
+	// Retry: the same request can succeed later; see RetryAfter.
 	Retry
-	// NotLeading: nothing was sent; another manager may lead.
+	// NotLeading: the request was not sent, because another manager might lead.
 	NotLeading
 )
 
@@ -55,8 +55,8 @@ var classNames = [...]string{
 // String returns the name of the class.
 func (c Class) String() string { return classNames[c] }
 
-// IsAbsent reports whether the error means that the object does not exist. An API that is
-// not served at the moment is another 404, and does not mean that.
+// IsAbsent reports whether the error means that the object does not exist. The 404 of an API that
+// is currently not served does not prove that.
 func IsAbsent(err error) bool { return Classify(err) == Absent }
 
 // IsBlocked reports whether the same request fails until a user has changed something.
@@ -163,7 +163,7 @@ func classifyInternal(s metav1.Status) Class {
 		// An unknown field or a wrong type in the applied content.
 		return Blocked
 	case says("etcdserver: request is too large"), says("trying to send message larger"):
-		// More than etcd accepts.
+		// The object exceeds etcd's limit.
 		return Blocked
 	case says("request to convert CR to an invalid group/version"):
 		return StaleFields
@@ -177,14 +177,14 @@ func hasCause(s metav1.Status, cause metav1.CauseType) bool {
 	})
 }
 
-// RetryAfter returns how long the API server asks to wait; 0 if it does not.
+// RetryAfter returns the pause that the API server requests; 0 if it requests none.
 func RetryAfter(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return time.Duration(seconds) * time.Second
 }
 
-// undecodable reports whether the object that a JSON patch leads to cannot be decoded. The cause
-// names no field, and its message quotes the whole object.
+// undecodable reports whether the result of a JSON patch cannot be decoded. The cause names no
+// field, and its message quotes the whole object.
 func undecodable(s metav1.Status) bool {
 	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, isPatch)
 }

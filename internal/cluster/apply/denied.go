@@ -11,16 +11,16 @@ import (
 // Unauthorized is a request that the authorizer of the API server refused, as opposed to
 // admission.
 type Unauthorized struct {
-	// Verb is the right that is missing, such as patch; escalate where the object would
-	// grant rights that its writer does not have.
+	// Verb is the missing right, such as patch; escalate if the object would grant rights that its
+	// writer does not have.
 	Verb string
 	// Group and Resource, with a subresource, are the target of the missing right, and Namespace
 	// its place; empty for the whole cluster. Resource is empty if the API server does not name it.
 	Group, Resource, Namespace string
 }
 
-// The start of the API server's own words: the words of a webhook, a policy and a quota
-// start with its name.
+// The starts of the API server's own messages. Messages of a webhook, a policy or a quota start
+// with its name.
 var (
 	cannot    = regexp.MustCompile(`^[^:"]*(?:"[^"]*")? is forbidden: User "[^"]*" cannot ([a-z]{1,20})(-on:[a-z:-]{1,80})? resource "`)
 	of        = regexp.MustCompile(`^"([a-z0-9./-]{1,253})" in API group "([a-z0-9.-]{0,253})"(?: in the namespace "([a-z0-9-]{1,63})")?`)

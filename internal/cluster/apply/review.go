@@ -13,11 +13,11 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const reviewTimeout = 10 * time.Second // of one question about rights; without an answer the API server judges each write, as without the question
+const reviewTimeout = 10 * time.Second // of one review; without an answer, the API server's judgment of each write is enough
 
-// Rules asks which rules the identity of w has in a namespace. They are complete unless an
-// authorizer cannot list its own. In a namespace that cannot exist they are those for the whole
-// cluster.
+// Rules returns the rules that the identity of w has in a namespace. They are complete unless an
+// authorizer cannot list its rules. In a namespace that cannot exist, only the cluster-wide rules
+// apply.
 func (w *Writer) Rules(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, complete bool, err error) {
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
 	if err := w.review(ctx, "selfsubjectrulesreviews", review); err != nil {
@@ -32,7 +32,7 @@ func (w *Writer) Rules(ctx context.Context, namespace string) (rules []rbacv1.Po
 	return rules, !review.Status.Incomplete && review.Status.EvaluationError == "", nil
 }
 
-// Allowed asks whether the identity of w has one right.
+// Allowed reports whether the identity of w has a right.
 func (w *Writer) Allowed(ctx context.Context, access authorizationv1.SelfSubjectAccessReviewSpec) (bool, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: access}
 	if err := w.review(ctx, "selfsubjectaccessreviews", review); err != nil {
@@ -44,7 +44,7 @@ func (w *Writer) Allowed(ctx context.Context, access authorizationv1.SelfSubject
 	return review.Status.Allowed, nil
 }
 
-// review sends a review and reads the answer, which what the identity has makes long.
+// review sends a review and reads the answer, which can be long for an identity with many rights.
 func (w *Writer) review(ctx context.Context, resource string, review any) error {
 	body, err := json.Marshal(review)
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// shortValue is the length up to which a value stays in a message.
+// shortValue is the maximum length of a value that stays in a message.
 const shortValue = 80
 
 // WithoutDumps removes the values that the API server quotes before it names the problem of a
-// field, if they are long: the whole pod template of a Job stands before "field is immutable", and
-// a message that is cut never gets there.
+// field, if they are long. The whole pod template of a Job precedes "field is immutable", so a
+// truncated message would not contain the problem.
 func WithoutDumps(text string) string {
 	const before = "Invalid value: "
 	var out strings.Builder

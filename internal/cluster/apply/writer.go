@@ -23,9 +23,9 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// AbsentVersion is the metadata.resourceVersion of a guarded apply: one that no
-// object ever has. The API server creates the object if it is absent, and
-// answers 409 if it is present, also with force.
+// AbsentVersion is a metadata.resourceVersion that no object ever has, for the guard of an apply.
+// The API server creates the object if it is absent, and answers 409 if it is present, also with
+// force.
 const AbsentVersion = "1"
 
 // Writer writes and reads single objects of one cluster with one identity. It
@@ -45,11 +45,11 @@ func NewWriter(config *rest.Config, manager string) (*Writer, error) {
 	config.QPS, config.RateLimiter = -1, nil
 	config.Timeout = limits.WriteTimeout
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
-		// Deprecations are the author's business and shown by the linter.
+		// Deprecations concern the author of a package, and the linter shows them.
 		config.WarningHandler = rest.NoWarnings{}
 	}
 	config.Wrap(limitResponses)
-	// Requests name their path in full; this one only has to be there.
+	// Requests contain their full path, but the client requires one.
 	config.GroupVersion, config.APIPath = nil, "/"
 	client, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
@@ -65,8 +65,8 @@ func (w *Writer) As(user string) *Writer {
 	return &Writer{client: w.client, manager: w.manager, user: user}
 }
 
-// request completes a request. Without retries in the client a 429 is the engine's to wait
-// for, and every attempt follows a fresh decision.
+// request completes a request. The client does not retry: the engine waits after a 429, and decides
+// again before every attempt.
 func (w *Writer) request(req *rest.Request) *rest.Request {
 	if w.user != "" {
 		req.SetHeader(transport.ImpersonateUserHeader, w.user)
@@ -74,7 +74,7 @@ func (w *Writer) request(req *rest.Request) *rest.Request {
 	return req.MaxRetries(0)
 }
 
-// CloseIdleConnections closes those that no request uses at the moment.
+// CloseIdleConnections closes connections that no request uses.
 func (w *Writer) CloseIdleConnections() {
 	utilnet.CloseIdleConnectionsFor(w.client.Client.Transport)
 }
@@ -85,21 +85,19 @@ type ApplyRequest struct {
 	Mapping *meta.RESTMapping
 	// Namespace is empty for cluster-scoped kinds.
 	Namespace, Name string
-	// Body is the JSON of the applied object, its guards included.
+	// Body is the JSON of the applied object, including its guards.
 	Body []byte
 	// Force takes over fields of other managers.
 	Force bool
 	// DryRun makes the server decide without storing anything.
 	DryRun bool
-	// FieldValidation is Ignore, Warn or Strict; empty means the server's
-	// default, Warn. Built-in kinds refuse unknown fields in an apply always,
-	// custom resources with Strict only.
+	// FieldValidation is Ignore, Warn or Strict; empty means the server's default, Warn. Built-in
+	// kinds always refuse unknown fields in an apply; custom resources only with Strict.
 	FieldValidation string
 }
 
-// Apply sends a server-side apply and returns the object as it is then. Unlike a
-// POST, it does not wait for the two seconds for which an API server holds
-// creates of a kind whose CRD was just established.
+// Apply sends a server-side apply and returns the resulting object. An API server delays creates of
+// a kind by two seconds after its CRD was established; an apply avoids that delay.
 func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstructured, error) {
 	req := w.patch(types.ApplyYAMLPatchType, r.Mapping, r.Namespace, r.Name, r.Body)
 	if r.Force {
@@ -111,11 +109,10 @@ func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstr
 	return object(ctx, req, describe(dry(req, "apply", r.DryRun), r.Mapping, r.Namespace, r.Name))
 }
 
-// Create sends a POST of an object that must not exist, and returns the object as
-// it is then. It costs the API server
-// about two thirds of an apply that creates. Unknown and repeated fields are
-// refused. The created object carries an Update entry in managedFields, see
-// drift.Migration. The dry run of a valid object that exists fails with AlreadyExists.
+// Create sends a POST of an object that must not exist, and returns the created object. It costs
+// the API server about two thirds of an apply that creates. Unknown and repeated fields are
+// refused. The created object carries an Update entry in managedFields, see drift.Migration. The
+// dry run of a valid object that exists fails with AlreadyExists.
 func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	req := w.request(w.client.Post()).AbsPath(Path(m, namespace, "")...).
 		Param("fieldManager", w.manager).
@@ -125,7 +122,7 @@ func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, nam
 	return object(ctx, req, describe(dry(req, "create", dryRun), m, namespace, name))
 }
 
-// dry makes a request a dry run if asked to, and returns the verb that describes it.
+// dry makes a request a dry run if dryRun is set, and returns the verb that describes it.
 func dry(req *rest.Request, verb string, dryRun bool) string {
 	if !dryRun {
 		return verb
@@ -134,8 +131,8 @@ func dry(req *rest.Request, verb string, dryRun bool) string {
 	return "dry-run " + verb
 }
 
-// Patch sends a JSON patch (RFC 6902) and returns the object as it is then. A
-// test in the patch that fails gives an error of class Conflict.
+// Patch sends a JSON patch (RFC 6902) and returns the resulting object. If a test in the patch
+// fails, the class of the error is Conflict.
 func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	req := w.patch(types.JSONPatchType, m, namespace, name, jsonPatch)
 	return object(ctx, req, describe(dry(req, "patch", dryRun), m, namespace, name))
@@ -147,11 +144,10 @@ func (w *Writer) Get(ctx context.Context, m *meta.RESTMapping, namespace, name s
 	return object(ctx, req, describe("get", m, namespace, name))
 }
 
-// Delete deletes the object if uid and resource version are still those given
-// (an empty one is not checked). It reports gone if the answer means that the
-// object is out of the store: a Status, a 404 of the object, or the deleted
-// object without a deletion timestamp, as for ServiceAccounts. Otherwise it
-// returns the terminating object.
+// Delete deletes the object if it still has the given UID and resource version (an empty one is not
+// checked). It reports gone if the answer proves that the object is no longer stored: a Status, a
+// 404 of the object, or the deleted object without a deletion timestamp, as for ServiceAccounts.
+// Otherwise it returns the terminating object.
 func (w *Writer) Delete(
 	ctx context.Context, m *meta.RESTMapping, namespace, name string,
 	uid types.UID, resourceVersion string, policy metav1.DeletionPropagation,
@@ -181,8 +177,7 @@ func (w *Writer) Delete(
 	return false, nil, what.wrap(fmt.Errorf("the API server answered with an unexpected %T", answer))
 }
 
-// Path returns the URL path of an object, or of the collection where the name
-// is empty.
+// Path returns the URL path of an object, or of the collection if the name is empty.
 func Path(m *meta.RESTMapping, namespace, name string) []string {
 	segments := make([]string, 0, 7)
 	if m.Resource.Group == "" {
@@ -251,7 +246,7 @@ type Error struct {
 	Resource string
 	// Key names the object.
 	Key objects.Key
-	// Err is the cause: an API status error, or one of the network.
+	// Err is the cause: an API status error or a network error.
 	Err error
 }
 

@@ -39,8 +39,8 @@ type definition struct {
 		Group    string              `json:"group"`
 		Scope    string              `json:"scope"`
 		Versions []definitionVersion `json:"versions"`
-		// Version and Service are of an APIService; Service is null for what the API
-		// server serves itself.
+		// Version and Service are fields of an APIService; Service is null if the API server serves
+		// the group version itself.
 		Version string    `json:"version"`
 		Service *struct{} `json:"service"`
 	} `json:"spec"`
@@ -53,11 +53,11 @@ type definition struct {
 	} `json:"status"`
 }
 
-// definitionBytes is the memory of a definition, about, without long texts.
+// definitionBytes is the approximate memory of a definition without long texts.
 const definitionBytes = 1 << 10
 
-// reduce keeps only the fields of a definition that are read, and returns its memory. It
-// ignores names that no API server accepts.
+// reduce drops unused fields of a definition and returns its memory. It ignores names that no API
+// server accepts.
 func (d *definition) reduce() int64 {
 	d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation}
 	for i := range d.Status.Conditions {
@@ -101,7 +101,7 @@ func (d *definition) is(condition string) bool {
 	return meta.IsStatusConditionTrue(d.Status.Conditions, condition)
 }
 
-// kind returns what a CRD serves; nil before it serves anything.
+// kind returns the kind that a CRD serves; nil if it does not serve one yet.
 func (d *definition) kind() (gk schema.GroupKind, kind *Kind) {
 	names := d.Status.AcceptedNames
 	gk = schema.GroupKind{Group: d.Spec.Group, Kind: names.Kind}

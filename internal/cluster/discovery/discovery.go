@@ -27,12 +27,12 @@ const (
 	discoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService
 )
 
-// Options are what a Discovery works with. The functions must not block.
+// Options configure a Discovery. The functions must not block.
 type Options struct {
 	// Used returns the kinds in use.
 	Used func() []schema.GroupKind
-	// Changed is called with the kinds that are served in another way, and with those in
-	// use after each attempt at the first discovery.
+	// Changed is called with kinds whose versions or scope changed, and after each attempt at the
+	// first discovery with the kinds in use.
 	Changed func(kinds []schema.GroupKind)
 	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)
@@ -41,7 +41,7 @@ type Options struct {
 	Held func(bytes int64)
 }
 
-// Discovery knows what the API server serves. It is safe for concurrent use.
+// Discovery knows the kinds that the API server serves. It is safe for concurrent use.
 type Discovery struct {
 	options     Options
 	client      *discovery.DiscoveryClient
@@ -53,7 +53,7 @@ type Discovery struct {
 	wake                       chan struct{}
 	wantDiscovery, wantVersion atomic.Bool
 	version                    atomic.Pointer[version.Info]
-	// crdsKnown is closed when the watch of CRDs has a list, or failed.
+	// crdsKnown is closed when the watch of CRDs has received a list or has failed.
 	crdsKnown chan struct{}
 	crdsOnce  sync.Once
 
@@ -65,7 +65,7 @@ type Discovery struct {
 	held int64
 }
 
-// New returns a Discovery that works from Run on, with clients that share pool.
+// New returns a Discovery that works once Run is called. Its clients share pool.
 func New(config *rest.Config, pool *http.Client, options Options) (*Discovery, error) {
 	typed := rest.CopyConfig(config)
 	typed.ContentType, typed.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
@@ -84,12 +84,12 @@ func New(config *rest.Config, pool *http.Client, options Options) (*Discovery, e
 	}, nil
 }
 
-// Find returns a kind; nil if it is not served. The error explains why that is not known.
+// Find returns a kind; nil if it is not served. An error means that this is unknown.
 func (d *Discovery) Find(gk schema.GroupKind) (*Kind, error) { return d.index.find(gk) }
 
-// Mapping returns the mapping of a kind in a version, by default the preferred one, without
-// a request. The error is a NoKindMatchError if the kind is not served. If that is not known,
-// it is ErrNotReady or the error of an unavailable API.
+// Mapping returns the mapping of a kind in a version, by default the preferred one, without a
+// request. The error is a NoKindMatchError if the kind is not served. If that is unknown, it is
+// ErrNotReady or the error of an unavailable API.
 func (d *Discovery) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	return d.index.mapping(gk, version)
 }
@@ -105,7 +105,7 @@ func (d *Discovery) request(want *atomic.Bool) {
 	}
 }
 
-// Run works until the context ends, and its watches have.
+// Run returns when the context and its watches have ended.
 func (d *Discovery) Run(ctx context.Context) {
 	defer d.watches.Wait()
 	c := &crds{Discovery: d, ListerWatcherWithContext: d.counted(crdResource)}
@@ -182,8 +182,8 @@ func (d *Discovery) readAll(ctx context.Context) error {
 	return nil
 }
 
-// update reads the requested groups, again after an error. It reports false where
-// discovery lacks an available APIService, which it includes with a delay.
+// update reads the requested groups, again after an error. It reports false if discovery lacks an
+// available APIService, because the API server adds it with a delay.
 func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 	if d.wantVersion.Swap(false) {
 		before := *d.version.Load()

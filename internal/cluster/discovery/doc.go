@@ -9,6 +9,6 @@
 //	    ahead of discovery. Nothing polls.
 //	  - The version is read again after a watch of CRDs that ended before its time: the
 //	    API server might have been replaced.
-//	  - A group that cannot be read stays as it was; a kind of it that was never read is
-//	    unknown, which is not the same as not served.
+//	  - A group that cannot be read keeps its last state. A kind of it that was never read is
+//	    unknown, which differs from not served.
 package discovery

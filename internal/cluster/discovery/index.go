@@ -15,11 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrNotReady means that what the API server serves is not known yet.
+// ErrNotReady means that discovery has not succeeded yet.
 var ErrNotReady = errors.New("what the API server serves is not known yet")
 
-// errNoVersion means that a CRD serves none of its versions; objects of it may be
-// stored all the same.
+// errNoVersion means that a CRD serves none of its versions; objects of the kind can still be
+// stored.
 var errNoVersion = errors.New("no version in its CustomResourceDefinition is served: serve one again, or delete the CustomResourceDefinition with all that is stored of it")
 
 // Kind is a served kind.
@@ -52,26 +52,26 @@ func (k *Kind) equal(o *Kind) bool {
 		})
 }
 
-// index is what the API server serves: kinds of CRDs by the watch of CRDs, all others
-// by discovery.
+// index has the kinds that the API server serves: kinds of CRDs by the watch of CRDs, all others by
+// discovery.
 type index struct {
 	mu sync.RWMutex
-	// err is why nothing is known; nil from the first discovery on.
+	// err is the error of the first discovery; nil once it has succeeded.
 	err error
 	// discovered are the kinds in discovery, including the kinds of CRDs.
 	discovered map[schema.GroupKind]*Kind
 	// failed are the group versions that discovery could not read.
 	failed map[schema.GroupVersion]error
-	// byCRD names the kind of each CRD that serves one, defined has these kinds.
+	// byCRD names the kind of each CRD that serves one, and defined has these kinds.
 	byCRD   map[string]schema.GroupKind
 	defined map[schema.GroupKind]*Kind
-	// past are the names of all CRDs so far: discovery is older than their watch, except for
-	// a group version that another API server serves.
+	// past are the names of all CRDs so far. Their watch is newer than discovery, except for a
+	// group version that another API server serves.
 	past map[string]struct{}
 	// offered are the group versions of other API servers when discovery was read last.
 	offered map[schema.GroupVersion]bool
-	// away are the group versions of APIServices that are not available, by their names: discovery
-	// may have been read before it had them.
+	// away are the group versions of unavailable APIServices, by their names. Discovery may have
+	// been read before it contained them.
 	away map[string]schema.GroupVersion
 }
 
@@ -82,7 +82,7 @@ func newIndex() *index {
 	}
 }
 
-// find returns a kind; nil if it is not served. The error explains why that is not known.
+// find returns a kind; nil if it is not served. An error means that this is unknown.
 func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -99,7 +99,7 @@ func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	}
 }
 
-// weight returns the memory of the index, about.
+// weight returns the approximate memory of the index.
 func (x *index) weight() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -183,7 +183,7 @@ func (x *index) mapping(gk schema.GroupKind, version string) (*meta.RESTMapping,
 	return nil, noMatch
 }
 
-// fail records why nothing is known yet.
+// fail records the error of the first discovery.
 func (x *index) fail(err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -192,16 +192,16 @@ func (x *index) fail(err error) {
 	}
 }
 
-// discover stores the result of discovery, and the group versions that other API servers
-// offered before it was read. It returns the changed kinds, and for each group that failed
-// before or fails now whether that changed.
+// discover stores the result of discovery, and the group versions that other API servers offered
+// before it was read. It returns the changed kinds, and for each group that failed before or fails
+// now whether that changed.
 func (x *index) discover(
 	found map[schema.GroupKind]*Kind, failed map[schema.GroupVersion]error, offered map[schema.GroupVersion]bool,
 ) (kinds []schema.GroupKind, groups map[string]bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for gk, old := range x.discovered {
-		// What could not be read stays.
+		// A kind that could not be read stays.
 		if _, ok := found[gk]; !ok && failed[old.Preferred().Resource.GroupVersion()] != nil && !x.outdated(old) {
 			found[gk] = old
 		}
@@ -227,7 +227,7 @@ func (x *index) discover(
 	return x.changed(before), groups
 }
 
-// putCRDs stores CRDs, which are all if all is set, and returns the kinds that changed.
+// putCRDs stores CRDs and returns the changed kinds. If all is set, other CRDs no longer exist.
 func (x *index) putCRDs(crds []*definition, all bool) []schema.GroupKind {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -257,7 +257,7 @@ func (x *index) dropCRD(name string) []schema.GroupKind {
 	return x.changed(before)
 }
 
-// setCRD sets the kind of a CRD, nil for none, and records in before the kinds that were served.
+// setCRD sets the kind of a CRD, nil for none, and records the previously served kinds in before.
 func (x *index) setCRD(name string, gk schema.GroupKind, kind *Kind, before map[schema.GroupKind]*Kind) {
 	old, had := x.byCRD[name]
 	for _, gk := range []schema.GroupKind{old, gk} {
@@ -274,7 +274,7 @@ func (x *index) setCRD(name string, gk schema.GroupKind, kind *Kind, before map[
 	}
 }
 
-// changed returns the kinds, sorted, that are not served as they were before; none
+// changed returns the sorted kinds whose versions or scope differ from before. It returns none
 // before the first discovery.
 func (x *index) changed(before map[schema.GroupKind]*Kind) []schema.GroupKind {
 	var kinds []schema.GroupKind

@@ -25,7 +25,7 @@ func (d *Discovery) source(of schema.GroupVersionResource) *reflector.Source {
 	return &reflector.Source{Client: d.definitions, Resource: of, NewList: func() runtime.Object { return &definitionList{} }}
 }
 
-// counted is source, with its memory counted if Options demand that.
+// counted returns the source of a resource, and counts its memory if Options.Held is set.
 func (d *Discovery) counted(of schema.GroupVersionResource) cache.ListerWatcherWithContext {
 	if d.options.Held == nil {
 		return d.source(of)
@@ -39,7 +39,7 @@ func (d *Discovery) counted(of schema.GroupVersionResource) cache.ListerWatcherW
 	}}
 }
 
-// count reports how much memory is kept.
+// count reports the change of the kept memory.
 func (d *Discovery) count() {
 	if d.options.Held == nil {
 		return
@@ -71,8 +71,8 @@ type crds struct {
 	broke bool
 }
 
-// WatchWithContext opens a watch. Where the one before ended too early, the API server may
-// have been replaced.
+// WatchWithContext opens a watch. If the previous one ended too early, the API server may have been
+// replaced.
 func (c *crds) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	begin := time.Now()
 	w, err := c.ListerWatcherWithContext.WatchWithContext(ctx, options)

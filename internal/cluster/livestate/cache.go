@@ -24,34 +24,34 @@ import (
 )
 
 const (
-	watchGrace = 30 * time.Second // of a watch without users: a package that is installed again needs no second list
+	watchGrace = 30 * time.Second // until a watch without users stops, so that a reinstalled package does not list again
 	stopWait   = 2 * time.Second  // for watches to end
 )
 
-// ErrNotReady means that what the API server serves is not known yet.
+// ErrNotReady means that discovery has not succeeded yet.
 var ErrNotReady = discovery.ErrNotReady
 
 // ErrNotWatchable means that an API cannot be listed and watched, such as
 // SubjectAccessReviews: its objects are requests, and are not stored.
 var ErrNotWatchable = errors.New("the API server cannot list and watch this kind, so it cannot be managed")
 
-// Options are what a Cache works with. The functions are called for different kinds at
-// the same time, and must not block.
+// Options configure a Cache. The functions are called for different kinds at the same time, and
+// must not block.
 type Options struct {
-	// Config is the cluster, and the identity that watches.
+	// Config has the cluster and the identity of the watches.
 	Config *rest.Config
-	// Names are those on the objects that are watched.
+	// Names has the labels of the watched objects.
 	Names *objects.Names
 	// Selector limits watches by label; empty means Names' selector.
 	Selector string
 	// Observe returns the record of a live object; nil means that its metadata is enough.
 	// UID, ResourceVersion and Watched are filled in.
 	Observe func(key objects.Key, live *unstructured.Unstructured) *objects.Observed
-	// Changed is called after the watch changed the record of an object. obs is nil where
-	// the object left the watch: it was deleted, lost its label, or its API went.
+	// Changed is called after the watch changed the record of an object. obs is nil if the object
+	// left the watch, because it was deleted, lost its label, or is no longer served.
 	Changed func(key objects.Key, obs *objects.Observed)
-	// KindChanged is called after the KindState of a kind in use changed, and when any kind
-	// is served in another way, or its CustomResourceDefinition changed.
+	// KindChanged is called after the KindState of a kind in use changed, and after the versions,
+	// the scope or the CustomResourceDefinition of any kind changed.
 	KindChanged func(gk schema.GroupKind)
 	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)
@@ -60,7 +60,7 @@ type Options struct {
 	// Held receives the change in the number of bytes kept of the API server's answers; a
 	// negative number releases them. It can be nil.
 	Held func(bytes int64)
-	// Grace is how long an unused watch goes on; 0 means watchGrace.
+	// Grace is the time until an unused watch stops; 0 means watchGrace.
 	Grace time.Duration
 }
 
@@ -140,7 +140,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	return nil
 }
 
-// Use replaces the kinds that a user needs to be watched; none removes the user.
+// Use replaces the kinds that a user needs to watch; none removes the user.
 func (c *Cache) Use(user string, kinds []schema.GroupKind) {
 	next := sets.New(kinds...)
 	var dropped []objects.Key
@@ -194,14 +194,14 @@ func (c *Cache) retire(k *kind) {
 	c.follow(k, nil, false)
 }
 
-// held counts memory if Options demand that.
+// held counts memory if Options.Held is set.
 func (c *Cache) held(bytes int64) {
 	if c.options.Held != nil {
 		c.options.Held(bytes)
 	}
 }
 
-// follow sets the run of a kind, and discounts the memory that this releases.
+// follow sets the run of a kind, and subtracts the released memory.
 func (c *Cache) follow(k *kind, r *run, keep bool) (dropped []objects.Key) {
 	dropped = k.follow(r, keep)
 	k.mu.Lock()
@@ -210,8 +210,8 @@ func (c *Cache) follow(k *kind, r *run, keep bool) (dropped []objects.Key) {
 	return dropped
 }
 
-// sync starts, replaces or stops the watch of a kind as it is served, and returns the
-// records that were dropped. The caller holds c.mu.
+// sync starts, replaces or stops the watch of a kind to match discovery, and returns the dropped
+// records. The caller holds c.mu.
 func (c *Cache) sync(k *kind) []objects.Key {
 	served, err := c.discovery.Find(k.gk)
 	switch {
@@ -233,8 +233,7 @@ func (c *Cache) sync(k *kind) []objects.Key {
 	return nil
 }
 
-// watch replaces the run of the kind, and returns the records that were dropped. The
-// caller holds c.mu.
+// watch replaces the run of the kind, and returns the dropped records. The caller holds c.mu.
 func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key {
 	ctx, stop := context.WithCancel(c.ctx)
 	k.relist = 0
@@ -270,7 +269,7 @@ func (c *Cache) Relist(gk schema.GroupKind) int64 {
 	case k.relist != 0:
 		return k.relist
 	case k.lists() < k.run.number:
-		// The present list is finished first: frequent calls would starve it.
+		// The present list finishes first, because frequent calls would starve it.
 		c.runs++
 		k.relist = c.runs
 		return k.relist
@@ -286,7 +285,7 @@ func (c *Cache) relist(k *kind) {
 	}
 }
 
-// completed starts the next list after a complete one, where one is wanted.
+// completed starts the next list after a complete one, if one is wanted.
 func (c *Cache) completed(r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -317,7 +316,7 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 	return s
 }
 
-// Counts returns how many objects are on record of each kind that is watched.
+// Counts returns the number of records of each watched kind.
 func (c *Cache) Counts() map[schema.GroupVersionKind]int {
 	c.mu.RLock()
 	kinds := slices.Collect(maps.Values(c.kinds))
@@ -392,7 +391,7 @@ func (c *Cache) kind(gk schema.GroupKind) *kind {
 	return c.kinds[gk]
 }
 
-// servedChanged is called with kinds that are served in another way than before.
+// servedChanged is called with kinds whose versions or scope changed.
 func (c *Cache) servedChanged(kinds []schema.GroupKind) {
 	for _, gk := range kinds {
 		var dropped []objects.Key

@@ -25,11 +25,11 @@ const confirmParallel = 4 // kinds that are listed at a time to confirm records
 var errNotCurrent, errConfirmed = errors.New("not current"), errors.New("confirmed")
 
 // Confirm reports whether the objects are still at the resource versions of seen, with one
-// consistent LIST of metadata per kind: then there was a moment before this call at which
-// all were in these states together. The watches alone prove that for one kind only.
+// consistent LIST of metadata per kind: then all of them had these states together at one moment
+// before this call. The watches alone prove that only for one kind.
 //
-// For objects that the selector does not match, all that the watch shows is listed: they
-// may have the labels of an earlier revision.
+// If the selector does not match an object, a second list uses the selector of the watch: the
+// object may still have the labels of an earlier revision.
 func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelSelector string) (current bool, err error) {
 	byKind := map[schema.GroupKind]map[name]string{}
 	for key, resourceVersion := range seen {
@@ -50,7 +50,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 	return err == nil, err
 }
 
-// confirmKind returns nil where all objects of one kind are as wanted.
+// confirmKind returns nil if all objects of one kind are as wanted.
 func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
 	all := c.options.Names.WatchSelector(gk, c.options.Selector)
 	if all == "" {
@@ -70,7 +70,7 @@ func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[n
 	return nil
 }
 
-// listAsWanted removes from want what a LIST confirms.
+// listAsWanted removes the objects that a LIST confirms from want.
 func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
 	m, err := c.Mapping(gk, "")
 	if meta.IsNoMatchError(err) {
@@ -84,7 +84,7 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 		NewList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
 	}
 	pages := pager.New(source.ListWithContext)
-	pages.PageBufferSize, pages.FullListIfExpired = 0, false // it would read six pages at a time, or all in one
+	pages.PageBufferSize, pages.FullListIfExpired = 0, false // the defaults would read six pages at a time, or all in one
 	err = pages.EachListItem(ctx, metav1.ListOptions{}, func(obj runtime.Object) error {
 		item := obj.(*metav1.PartialObjectMetadata)
 		n := name{Namespace: item.Namespace, Name: item.Name}
@@ -105,7 +105,7 @@ func (c *Cache) listAsWanted(ctx context.Context, gk schema.GroupKind, want map[
 	return fmt.Errorf("list the metadata of %s: %w", m.Resource.GroupResource(), err)
 }
 
-// onlyNamespace returns the namespace of all names, or "" where they differ.
+// onlyNamespace returns the namespace of all names, or "" if they differ.
 func onlyNamespace(names map[name]string) (namespace string) {
 	first := true
 	for n := range names {

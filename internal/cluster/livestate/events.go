@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// observed decodes the objects of a watch: of a known state, and of a deleted object, only
-// name and version, as *metav1.PartialObjectMetadata; others as *unstructured.Unstructured.
+// observed decodes the objects of a watch. Of a known state and of a deleted object, it decodes
+// only name and version, as *metav1.PartialObjectMetadata; others become
+// *unstructured.Unstructured.
 type observed struct {
-	// known reports whether there is a record of this very state.
+	// known reports whether there is a record of exactly this state.
 	known func(name, types.UID, string) bool
 }
 

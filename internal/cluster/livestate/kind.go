@@ -25,13 +25,13 @@ type KindState struct {
 	Synced bool
 	// Listing numbers the complete lists that records were made from; see Relist.
 	Listing int64
-	// Err is why the kind cannot be watched at present, or why it is not known whether it
-	// is served.
+	// Err explains why the kind cannot be watched at present, or why it is unknown whether it is
+	// served.
 	Err error
 }
 
-// Unserved reports whether the API server is known not to serve the kind: nothing of it is
-// stored.
+// Unserved reports whether the API server is known not to serve the kind, so it stores no object of
+// it.
 func (s KindState) Unserved() bool { return !s.Served && s.Err == nil }
 
 // kind is a kind that is used.
@@ -47,7 +47,7 @@ type kind struct {
 	relist int64
 
 	mu sync.RWMutex
-	// current is the run whose events count.
+	// current is the run whose events are used.
 	current *run
 	records Records
 	synced  bool
@@ -62,8 +62,8 @@ func newKind(gk schema.GroupKind) *kind {
 	return &kind{gk: gk, records: NewRecords()}
 }
 
-// change returns how the memory of the records changed since the last call. A list in progress
-// counts if it is larger than the records that it replaces. k.mu is held.
+// change returns how the memory of the records changed since the last call. A list in progress is
+// counted if it is larger than the records that it replaces. k.mu is held.
 func (k *kind) change() int64 {
 	before := k.held
 	k.held = max(k.records.weight, k.pending)
@@ -74,8 +74,8 @@ func (k *kind) key(n name) objects.Key {
 	return objects.Key{Group: k.gk.Group, Kind: k.gk.Kind, Namespace: n.Namespace, Name: n.Name}
 }
 
-// follow sets the run whose events count; nil for none. It returns the records that it
-// drops unless keep is set.
+// follow sets the run whose events are used; nil for none. It returns the dropped records; keep
+// keeps them.
 func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

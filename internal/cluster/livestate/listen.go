@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
-// Selection is what Listen watches: objects that are not managed.
+// Selection selects the objects that Listen watches. They are not managed.
 type Selection struct {
 	Resource schema.GroupVersionResource
 	// Namespace of the objects; empty means all namespaces, or none.
@@ -30,14 +30,14 @@ type Selection struct {
 	Whole bool
 }
 
-// Names is a set of names, which may change while a watch runs.
+// Names is a set of names that can change while a watch runs.
 type Names interface{ Has(name string) bool }
 
 // Listener receives the objects of a Selection, on one goroutine. It must not block and
 // must not keep them.
 type Listener interface {
 	reflector.Listener[metav1.Object]
-	// Failed receives why the watch does not work at present, and nil when it does again.
+	// Failed receives the error of a failing watch, and nil when it works again.
 	Failed(err error)
 }
 
@@ -92,7 +92,7 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 	r.Run(ctx)
 }
 
-// countedListener counts the memory of the objects that a listener was told of, as if it kept them.
+// countedListener counts the memory of the objects that a listener received, as if it kept them.
 type countedListener struct {
 	Listener
 	pending *reflector.Counted
@@ -115,7 +115,7 @@ func (l *countedListener) Changed(obj metav1.Object) {
 	l.Listener.Changed(obj)
 }
 
-// Deleted counts an object no more.
+// Deleted subtracts an object.
 func (l *countedListener) Deleted(obj metav1.Object) {
 	l.set(obj, 0)
 	l.Listener.Deleted(obj)
@@ -129,7 +129,7 @@ func (l *countedListener) set(obj metav1.Object, size int64) {
 	}
 }
 
-// end discounts all that was listed.
+// end subtracts all listed objects.
 func (l *countedListener) end() {
 	l.pending.Done()
 	for n, size := range l.sizes {
@@ -148,7 +148,7 @@ func contentOf(obj any) any {
 	return nil
 }
 
-// sizeOf returns the memory of a value of JSON, about.
+// sizeOf returns the approximate memory of a JSON value.
 func sizeOf(value any) int64 {
 	const each = 64
 	size := int64(each)

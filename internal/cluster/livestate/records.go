@@ -20,7 +20,7 @@ func NameOf(key objects.Key) types.NamespacedName {
 	return name{Namespace: unique.Make(key.Namespace).Value(), Name: key.Name}
 }
 
-// Change is a record that is new, or gone where Observed is nil.
+// Change is a new record, or a dropped one if Observed is nil.
 type Change struct {
 	Name     name
 	Observed *objects.Observed
@@ -35,10 +35,10 @@ type Records struct {
 	// their DELETED event.
 	gone     map[types.UID]string
 	progress reflector.Progress
-	// owners interns owner references: those stored lately, by the hash of the first UID.
+	// owners interns recently stored owner references, by the hash of the first UID.
 	owners [128][]objects.Reference
 	seed   maphash.Seed
-	// weight is the memory of all records, about.
+	// weight is the approximate memory of all records.
 	weight int64
 }
 
@@ -59,7 +59,7 @@ func (r *Records) Len() int { return len(r.byName) }
 // Passed reports whether the watch has delivered this resource version or a later one.
 func (r *Records) Passed(resourceVersion string) bool { return r.progress.Reached(resourceVersion) }
 
-// Put stores the state of an event, and reports whether it is another one.
+// Put stores the state of an event, and reports whether it differs from the record.
 func (r *Records) Put(n name, obs *objects.Observed) bool {
 	r.progress.Advance(obs.ResourceVersion)
 	if _, gone := r.gone[obs.UID]; gone {
@@ -94,7 +94,7 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 	r.progress.Advance(resourceVersion)
 	if known, gone := r.gone[uid]; gone {
 		if !later(known, resourceVersion) {
-			// Else the object had lost its label for a while, before.
+			// Otherwise the object had only lost its label for a while.
 			delete(r.gone, uid)
 		}
 		return false
@@ -111,8 +111,8 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 	return true
 }
 
-// Replace stores a list of all objects, and returns what changed. A record of a write that
-// is newer than the list stays, unless the API server was restored from a backup.
+// Replace stores a list of all objects, and returns the changes. A record of a write that is newer
+// than the list stays, unless the API server was restored from a backup.
 func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 	ahead := r.progress.Restart(resourceVersion)
 	newer := func(old *objects.Observed, than string) bool {
@@ -196,7 +196,7 @@ func (r *Records) drop(n name) {
 // recordBytes and ownerBytes are the memory of a record and an owner without their texts.
 const recordBytes, ownerBytes = 400, 120
 
-// weigh returns the memory of a record, about; 0 for none.
+// weigh returns the approximate memory of a record; 0 for none.
 func weigh(n name, obs *objects.Observed) int64 {
 	if obs == nil {
 		return 0

@@ -26,10 +26,10 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-const firstListGrace = 5 * time.Second // for which errors of the first list of a kind count as transient
+const firstListGrace = 5 * time.Second // during which errors of a kind's first list are treated as transient
 
-// run is one watch of a kind, from its start until it is stopped or replaced, and the store
-// of its Reflector. A run that is not current any more changes nothing.
+// run is one watch of a kind, from its start until it is stopped or replaced, and the store of its
+// Reflector. A run that is no longer current has no effect.
 type run struct {
 	cache  *Cache
 	kind   *kind
@@ -43,13 +43,13 @@ type run struct {
 	stop context.CancelFunc
 	done chan struct{}
 
-	// observed means that there are records that Observe has made.
+	// observed means that Observe has made records.
 	observed atomic.Bool
-	// listing means that a list is streamed: Observe is to see each object.
+	// listing means that a list is streamed, so Observe has to see each object.
 	listing atomic.Bool
 }
 
-// watch runs until the context ends, and after the run before it has ended.
+// watch starts after the previous run has ended, and runs until the context ends.
 func (r *run) watch(ctx context.Context, before *run) {
 	defer close(r.done)
 	if before != nil {
@@ -114,12 +114,12 @@ func (r *run) requested(err error) {
 		return
 	}
 	if IsTransient(err) && time.Since(r.began) < firstListGrace && !r.kind.complete() {
-		return // else packages would become unavailable at every start
+		return // otherwise packages would become unavailable at every start
 	}
 	r.report(fmt.Errorf("watch %s: %w", r.resource.GroupResource(), err))
 }
 
-// IsTransient reports whether a repeated request may succeed.
+// IsTransient reports whether a repeated request can succeed.
 func IsTransient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -212,7 +212,7 @@ func (r *run) Delete(obj any) error {
 	return nil
 }
 
-// apply changes the records, and calls Changed where do reports a change.
+// apply changes the records, and calls Changed if do reports a change.
 func (r *run) apply(n name, do func(*Records) (obs *objects.Observed, changed bool)) {
 	k := r.kind
 	k.mu.Lock()
@@ -314,7 +314,7 @@ func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *
 
 func (c *Cache) bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
-		FieldsGeneration: math.MaxUint32, // no list shows more of it
+		FieldsGeneration: math.MaxUint32, // a list would not add any field
 		Generation:       live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
 		Finalizers: len(live.GetFinalizers()) > 0, Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: c.options.Names.References(live.GetOwnerReferences(), live.GetAnnotations()),
 	}

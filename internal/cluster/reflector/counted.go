@@ -16,9 +16,9 @@ import (
 // Reflector keeps all of it until it is complete.
 type Counted struct {
 	cache.ListerWatcherWithContext
-	// Held is told how many bytes are kept, and how many no more.
+	// Held receives the change in the number of kept bytes.
 	Held func(bytes int64)
-	// Size drops the parts of an object that are not needed, and returns its memory.
+	// Size drops unneeded parts of an object, and returns its memory.
 	Size func(obj runtime.Object) int64
 
 	mu      sync.Mutex
@@ -65,7 +65,7 @@ func (c *Counted) WatchWithContext(ctx context.Context, options metav1.ListOptio
 	}), nil
 }
 
-// Done forgets the list that was read last.
+// Done subtracts the last list.
 func (c *Counted) Done() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,8 +19,8 @@ import (
 // times as long.
 type Events struct {
 	runtime.NegotiatedSerializer
-	// Object decodes an object that was added, changed or deleted. The text may be no JSON, and no
-	// part of it must be kept.
+	// Object decodes an object that was added, changed or deleted. The text might not be JSON, and
+	// no part of it must be kept.
 	Object func(typ watch.EventType, text string) (runtime.Object, error)
 }
 

@@ -18,8 +18,8 @@ func (framer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 	return &frames{Closer: r, in: bufio.NewReaderSize(r, 32<<10)}
 }
 
-// frames are the JSON objects of a stream. Each is as long as its braces and strings say; its
-// decoder has to validate it.
+// frames are the JSON objects of a stream. Only braces and strings determine where an object ends;
+// its decoder has to validate it.
 type frames struct {
 	io.Closer
 	in *bufio.Reader
@@ -51,8 +51,8 @@ func (f *frames) Read(data []byte) (n int, err error) {
 	return n, io.ErrShortBuffer
 }
 
-// scan returns which part of a chunk belongs to the present frame, or to the next one between
-// frames.
+// scan returns the part of a chunk that belongs to the present frame, or between frames to the next
+// one.
 func (f *frames) scan(chunk []byte) (start, end int, err error) {
 	if f.depth == 0 {
 		for start < len(chunk) && (chunk[start] == '\n' || chunk[start] == ' ' || chunk[start] == '\r' || chunk[start] == '\t') {

@@ -12,14 +12,14 @@ import (
 
 const namedPage = 50 // objects in a page of metadata, up to 1.5 MiB each, when only some are needed
 
-// Named drops objects of other names, and the long parts of the metadata of the others,
-// as they are read: client-go's Reflector keeps a list until it is complete.
+// Named drops objects with other names, and the long parts of the remaining metadata, while a list
+// is read: client-go's Reflector keeps the list until it is complete.
 type Named struct {
 	cache.ListerWatcherWithContext
 	Has func(name string) bool
 }
 
-// ListWithContext returns a page, which is small, since objects may be large.
+// ListWithContext returns a small page, because objects can be large.
 func (n *Named) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit = namedPage
 	list, err := n.ListerWatcherWithContext.ListWithContext(ctx, options)

@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Ordered returns a source of one kind for an informer. It repeats failed requests by the
-// delays of [Backoff], since the informer's own grow to a minute, and refuses lists that are
-// older than the newest observed version. newest is shared by all kinds of an API group.
+// Ordered returns a source of one kind for an informer. It repeats failed requests with the delays
+// of [Backoff], because the informer's own delays grow to a minute. It refuses lists that are older
+// than the newest observed version. newest is shared by all kinds of an API group.
 func Ordered(lw cache.ListerWatcher, newest *Newest) cache.ListerWatcher {
 	s := newOrdered(lw, newest)
 	return &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
@@ -35,7 +35,7 @@ func newOrdered(lw cache.ListerWatcher, newest *Newest) *ordered {
 
 func (s *ordered) list(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
 	err = retry(ctx, func() error {
-		if options.Continue == "" { // else it is a page of the same list
+		if options.Continue == "" { // otherwise it is a page of the same list
 			s.ask(&options)
 		}
 		if list, err = s.ListWithContext(ctx, options); err != nil {

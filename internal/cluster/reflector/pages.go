@@ -11,9 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// BoundPages bounds the pages of lists that clients of a config read: the labels, annotations and
-// managedFields of 500 objects may have some hundred MiB. A larger page fails with ErrTooLarge, and
-// few large ones are read at a time.
+// BoundPages bounds the pages of lists that clients of a config read, because the labels,
+// annotations and managedFields of 500 objects can have some hundred MiB. A larger page fails with
+// ErrTooLarge, and only a few large ones are read at a time.
 func BoundPages(config *rest.Config) {
 	places := make(chan struct{}, limits.LargePages)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return &pageReader{next, places} })
@@ -39,7 +39,7 @@ func (r *pageReader) RoundTrip(req *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// page is the body of a page. Close may be called while it is read.
+// page is the body of a page. Close can be called during a Read.
 type page struct {
 	io.ReadCloser
 	ctx    context.Context

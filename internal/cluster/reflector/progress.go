@@ -14,16 +14,16 @@ var ErrOld = errors.New("a list is older than the states delivered before")
 
 // Progress is how far lists and watches of one kind have come. The caller locks it.
 type Progress struct {
-	// Newest is shared by kinds whose resource versions count together; it may be nil.
+	// Newest is shared by kinds with a common sequence of resource versions; it may be nil.
 	Newest *Newest
-	// seen is the newest resource version that was delivered of this kind, and requested the
-	// newest of all kinds when the last list was requested.
+	// seen is the newest delivered resource version of this kind, and requested the newest of all
+	// kinds when the last list was requested.
 	seen, requested uint64
-	// staleSince is since when lists are older.
+	// staleSince is the time of the first of several outdated lists.
 	staleSince time.Time
 }
 
-// Newest is the newest resource version that was delivered of several kinds.
+// Newest is the newest delivered resource version of several kinds.
 type Newest struct{ version atomic.Uint64 }
 
 func (n *Newest) advance(v uint64) {
@@ -34,8 +34,8 @@ func (n *Newest) advance(v uint64) {
 	}
 }
 
-// Request records that a list is requested, and returns the resource version to request in
-// place of its argument: "", a consistent read, where another kind is further.
+// Request records that a list is requested, and returns the resource version to request instead of
+// its argument: "", a consistent read, if another kind is further.
 func (p *Progress) Request(version string) string {
 	if p.Newest == nil {
 		return version

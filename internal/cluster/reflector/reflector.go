@@ -50,8 +50,8 @@ func Backoff() wait.Backoff {
 	return wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.WatchBackoffMax, Factor: 2, Jitter: 0.2, Steps: 32}
 }
 
-// consistent returns the resource version to list at in place of another: a list proves
-// absence, so that it is not from an API server's cache of any age.
+// consistent returns the resource version to list at instead of another. A list proves absence, so
+// it must not come from an API server's cache of any age.
 func consistent(version string) string {
 	if version == "0" {
 		return ""
@@ -92,8 +92,8 @@ func (r *Reflector) closeWatch() {
 	}
 }
 
-// report passes on the outcome of a request, unless it is a resource version that the
-// API server does not have: then client-go's Reflector lists at once.
+// report passes on the outcome of a request, unless the API server does not have the resource
+// version: then client-go's Reflector lists at once.
 func (r *Reflector) report(ctx context.Context, err error) {
 	expired := apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)

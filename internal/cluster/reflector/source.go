@@ -22,20 +22,20 @@ type Source struct {
 	LabelSelector, FieldSelector string
 	// MetadataOnly requests PartialObjectMetadata.
 	MetadataOnly bool
-	// NewList returns what a list is decoded into.
+	// NewList returns an object to decode a list into.
 	NewList func() runtime.Object
 
-	// page is the size of the pages that follow one that was too large; 0 for any.
+	// page is the size of the pages after one that was too large; 0 for any.
 	page atomic.Int64
 }
 
-// ErrTooLarge is in the errors of answers that are larger than the limit for one.
+// ErrTooLarge is wrapped by the errors of answers that exceed the limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
-// smallerPage is by what a page that is too large is divided.
+// smallerPage is the divisor for the size of a page that is too large.
 const smallerPage = 10
 
-// ListWithContext sends a LIST, and where the page is too large others for a smaller one.
+// ListWithContext sends a LIST, and repeats it with a smaller page if the page is too large.
 func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.Continue == "" {
 		s.page.Store(0)
@@ -53,7 +53,7 @@ func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	}
 }
 
-// SmallerPage returns the size of the page to ask for in place of one that is too large.
+// SmallerPage returns the size of the page to request instead of one that is too large.
 func SmallerPage(limit int64) int64 { return max(limit/smallerPage, 1) }
 
 func (s *Source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {

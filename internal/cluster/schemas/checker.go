@@ -21,7 +21,7 @@ const (
 // concurrent use.
 type Checker struct {
 	client rest.Interface
-	// held counts the bytes of the documents that are kept; it may be nil.
+	// held counts the bytes of the kept documents; it may be nil.
 	held func(bytes int64)
 
 	mu sync.Mutex
@@ -33,19 +33,19 @@ type Checker struct {
 	idle *time.Timer
 }
 
-// New returns a Checker that reads through client, whatever its group and version. Its
+// New returns a Checker that reads through client, which can be for any group and version. Its
 // identity needs GET on /openapi/v3 and /openapi/v3/*, as system:discovery grants.
 func New(client rest.Interface) *Checker { return NewCounted(client, nil) }
 
-// NewCounted is New with a function that is called with how many bytes of documents are
-// kept, or released where they are negative.
+// NewCounted is New with a function that receives the number of bytes of documents that are kept,
+// or released if negative.
 func NewCounted(client rest.Interface, held func(bytes int64)) *Checker {
 	return &Checker{client: client, held: held, documents: map[string]*document{}}
 }
 
-// Check checks objects and returns one error per object, at its index in objs: an
-// [*InvalidError] where the API server would refuse the object, an [*UnavailableError]
-// where its schema cannot be read now. Objects are not changed.
+// Check checks objects and returns one error per object, at its index in objs: an [*InvalidError]
+// if the API server would refuse the object, an [*UnavailableError] if its schema cannot be read
+// now. Objects are not changed.
 func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) []error {
 	errs := make([]error, len(objs))
 	if len(objs) == 0 {
@@ -60,7 +60,7 @@ func (c *Checker) Check(ctx context.Context, objs []*unstructured.Unstructured) 
 	if len(again) == 0 || fresh || err != nil {
 		return errs
 	}
-	// The index may be older than a change of the API.
+	// The index can be older than a change of the API.
 	c.Refresh()
 	index, _, err = c.currentIndex(ctx)
 	c.checkAll(ctx, objs, again, errs, index, err)
@@ -92,7 +92,7 @@ func (c *Checker) load(ctx context.Context, index *index, gv schema.GroupVersion
 	return document, nil
 }
 
-// count counts what a document has by now, unless it was dropped meanwhile.
+// count counts the present size of a document, unless it was dropped meanwhile.
 func (c *Checker) count(d *document) {
 	if c.held == nil {
 		return
@@ -127,8 +127,8 @@ func (c *Checker) Refresh() {
 	c.index = nil
 }
 
-// checkAll checks the objects at the indices of pending, and returns those that are wrong
-// or not described.
+// checkAll checks the objects at the indices of pending, and returns the invalid and the
+// undescribed ones.
 func (c *Checker) checkAll(
 	ctx context.Context, objs []*unstructured.Unstructured, pending []int, errs []error, index *index, err error,
 ) (again []int) {
@@ -177,7 +177,7 @@ func (c *Checker) currentIndex(ctx context.Context) (current *index, fresh bool,
 	return current, true, nil
 }
 
-// document returns the document of a URL, which may have to be loaded.
+// document returns the document of a URL, which the caller has to load.
 func (c *Checker) document(url string) *document {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,7 +192,7 @@ func (c *Checker) document(url string) *document {
 	return found
 }
 
-// makeRoom drops the document that was not used for the longest time.
+// makeRoom drops the least recently used document.
 func (c *Checker) makeRoom() {
 	if len(c.documents) < schemaDocuments {
 		return

@@ -18,20 +18,21 @@ import (
 
 // document holds the definitions of one group version.
 type document struct {
-	// used is when it was last asked for, and counted is how many bytes of it were, until it is
-	// dropped; guarded by the Checker.
+	// used is the time of its last use, and counted the number of its bytes that are counted until
+	// it is dropped; guarded by the Checker.
 	used    time.Time
 	counted int64
 	dropped bool
 
 	mu sync.Mutex
-	// loading is closed when the caller that reads the document has ended; nil while none does.
+	// loading is closed when the caller that reads the document has ended; nil if no caller reads
+	// it.
 	loading chan struct{}
 	// content is nil until the document is loaded, and never changes after that.
 	content *content
-	// converters by kind; nil for one that cannot be made.
+	// converters by kind; nil for a kind without a usable schema.
 	converters map[schema.GroupVersionKind]managedfields.TypeConverter
-	// decoded is how many bytes of definitions the converters were made of.
+	// decoded is the number of bytes of the definitions that the converters were made of.
 	decoded int64
 }
 
@@ -46,7 +47,7 @@ type content struct {
 }
 
 // load reads the document unless it is there. Concurrent callers wait for the first, each no longer
-// than its own context; where the first fails, the next one tries.
+// than its own context. If the first fails, the next one tries.
 func (d *document) load(ctx context.Context, from openapi.GroupVersionWithContext) error {
 	for {
 		d.mu.Lock()
@@ -138,8 +139,8 @@ func kindsOf(definitions map[string]json.RawMessage) map[schema.GroupVersionKind
 	return names
 }
 
-// converter returns the converter of a kind to typed values; nil where the document does
-// not describe it, or is malformed.
+// converter returns the converter of a kind to typed values; nil if the document does not describe
+// it or is malformed.
 func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConverter {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,8 +160,7 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 	return converter
 }
 
-// bytes is about how much memory it takes: the text of the definitions, and as much again for those
-// that were decoded.
+// bytes is the approximate memory: the text of the definitions, and the decoded ones a second time.
 func (d *document) bytes() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +207,7 @@ func makeConverter(definitions map[string]json.RawMessage) (managedfields.TypeCo
 		if objects += bytes.Count(definition, []byte("{")); objects > limits.SchemaObjects {
 			return nil, fmt.Errorf("more than the limit of %d JSON objects", limits.SchemaObjects)
 		}
-		if isDeep(definition) { // each level is read again for each around it
+		if isDeep(definition) { // each level is read again for each enclosing one
 			return nil, fmt.Errorf("%s is nested deeper than the limit of %d", name, limits.SchemaNesting)
 		}
 	}

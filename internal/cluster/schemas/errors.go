@@ -30,7 +30,7 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 type InvalidError struct {
 	// Fields are sorted by path, at most schemaErrors.
 	Fields []FieldError
-	// More is how many fields are wrong beyond these.
+	// More is the number of further wrong fields.
 	More int
 }
 
@@ -100,7 +100,7 @@ func reducedProblem(problem string) string {
 	return "does not fit its schema"
 }
 
-// newInvalidError turns what the converter found into one error.
+// newInvalidError returns the converter's problems as one error.
 func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVersionKind) *InvalidError {
 	slices.SortFunc(fields, func(a, b FieldError) int {
 		return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Problem, b.Problem))
@@ -121,8 +121,8 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 	return invalid
 }
 
-// withoutValue removes the value from a message such as "expected string, got 1": it may
-// be of a Secret.
+// withoutValue removes the value from a message such as "expected string, got 1", because a Secret
+// can contain it.
 func withoutValue(message string) string {
 	message, _, _ = strings.Cut(message, ", got ")
 	return message

@@ -31,7 +31,7 @@ func (x *index) of(gv schema.GroupVersion) openapi.GroupVersionWithContext {
 
 func readIndex(ctx context.Context, client rest.Interface) (*index, error) {
 	locations, err := openapi.NewClientWithContext(client).PathsWithContext(ctx)
-	if err != nil && !apierrors.IsNotFound(err) { // without OpenAPI v3, nothing is described
+	if err != nil && !apierrors.IsNotFound(err) { // without OpenAPI v3, no kind is described
 		return nil, fmt.Errorf("read /openapi/v3: %w", err)
 	}
 	return &index{read: time.Now(), locations: locations}, nil

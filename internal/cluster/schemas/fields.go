@@ -11,9 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// MissingFields returns which paths, such as spec.privateKey, are not in the schema of a kind; a
-// path goes through lists and maps without a part of its own for their elements. Where the kind has
-// no schema, all of them are missing.
+// MissingFields returns the paths, such as spec.privateKey, that the schema of a kind does not
+// declare. A path has no part for the elements of lists and maps. If the kind has no schema, all
+// paths are missing.
 func (c *Checker) MissingFields(ctx context.Context, gvk schema.GroupVersionKind, paths []string) ([]string, error) {
 	if len(paths) == 0 {
 		return nil, nil
@@ -22,12 +22,12 @@ func (c *Checker) MissingFields(ctx context.Context, gvk schema.GroupVersionKind
 	if len(missing) == 0 || fresh || err != nil {
 		return missing, err
 	}
-	c.Refresh() // the index may be older than a change of the API
+	c.Refresh() // the index can be older than a change of the API
 	missing, _, err = c.missingFields(ctx, gvk, paths)
 	return missing, err
 }
 
-// missingFields is MissingFields with the index at hand; fresh is set if it was read just now.
+// missingFields is MissingFields with the current index; fresh is set if it was read just now.
 func (c *Checker) missingFields(ctx context.Context, gvk schema.GroupVersionKind, paths []string) (missing []string, fresh bool, err error) {
 	index, fresh, err := c.currentIndex(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ type fields struct {
 	Preserve   bool                       `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-// missing returns which paths a kind lacks.
+// missing returns the paths that a kind lacks.
 func (c *content) missing(ctx context.Context, gvk schema.GroupVersionKind, paths []string) (missing []string, err error) {
 	name, described := c.names[gvk]
 	s := &search{content: c, ctx: ctx, left: limits.SchemaSearchBytes}
@@ -77,18 +77,18 @@ func (c *content) missing(ctx context.Context, gvk schema.GroupVersionKind, path
 // schemaDepth bounds references and lists around one field.
 const schemaDepth = 100
 
-// search looks for paths. Definitions refer to each other and to themselves in any number, so
-// each is asked once for each rest of a path, and the decoded definitions are bounded.
+// search looks for paths. Definitions can refer to each other and to themselves any number of
+// times, so each is searched once for each rest of a path, and the decoded definitions are bounded.
 type search struct {
 	*content
 	ctx   context.Context
 	left  int
 	asked map[asked]bool
-	// err is why the search has ended early.
+	// err is the reason why the search has ended early.
 	err error
 }
 
-// asked is a definition, and the number of parts of the path that it was asked for.
+// asked is a definition, and the number of remaining parts of the path.
 type asked struct {
 	name string
 	rest int
@@ -104,7 +104,7 @@ func (s *search) has(raw json.RawMessage, path []string, depth int) bool {
 	}
 	var f fields
 	if json.Unmarshal(raw, &f) != nil {
-		return false // additionalProperties may be a bool
+		return false // additionalProperties can be a bool
 	}
 	if next, found := f.Properties[path[0]]; found {
 		return s.has(next, path[1:], depth-1)

@@ -120,8 +120,8 @@ func (s step) follow(from any) any {
 	return nil
 }
 
-// hasKeys reports whether an element has keys such as name="x",port=80. Those that it
-// lacks were defaulted.
+// hasKeys reports whether an element has keys such as name="x",port=80. Keys that it lacks were
+// defaulted.
 func hasKeys(fields map[string]any, keys string) bool {
 	for len(keys) > 0 {
 		end := endOf(keys, ',')

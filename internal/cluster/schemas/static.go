@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Static checks objects against definitions that are at hand, without an API
-// server. It is safe for concurrent use.
+// Static checks objects against given definitions, without an API server. It is safe for concurrent
+// use.
 type Static struct{ document document }
 
 // NewStatic returns a checker of definitions by name, as in components.schemas
@@ -29,7 +29,7 @@ func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err erro
 	return s.document.check(obj)
 }
 
-// Served returns the versions of a kind that there are definitions of.
+// Served returns the versions of a kind that have a definition.
 func (s *Static) Served(kind schema.GroupKind) []string {
 	var versions []string
 	for gvk := range s.document.content.names {
@@ -41,7 +41,7 @@ func (s *Static) Served(kind schema.GroupKind) []string {
 	return versions
 }
 
-// Kinds returns the kinds of a group that there are definitions of.
+// Kinds returns the kinds of a group that have a definition.
 func (s *Static) Kinds(group string) []string {
 	kinds := map[string]bool{}
 	for gvk := range s.document.content.names {
@@ -52,8 +52,8 @@ func (s *Static) Kinds(group string) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// HasField reports whether a path such as .status.readyReplicas is declared for the
-// objects of a kind. Below an object of free form, every field is.
+// HasField reports whether a path such as .status.readyReplicas is declared for the objects of a
+// kind. Below a free-form object, every field is declared.
 func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	r := s.document.content.resolver()
 	if _, described := r.names[gvk]; !described {

@@ -105,8 +105,8 @@ func (of definition) child(step step) definition {
 	return values
 }
 
-// mostSimilar returns the name that differs in case only, else the one with the
-// fewest edits: at most two, and no more than half of its letters.
+// mostSimilar returns the name that differs only in case, or else the one with the fewest edits: at
+// most two, and at most half of its letters.
 func mostSimilar(name string, declared []string) string {
 	best, least := "", 3
 	for _, candidate := range declared {
@@ -120,7 +120,7 @@ func mostSimilar(name string, declared []string) string {
 	return best
 }
 
-// distance is how many letters have to be inserted, removed or replaced.
+// distance is the number of letters to insert, remove or replace.
 func distance(a, b string) int {
 	if len(a) > len(b)+2 || len(b) > len(a)+2 {
 		return 3

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-const schemaRounds = 100 // of the search for unknown fields, of 50 µs; each finds one per map
+const schemaRounds = 100 // of the search for unknown fields; each takes 50 µs and finds one per map
 
 // Undeclared is the converter's message for an unknown field.
 const Undeclared = "field not declared in schema"
@@ -27,8 +27,8 @@ func (d *document) check(obj *unstructured.Unstructured) (described bool, err er
 	return true, nil
 }
 
-// validate returns all that is wrong with an object. The converter leaves a map at its
-// first unknown field, so these are removed from a copy until it has seen everything.
+// validate returns all problems of an object. The converter leaves a map at its first unknown
+// field, so unknown fields are removed from a copy until it has seen the whole object.
 func validate(converter managedfields.TypeConverter, obj *unstructured.Unstructured) []FieldError {
 	_, err := converter.ObjectToTyped(obj)
 	if err == nil {

@@ -20,7 +20,7 @@ type Schemas struct {
 	Definitions map[string]json.RawMessage `json:"schemas"`
 }
 
-// Kubernetes returns the definitions. They are not to be changed.
+// Kubernetes returns the definitions. Callers must not change them.
 var Kubernetes = sync.OnceValues(func() (*Schemas, error) {
 	z, err := gzip.NewReader(bytes.NewReader(packed))
 	if err != nil {
