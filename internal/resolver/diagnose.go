@@ -11,7 +11,7 @@ const resolutionMinimized = 64 // largest conflict that is minimized; each of it
 
 // diagnose explains why a root has no solution along with the accepted ones, given the result of
 // the search for one. It removes the root's requirements one by one until the rest has a solution.
-// until is the number of steps at which it has to stop.
+// until is the step at which it has to stop.
 func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state outcome, core []int32, until int) Result {
 	left := root
 	failures := map[string]Outcome{}
@@ -22,6 +22,7 @@ func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state out
 		for _, name := range names {
 			failures[name] = o
 		}
+		// The conflict names no requirement that could be removed.
 		if len(left.Dependencies) == len(fewer.Dependencies) {
 			return r.every(root, o)
 		}
@@ -42,6 +43,8 @@ func (r *resolution) partial(root, left *Root, s *search, failures map[string]Ou
 	rest := map[string]Outcome{}
 	for _, o := range s.result(left).Outcomes {
 		to := s.world.at
+		// A root with a failed requirement changes no package, so the outcome must not announce
+		// one.
 		if !o.Failed && !o.Satisfied && (o.Satisfier == nil || to[*o.Satisfier] == nil || to[*o.Satisfier].Version != o.Version) {
 			o.Message = fmt.Sprintf("%s could be installed, but another dependency cannot be satisfied.", o.Version)
 			o.Satisfier, o.Version = nil, ""
@@ -91,6 +94,7 @@ func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]st
 		}
 	}
 
+	// Removing one of several can be enough; diagnose removes the next one if it is not.
 	if !isOwn && len(names) > 0 {
 		names = []string{slices.Max(names)}
 	}
@@ -147,6 +151,7 @@ func (r *resolution) minimized(s *search, core []int32, until int) (*search, []i
 		return s, core
 	}
 
+	// If the rest is still unsolvable without a requirement, the conflict does not need it.
 	for i := 0; i < len(keys) && *r.spent <= until; {
 		fewer := slices.Delete(slices.Clone(keys), i, i+1)
 		if t, c := try(fewer); t != nil {

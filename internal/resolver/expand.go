@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// expand returns the requirements of a slot's value by name, and makes them count while the slot
-// has this value.
+// expand returns the requirements of a slot's value by name, and enforces them while the slot has
+// this value.
 func (s *search) expand(i, v int32) []int32 {
 	if done := s.slots[i].expanded[v]; done != nil {
 		return done
@@ -257,6 +257,7 @@ func (s *search) recordedFor(e *edge) *Instance {
 		return nil
 	}
 
+	// A root takes the place of its installed version, whose requirements are in world.was.
 	was := of.installed.Requirements
 	if of.root != nil {
 		was = nil
@@ -291,6 +292,8 @@ func (s *search) enforce(id int32) {
 		fitting = append(fitting, s.anyOf(t.slot, t.fits)...)
 	}
 
+	// With a single target, each version that does not fit also gets its own clause, which excludes it
+	// as soon as the dependent is chosen.
 	if len(e.targets) == 1 && len(fitting) > 0 && len(fitting) < len(e.targets[0].fits) {
 		t := e.targets[0]
 		for v, fit := range t.fits {

@@ -227,7 +227,7 @@ func (s *search) refused(t int32, needs []int32) string {
 }
 
 // demands describes requirements by range, dependent and path. Equal requirements of several
-// versions of one dependent count once.
+// versions of one dependent appear once.
 func (s *search) demands(needs []int32) []string {
 	var texts []string
 	for _, id := range needs {

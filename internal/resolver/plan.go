@@ -92,6 +92,8 @@ func (s *search) needs() map[int32][]int32 {
 		}
 	}
 
+	// Dependents outside of the walk keep their version, and their recorded requirements also limit
+	// a changed package.
 	for _, i := range s.changeable {
 		for _, r := range s.world.heeded(s.slots[i].installed) {
 			if e, ok := s.keeps[r.requirement]; ok && e >= 0 && !slices.Contains(all[i], e) && s.chosen(s.edges[e].slot) == s.edges[e].value {
@@ -244,6 +246,7 @@ func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 		case i.Instance == root.Instance || i.Deleting || s.world.private[i.Instance] || !visible(root.Namespace, i) || !i.Heeds(root.Instance):
 		case found == nil || found.Package == i.Package && found.Namespace == "" && i.Namespace != "":
 			found = i
+		// Several packages provide it, so none of them is the provider.
 		case found.Package != i.Package:
 			return o
 		}

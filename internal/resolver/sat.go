@@ -263,6 +263,7 @@ func (s *sat) learn(c *conflict) bool {
 		top = max(top, s.level[l.variable()])
 	}
 
+	// A clause that was added during the search can be false already at a lower level.
 	if s.backTo(top); top == 0 {
 		return false
 	}
@@ -276,6 +277,9 @@ func (s *sat) learn(c *conflict) bool {
 		}
 	}
 
+	// After going back, the first literal is the only open one. The second watch is the false
+	// literal of the highest level, because it becomes open first when the search goes back
+	// further.
 	s.backTo(back)
 	id := int32(len(s.clauses))
 	s.clauses = append(s.clauses, clause{literals: literals, edge: structure, from: from})
@@ -316,6 +320,8 @@ func (s *sat) analyze(c *conflict, top int32) (learned []literal, from []int32) 
 				learned = append(learned, l)
 			}
 		}
+		// The latest marked literal of this level is resolved next. The last one left is the first
+		// unique implication point.
 		for !s.marked[s.trail[at].variable()] || s.level[s.trail[at].variable()] != top {
 			at--
 		}

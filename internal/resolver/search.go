@@ -48,7 +48,7 @@ type edge struct {
 	kept bool
 	// served is set for an API that needs no package.
 	served bool
-	// disabled edges do not count.
+	// disabled edges are ignored.
 	disabled bool
 	// problem is why the requirement cannot be satisfied in any version.
 	reason, problem string
@@ -83,7 +83,7 @@ type search struct {
 	sat
 	*market
 	world  *world
-	only   map[edgeKey]bool // the requirements that count; nil means all
+	only   map[edgeKey]bool // the considered requirements; nil means all
 	until  int              // the step of the resolution at which it has to stop
 	slots  []slot
 	slotOf map[key]int32
@@ -202,8 +202,8 @@ func (s *search) chosen(i int32) int32 {
 	return v - s.slots[i].first
 }
 
-// findChangeable makes slots of the changeable packages that the roots can lead to, and makes the
-// requirements on them count.
+// findChangeable makes slots of the changeable packages that the roots can lead to, and enforces
+// the requirements on them.
 func (s *search) findChangeable() {
 	if s.world.isChangeable && s.world.changeable == nil {
 		f := &closure{search: s, wanted: map[wantIn]bool{}, reached: map[place]bool{}, found: []*Installed{}}

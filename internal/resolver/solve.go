@@ -93,10 +93,13 @@ func (r *resolution) solve() *search {
 		return nil
 	}
 
+	// Established roots come first, so that a new root cannot make an installed one fail.
 	order := slices.Clone(r.roots)
 	slices.SortStableFunc(order, func(a, b *Root) int { return compareBool(r.isEstablished(b), r.isEstablished(a)) })
 	var accepted []*Root
 	for rest := order; len(rest) > 0; {
+		// Each further root only removes solutions, so binary search finds the first one that does not
+		// fit.
 		n := sort.Search(len(rest), func(n int) bool { return !r.goTogether(slices.Concat(accepted, rest[:n+1]), rest[n+1:]) })
 		accepted = append(accepted, rest[:n]...)
 		if n == len(rest) {
@@ -199,7 +202,7 @@ func (r *resolution) judge(root *Root) Result {
 	m.input = &frozen
 	managed := *root.at(0)
 	managed.UserManaged = false
-	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, *r.spent+r.limit) // no requirement counts, because each is judged on its own
+	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, *r.spent+r.limit) // no requirement is enforced, because each is judged on its own
 	s.run()
 	result := Result{Instance: root.Instance, Version: managed.Version}
 	for _, id := range s.edgesOf(&managed) {

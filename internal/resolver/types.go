@@ -186,7 +186,7 @@ type Need struct {
 // Outcome is the outcome of one requirement of a root.
 type Outcome struct {
 	Dependency corev1alpha1.Dependency
-	// Satisfied means that there is nothing to wait for.
+	// Satisfied means that the dependent does not have to wait.
 	Satisfied bool
 	// Failed means that the requirement cannot be satisfied by waiting.
 	Failed bool

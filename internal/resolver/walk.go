@@ -116,7 +116,7 @@ func (s *search) isReached(i int32) bool {
 func (s *search) reach(i, via int32) {
 	of := &s.slots[i]
 	of.position, of.via = len(s.walk.queue), via
-	// The queue of an earlier level is a prefix of this one, which may have been cut and grown
+	// The queue of an earlier level is a prefix of this one, which was possibly cut and grew
 	// differently.
 	s.walk.queue = append(s.walk.queue, i)
 }
@@ -228,7 +228,7 @@ func (s *search) optional() (literal, step, bool) {
 				continue
 			}
 			switch s.assigned[e.selector] {
-			case 0:
+			case 0: // try to satisfy it; a conflict gives it up
 				return yes(e.selector), stepDecide, false
 			case 1:
 				l, state := s.follow(edges[w.optionalAt])
@@ -243,14 +243,14 @@ func (s *search) optional() (literal, step, bool) {
 	return 0, stepDone, false
 }
 
-// isActive reports whether a requirement counts in the present solution.
+// isActive reports whether the present solution has to satisfy a requirement.
 func (s *search) isActive(id int32) bool {
 	e := &s.edges[id]
 	return !e.disabled && (e.selector < 0 || s.assigned[e.selector] > 0)
 }
 
-// findCycle adds a clause that excludes a cycle, if there is one. Cycles among requirements of
-// installed packages that stay do not count.
+// findCycle adds a clause that excludes a cycle, if there is one. It ignores cycles among
+// requirements of installed packages that stay.
 func (s *search) findCycle() bool {
 	stamp := [3]int{len(s.walk.queue), s.walk.optional, s.walk.optionalAt}
 	if s.walk.checked == stamp {
@@ -299,8 +299,8 @@ func (s *search) findCycle() bool {
 	return isKept && s.findCycleBesideKept()
 }
 
-// findCycleBesideKept looks for a cycle that findCycle may have missed because it shares slots with
-// a cycle of kept edges.
+// findCycleBesideKept looks for a cycle that findCycle can miss because it shares slots with a
+// cycle of kept edges.
 func (s *search) findCycleBesideKept() bool {
 	for _, i := range s.walk.queue {
 		if !slices.ContainsFunc(s.slots[i].expanded[s.chosen(i)], func(e int32) bool { return !s.edges[e].kept }) {

@@ -61,6 +61,7 @@ func newWorld(in *Input, roots []*Root) *world {
 			all[j].Generated, all[j].Available, all[j].Deleting = o.Generated, o.Available, o.Deleting
 			all[j].Provides, all[j].AllDependents = o.Provides, o.AllDependents
 		} else {
+			// The root's own dependencies replace the recorded requirements.
 			known := *o
 			known.Requirements, known.Changeable, known.Unloaded = nil, false, false
 			all[j] = &known

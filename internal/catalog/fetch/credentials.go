@@ -54,7 +54,7 @@ func (c credentials) hide(text string) string {
 	return text
 }
 
-// values are the texts that no message may contain.
+// values are the texts that messages must not contain.
 func (c credentials) values() []string {
 	var values []string
 	for _, key := range []string{"password", "token"} {

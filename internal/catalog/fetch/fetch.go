@@ -32,8 +32,8 @@ type Source struct {
 	Secrets map[string]map[string][]byte
 	// ConfigMaps are the data of the ConfigMaps that filesFrom names.
 	ConfigMaps map[string]map[string]string
-	// Keychain has the credentials of imagePullSecrets; it can be nil. OwnOnly means that no other
-	// credentials count, as in registry.Access.
+	// Keychain has the credentials of imagePullSecrets; it can be nil. OwnOnly excludes all other
+	// credentials, as in registry.Access.
 	Keychain authn.Keychain
 	OwnOnly  bool
 	// Image is the policies' decision about the source's image; zero for other sources.
@@ -139,6 +139,8 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 	if !ok {
 		known = ""
 	}
+	// A source that is pinned by a digest or commit cannot change, but the policy that verified it
+	// can.
 	if known != "" && Static(s.Spec) && VerifiedBy(known) == s.Image.VerificationKey() && s.Image.Refusal == nil {
 		return &Result{NotModified: true, Validator: fingerprint + known}, nil
 	}

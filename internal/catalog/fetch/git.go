@@ -72,6 +72,7 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 		return nil, err
 	}
 
+	// The pack is complete, so the connection is not kept while the read waits for its turn.
 	server.close()
 	var files map[string][]byte
 	var problems []string

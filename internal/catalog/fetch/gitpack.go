@@ -106,6 +106,7 @@ func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 		if base, ok := o.offsets[h.OffsetReference]; ok {
 			return o.patch(base, d)
 		}
+		// The base of a delta can follow it in the pack.
 		o.waiting[h.OffsetReference] = append(o.waiting[h.OffsetReference], d)
 	case plumbing.REFDeltaObject:
 		hash := h.Reference.String()

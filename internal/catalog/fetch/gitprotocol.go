@@ -91,6 +91,7 @@ func beginGit(ctx context.Context, server gitServer) (*gitSession, error) {
 	g := &gitSession{server: server, capabilities: map[string]string{}, advertised: map[string]string{}}
 	p := newPackets(body)
 	line, kind, err := p.line()
+	// Over HTTP, the announcement of the service precedes the advertisement.
 	if err == nil && strings.HasPrefix(line, "# service=") {
 		if _, _, err = p.next(); err == nil {
 			line, kind, err = p.line()

@@ -48,6 +48,7 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, n
 		return nil, err
 	}
 
+	// Neither the handshake nor the session takes a context, so its end closes the connection.
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(limits.ResponseHeaderTimeout))
 	c, channels, requests, err := ssh.NewClientConn(conn, address, config)

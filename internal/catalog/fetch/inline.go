@@ -25,6 +25,8 @@ func inline(s Source, known string) (*Result, error) {
 		}
 	}
 
+	// A digest of content from Secrets would let a reader of the status test guesses of their
+	// values.
 	if len(c.fromSecrets) > 0 {
 		return &Result{Files: c.files, FromSecrets: c.fromSecrets}, nil
 	}

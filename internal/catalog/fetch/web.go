@@ -173,6 +173,7 @@ func (d *download) save(resp *http.Response) error {
 	if d.sha256 != "" && d.sha256 != d.got.SHA256 {
 		return permanent("Correct it, or ask the administrator of the server.", "the SHA-256 of the file differs from http.sha256")
 	}
+	// Some servers support no conditional requests: equal content is not a change.
 	if d.got.SHA256 == d.known.SHA256 {
 		d.close()
 		d.file = nil

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// fetch sets the image or the files of a version, if there is nothing else to fetch.
+// fetch sets the image or the files of a version, if these are its only source.
 func (r *reader) fetch(v *corev1alpha1.AvailableVersion, steps []map[string]any) {
 	const at = "template.spec.fetch"
 	lost := &v.NotCarriedOver

@@ -89,6 +89,7 @@ func (r *reader) offer(name string, v corev1alpha1.AvailableVersion, orders ...*
 	for _, order := range orders {
 		text := order.String()
 		if have := p.versions[text]; have != nil {
+			// The order of files must not decide which content is offered.
 			if have.digest != sum {
 				have.contradicted = true
 				r.fail("", "Remove one of them.", "version %s of %s is in %s with another content: neither is offered", text, name, have.place)

@@ -109,6 +109,7 @@ func (s *schemas) check(raw []byte) checkedSchema {
 		return checkedSchema{problem: err.Error()}
 	}
 
+	// Only the structure is compiled: descriptions and the like are not part of the cache's key.
 	walkSchema(m, false, strip)
 	if problem := s.compile(m); problem != "" {
 		return checkedSchema{problem: problem}

@@ -119,6 +119,7 @@ func (s *selection) whyPlatformVersion(platform, version string) func(int) strin
 		switch {
 		case err != nil:
 			return fmt.Sprintf("needs a version of %s that is not a range of versions: %s", platform, quoted(text))
+		// Vendors mark their builds as prereleases, which ranges would exclude.
 		case !want.Check(semver.New(have.Major(), have.Minor(), have.Patch(), "", "")):
 			return fmt.Sprintf("needs %s %s, but this is %s", platform, shortened(text), version)
 		}

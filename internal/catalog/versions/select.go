@@ -45,8 +45,8 @@ type Request struct {
 	// AllowDowngrade allows versions below LastAttempted or, if that is empty, below Installed.
 	AllowDowngrade bool
 	Platform       Platform
-	// Ignored can contain FilterKubernetes, FilterOpenShift and FilterManager, whose version
-	// constraints do not count then.
+	// Ignored can contain FilterKubernetes, FilterOpenShift and FilterManager, to ignore their
+	// version constraints.
 	Ignored []Filter
 }
 

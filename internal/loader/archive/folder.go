@@ -11,6 +11,7 @@ import (
 
 // ReadFolder reads the files of a package, without files and folders with a leading dot.
 func ReadFolder(dir string) (Files, error) {
+	// A Root prevents symbolic links from leading out of the folder.
 	top, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open the package folder: %w", err)

@@ -252,6 +252,8 @@ func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
 		}
 		return z, func() { _ = z.Close() }, nil
 	case bytes.Equal(magic, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		// Without these options, the header of a frame and the number of processors decide how much
+		// memory the decoder allocates.
 		z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 			zstd.WithDecoderMaxWindow(limits.ZstdWindowBytes), zstd.WithDecoderMaxMemory(limits.UnpackedBytes))
 		if err != nil {

@@ -36,6 +36,7 @@ func IsTar(r io.Reader) (bool, error) {
 		unsigned, signed = unsigned+int64(c), signed+int64(int8(c))
 	}
 
+	// Some old writers of tar summed signed bytes.
 	return want == unsigned || want == signed, nil
 }
 

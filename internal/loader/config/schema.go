@@ -39,6 +39,7 @@ func Compile(ctx context.Context, path *field.Path, props *apiextensionsv1.JSONS
 		return nil, field.ErrorList{field.Invalid(path.Child("type"), internal.Type, "the root of the schema has to be an object that is not nullable")}
 	}
 
+	// The following steps compile the schema's patterns and rules, so their cost is bounded first.
 	heaviest, problem := weigh(path, props)
 	if problem != nil {
 		return nil, field.ErrorList{problem}

@@ -213,6 +213,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 			return b
 		}
 		return n.Value
+	// JSON has neither, so the text stays as written.
 	case "!!timestamp", "!!merge":
 		return n.Value
 	case "!!null":

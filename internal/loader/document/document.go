@@ -158,6 +158,7 @@ func parse(path string, p part, index int, how reading) (doc *Document, problem 
 		return nil, fail(violation.ReasonLimit, 1, "Remove them.", "the document has more than %d directives", limits.DocumentDirectives)
 	}
 
+	// The YAML library panics on some malformed documents.
 	defer func() {
 		if r := recover(); r != nil {
 			doc, problem = nil, fail(violation.ReasonInvalidYAML, 1, "Check its syntax with another tool.", "the document cannot be parsed")

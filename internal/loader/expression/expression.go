@@ -127,6 +127,7 @@ func (e *Evaluator) compileNew(text string) (cel.Program, error) {
 	if issues.Err() != nil {
 		return nil, firstOf(issues)
 	}
+	// The type check is the expensive step, so the shape is checked before it.
 	if err := celcost.Shape(ast.NativeRep().Expr()); err != nil {
 		return nil, err
 	}

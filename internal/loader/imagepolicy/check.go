@@ -338,6 +338,7 @@ func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure
 	if a.keyless == nil {
 		return append(options, verify.WithNoObserverTimestamps()), nil
 	}
+	// If the trusted root has logs of certificates, the certificate has to be in one of them.
 	if len(a.material.CTLogs()) > 0 {
 		options = append(options, verify.WithSignedCertificateTimestamps(1))
 	}
@@ -347,6 +348,8 @@ func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure
 		if len(material.GetTimestampVerificationData().GetRfc3161Timestamps()) > 0 && len(a.material.TimestampingAuthorities()) > 0 {
 			return append(options, verify.WithSignedTimestamps(1)), nil
 		}
+		// Neither a log nor a timestamp proves when the image was signed, so the certificate has to
+		// be valid now.
 		return append(options, verify.WithCurrentTime()), nil
 	}
 

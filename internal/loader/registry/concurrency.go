@@ -30,6 +30,7 @@ func (f *flights[T]) do(ctx context.Context, key string, work func(context.Conte
 	f.mu.Lock()
 	fl := f.flights[key]
 	if fl == nil {
+		// The work must not end with its first caller while others wait for it.
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		fl = &flight[T]{done: make(chan struct{}), cancel: cancel}
 		f.flights[key] = fl
@@ -52,6 +53,7 @@ func (f *flights[T]) do(ctx context.Context, key string, work func(context.Conte
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	// A later caller must not join cancelled work, so it leaves the map at once.
 	if fl.waiting--; fl.waiting == 0 {
 		fl.cancel()
 		f.remove(key, fl)

@@ -193,6 +193,7 @@ func (o *Options) proxySecrets(registry string) []string {
 		add(proxy)
 	}
 
+	// Longer texts come first, so that none is redacted only in part.
 	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
 	return found
 }

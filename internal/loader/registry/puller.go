@@ -171,9 +171,11 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
 
+	// Callers only share a download that reads the same files with the same credentials.
 	key += fmt.Sprintf(" %p %d", p.access.Selection, p.access.Room)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
+			// Resolving a tag has already asked the registry with these credentials.
 			if _, asked := parsed.(name.Tag); p.access.Own && !asked {
 				if err := s.confirm(ctx, digest); err != nil {
 					return err
@@ -409,6 +411,7 @@ func (p *Puller) unpack(ctx context.Context, descriptors []v1.Descriptor, layers
 		if err := u.Layer(ctx, r); err != nil {
 			return nil, err
 		}
+		// The archive can end before the layer does, and the digest covers the whole layer.
 		if _, err := io.Copy(io.Discard, r); err != nil {
 			return nil, err
 		}

@@ -237,6 +237,7 @@ func parseContent(data []byte) (*content, error) {
 	switch {
 	case c.SchemaVersion == 1:
 		return nil, failf(ReasonInvalidImage, "Push the image again with a current tool.", "the manifest has the schema version 1")
+	// An ambiguous manifest could give another client other content than the checked one.
 	case len(c.Manifests) > 0 && (len(c.Layers) > 0 || c.Config != nil):
 		return nil, failf(ReasonInvalidImage, "", "the manifest is an index and an image at the same time")
 	case c.MediaType != "" && !isIndex && !c.MediaType.IsImage():

@@ -135,6 +135,7 @@ func (p *Puller) signatures(ctx context.Context, ref string, parsed name.Referen
 		if good {
 			return nil
 		}
+		// A registry that refuses to list referrers can still have signatures of cosign 2.
 		var response *transport.Error
 		if err != nil && !errors.As(err, &response) {
 			return err

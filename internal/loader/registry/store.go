@@ -110,6 +110,7 @@ func (s view) open(h v1.Hash) *os.File {
 		return nil
 	}
 
+	// The modification time is the time of the last use, which decides about eviction.
 	now := time.Now()
 	_ = os.Chtimes(s.path(h), now, now)
 	return f
@@ -132,6 +133,7 @@ func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	}
 
 	if s.dir == "" {
+		// Without a cache, the file needs no name: the system frees it when it is closed.
 		_ = os.Remove(f.Name())
 		return f, nil
 	}
@@ -180,6 +182,7 @@ func (s *store) evictNow(keep string) int64 {
 		case err != nil || !info.Mode().IsRegular():
 		case !strings.HasPrefix(info.Name(), tempPattern):
 			blobs, total = append(blobs, info), total+info.Size()
+		// A process that was killed during a download left this file behind.
 		case time.Since(info.ModTime()) > tempAge:
 			_ = os.Remove(filepath.Join(s.dir, info.Name()))
 		}

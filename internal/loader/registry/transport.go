@@ -104,6 +104,8 @@ func (g *guard) send(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		cancel(nil)
 		var noTLS tls.RecordHeaderError
+		// The registry client falls back to plain HTTP after this error. Remembering the error
+		// saves the next requests a handshake.
 		if tryPlain && errors.As(err, &noTLS) && string(noTLS.RecordHeader[:]) == "HTTP/" {
 			g.plain.Store(&noTLS)
 		}
