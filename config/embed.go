@@ -44,7 +44,7 @@ const (
 	// FolderFlowControl has the flow schemas and their priority level.
 	FolderFlowControl = "flowcontrol"
 
-	// FolderManager has the Deployment and what belongs to it.
+	// FolderManager has the Deployment and its accompanying objects.
 	FolderManager = "manager"
 
 	// FolderTenancy has the additional objects for a cluster of several teams. As a component
@@ -58,7 +58,7 @@ const (
 	// FolderAgent has the agent of a class of phases, which is installed on its own.
 	FolderAgent = "agent"
 
-	// FolderAgentAllNamespaces has what an agent of all namespaces needs beyond that.
+	// FolderAgentAllNamespaces has the additional objects of an agent for all namespaces.
 	FolderAgentAllNamespaces = "agent-all-namespaces"
 )
 

@@ -18,7 +18,7 @@ const (
 	// Gates are custom resources that another client makes ready. Each phase has one in addition to
 	// its ConfigMaps.
 	Gates = "gated object"
-	// Offers are versions of packages that one repository offers. Nothing is installed.
+	// Offers are versions of packages that one repository offers. They are not installed.
 	Offers = "offered version"
 )
 

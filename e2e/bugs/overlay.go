@@ -37,7 +37,7 @@ func apply(ctx context.Context, root, patch, dir string) (string, error) {
 		}
 		replace[filepath.Join(root, file)] = copied
 	}
-	// One line of context has to fit on both sides, wherever that is.
+	// One line of context has to fit on both sides, at any place in the file.
 	if _, err := git(ctx, dir, "apply", "-C1", "--recount", "--whitespace=nowarn", patch); err != nil {
 		return "", err
 	}

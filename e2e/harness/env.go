@@ -51,8 +51,7 @@ type Env struct {
 	managers []*Manager
 }
 
-// New starts a sandbox for the test and installs everything of config but the
-// manager's Deployment.
+// New starts a sandbox for the test and installs all of config except the manager's Deployment.
 func New(tb testing.TB, opts ...sandbox.Option) *Env {
 	tb.Helper()
 	return install(tb, sandbox.Start(tb, opts...))
@@ -213,7 +212,7 @@ func (e *Env) authority() ([]byte, error) {
 	return os.ReadFile(rc.CAFile)
 }
 
-// ManagerUser is the name under which the API server knows the manager.
+// ManagerUser is the manager's user name for the API server.
 func ManagerUser() string {
 	return fmt.Sprintf("system:serviceaccount:%s:%s", corev1alpha1.DefaultNamespace, config.ServiceAccount)
 }

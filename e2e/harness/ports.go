@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// Address returns a loopback address on which nothing listens, for a process that is to.
+// Address returns a free loopback address for a process to listen on.
 func Address(tb testing.TB) string {
 	tb.Helper()
 	address, err := ports.Free()

@@ -79,7 +79,7 @@ func (r *release) writeKrew() error {
 	return nil
 }
 
-// writeProvenance writes how the files were built, as an in-toto statement with SLSA's provenance.
+// writeProvenance writes the provenance of the files as an in-toto statement of SLSA.
 func (r *release) writeProvenance() error {
 	sums, err := r.checksums()
 	if err != nil {

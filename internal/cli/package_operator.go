@@ -44,8 +44,8 @@ func isOfRepositoryFile(args []string, verb int) bool {
 	return false
 }
 
-// nextWord returns the index of the first word at or after an index; -1 if there is none. Flags
-// count as having a value, as in cobra's own search for the command.
+// nextWord returns the index of the first word at or after an index; -1 if there is none. It
+// assumes that flags have a value, as cobra's own search for the command does.
 func nextWord(args []string, from int) int {
 	for i := from; i < len(args); i++ {
 		arg := args[i]

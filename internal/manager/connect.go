@@ -135,9 +135,9 @@ func newShared(mgr ctrl.Manager, config *rest.Config, c *Config, version string,
 // watches returns watches of the sources that the objects of one controller name.
 func (s *shared) watches() *sources.Watches { return sources.NewWatches(s.here.Listen, s.here.Read) }
 
-// preparation fetches the largest document of schemas, which nearly every package needs. An API
-// server that was not asked for it before has to assemble it first, and the first rollout after a
-// start would wait for that.
+// preparation fetches the largest document of schemas, which nearly every package needs. The API
+// server assembles it on the first request, and the first rollout after a start would wait for
+// that.
 func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.RunnableFunc {
 	return func(ctx context.Context) error {
 		if err := checker.Prepare(ctx, corev1.SchemeGroupVersion); err != nil {

@@ -22,8 +22,8 @@ type formerOptions struct {
 	serviceAccountNamespace, selfBootstrap string
 }
 
-// formerFlags accepts the flags of Package Operator, so that its Deployment needs no
-// change but the image.
+// formerFlags accepts the flags of Package Operator, so that its Deployment only needs another
+// image.
 func formerFlags(flags *pflag.FlagSet) *formerOptions {
 	o := &formerOptions{}
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {

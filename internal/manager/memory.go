@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// gcPercent is GOGC below the memory limit. The limit counts gaps between live memory
-	// too: pages with a live object are not returned, so a heap stays as large as it was
-	// during the work.
+	// gcPercent is GOGC below the memory limit. The limit includes gaps between live memory: pages
+	// with a live object are not returned, so a heap keeps its size from the time of the work.
 	gcPercent = 200
 	// limitLeast is the lowest limit. Up to limitUsual it is limitTimes the live heap.
 	limitLeast = 40 << 20

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	metricsReviews = 10 // a second, of tokens that ask for metrics: a stranger's load on the API server
+	metricsReviews = 10 // token reviews a second for requests of metrics: clients without rights cause this load on the API server
 	// at a time, further ones are answered with 503: a scrape of 5,000 packages allocates 30 MiB.
 	// Prometheus has one in progress; a second one can come from another replica
 	metricScrapes = 2
@@ -131,7 +131,7 @@ func (w watched) Collect(out chan<- prometheus.Metric) {
 	kinds := w.kinds()
 	out <- metrics.CacheInformers.Value(float64(len(kinds)), "")
 	named := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
-	seen := sets.New[string]() // two long names may be the same within the bound: a series that is there twice fails the scrape
+	seen := sets.New[string]() // two long names can be equal within the bound, and a duplicate series fails the scrape
 	for _, gvk := range named[:min(len(named), limits.MetricKinds)] {
 		if label := metrics.Bound(gvk.String()); !seen.Has(label) {
 			seen.Insert(label)

@@ -42,7 +42,7 @@ func newPort(name, address string, handler http.Handler) (*ctrlmanager.Server, e
 		Server: &http.Server{
 			Handler: handler, ConnContext: serving.Connected, MaxHeaderBytes: portHeaderBytes, ReadHeaderTimeout: portReadTimeout,
 			ReadTimeout: portReadTimeout, WriteTimeout: portWriteTimeout, IdleTimeout: portIdleTimeout,
-			ErrorLog: log.New(io.Discard, "", 0), // its lines are what strangers cause: broken handshakes
+			ErrorLog: log.New(io.Discard, "", 0), // its lines report broken handshakes, which any client can cause
 		},
 	}, nil
 }

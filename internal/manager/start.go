@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const startGrace = 15 * time.Second // for which discovery is retried at start
+const startGrace = 15 * time.Second // during which discovery is retried at the start
 
 // startTransport retries discovery while the manager starts: to exit on a transient error
 // costs the backoff of the container.

@@ -20,8 +20,8 @@ type Observed struct {
 	ResourceVersion string
 	Generation      int64
 	// Revision is the number of the revision that wrote the object last, by its annotation; 0 if
-	// unknown. Because any client can change it, it decides nothing but whether to write: at worst
-	// it causes a superfluous write.
+	// unknown. Because any client can change it, it only decides whether to write: at worst it
+	// causes a superfluous write.
 	Revision int64
 	// Held is the reason why a terminating object still exists, from HeldBy; empty for others.
 	Held string
@@ -101,7 +101,7 @@ type Observed struct {
 // Lack is why a record lacks the fields that probes read.
 type Lack uint8
 
-// The reasons: nothing is lacking, the fields exceed the limit of a record, or the namespace has
+// The reasons: no field is lacking, the fields exceed the limit of a record, or the namespace has
 // used up its memory.
 const (
 	LackNothing Lack = iota

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Agent is what the agent of a phase reports on its ObjectSetPhase.
+// Agent is the report of a phase's agent on its ObjectSetPhase.
 type Agent struct {
 	*objects.Desired
 	// Live is nil if there is no ObjectSetPhase, or if it is not the set's.
@@ -20,11 +20,11 @@ type Agent struct {
 	// the agent has written.
 	Conditions   []metav1.Condition
 	ControllerOf []corev1alpha1.ControlledObjectReference
-	// Objects is how many there are in the phase.
+	// Objects is the number of objects in the phase.
 	Objects int
 }
 
-// Agents returns what agents report of a revision, in the order of its phases.
+// Agents returns the reports of the agents of a revision, in the order of its phases.
 func Agents(r *engine.Revision, live cluster.LiveState) []Agent {
 	var agents []Agent
 	for _, d := range r.Delegates() {

@@ -65,8 +65,8 @@ func (l *loader) delegate(spec *corev1alpha1.ObjectSetTemplatePhase, all []corev
 	return phase
 }
 
-// refuse checks what a phase with a class cannot be combined with: all that is known of its
-// objects is in the ObjectSetPhase, and its agent has rights of its own.
+// refuse checks features that a phase with a class cannot have: the ObjectSetPhase is the only
+// source about its objects, and its agent has its own rights.
 func (l *loader) refuse(spec *corev1alpha1.ObjectSetTemplatePhase) {
 	template := l.set.ObjectSetSpec()
 	if errs := validation.IsValidLabelValue(spec.Class); len(errs) > 0 {
@@ -85,7 +85,7 @@ func (l *loader) refuse(spec *corev1alpha1.ObjectSetTemplatePhase) {
 	}
 }
 
-// elsewhere checks an object that an agent writes into a cluster that is not known here.
+// elsewhere checks an object that an agent writes into another cluster.
 func (l *loader) elsewhere(spec *corev1alpha1.ObjectSetTemplatePhase, o *corev1alpha1.ObjectSetObject) {
 	u := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(o.Object.Raw, &u.Object); err != nil {
@@ -156,8 +156,8 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 	return d, engine.SetContent(d, raw)
 }
 
-// phaseAnnotations returns the annotations of the ObjectSetPhases of a set. The account is
-// among them, since an orphaned ObjectSetPhase goes on without its set.
+// phaseAnnotations returns the annotations of the ObjectSetPhases of a set. They include the
+// account, because an orphaned ObjectSetPhase continues without its set.
 func phaseAnnotations(set corev1alpha1.GenericObjectSet) map[string]string {
 	annotations := inherited(set.GetAnnotations())
 	if account := set.ObjectSetSpec().ServiceAccountName; account != "" {
@@ -169,8 +169,8 @@ func phaseAnnotations(set corev1alpha1.GenericObjectSet) map[string]string {
 	return annotations
 }
 
-// inherited returns the annotations of a set that its ObjectSetPhases have too: its
-// origin, and annotations that are not the engine's.
+// inherited returns the annotations of a set that its ObjectSetPhases have too: its origin, and
+// annotations other than the engine's.
 func inherited(all map[string]string) map[string]string {
 	annotations := maps.Clone(all)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {

@@ -19,8 +19,9 @@ var keptAnnotations = []string{
 var keptLabels = []string{corev1alpha1.ObjectDeploymentLabel, corev1alpha1.PackageVersionLabel}
 
 // Compact drops the fields of an archived set that no decision reads, because caches keep many
-// archived sets. The names of its slices stay: they are in use. A set that stands alone, or that
-// retains objects, loses only its objects, because its status is written once more.
+// archived sets. The names of its slices stay, because the slices are in use. A set without a
+// deployment, or one that retains objects, only loses its objects, because its status is written
+// once more.
 func Compact(set corev1alpha1.GenericObjectSet) {
 	if Owns(set) {
 		return

@@ -20,12 +20,11 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// Scope answers whether a kind is namespaced; known is false where the kind is
-// not served.
+// Scope answers whether a kind is namespaced; known is false if the kind is not served.
 type Scope func(gk schema.GroupKind, version string) (namespaced, known bool)
 
-// Stored are the objects of a revision that are not in its set, by the names that
-// its phases have for where they are.
+// Stored are the objects of a revision that are outside of its set, by the names of the slices and
+// Secrets in its phases.
 type Stored struct {
 	// Slices are the contents of ObjectSlices, and Secrets the contents of Secrets, by name.
 	Slices, Secrets map[string][]corev1alpha1.ObjectSetObject
@@ -52,9 +51,9 @@ func (s Stored) Inline(all []corev1alpha1.ObjectSetTemplatePhase) {
 	}
 }
 
-// Load turns the spec of a set, with the objects that are stored elsewhere, into a
-// revision. Permanent faults of it, by rules that need no write, are in
-// Revision.Blocked(), all of them at once; nothing of such a revision is ever written.
+// Load turns the spec of a set, with the objects that are stored elsewhere, into a revision.
+// Revision.Blocked() has all permanent faults that can be found without a write. The engine never
+// writes an object of such a revision.
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *engine.Revision {
 	spec := set.ObjectSetSpec()
 	labels := apinames.Default.Inherited(set.GetLabels())
@@ -115,7 +114,7 @@ func (l *loader) target(spec *corev1alpha1.ObjectSetSpec, owner objects.Owner) {
 		return
 	}
 	if ofPhase {
-		l.namespace = "" // an agent's phase may have objects in every namespace of the target
+		l.namespace = "" // an agent's phase can have objects in every namespace of the target
 		return
 	}
 	if l.namespace == "" {
@@ -157,8 +156,8 @@ func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored)
 	l.revision.Phases = append(l.revision.Phases, phase)
 }
 
-// object checks one object by the local rules and returns it, or nil where its key is
-// invalid, so that it cannot exist.
+// object checks one object by the local rules and returns it. It returns nil for an invalid key,
+// because such an object cannot exist.
 func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.Desired {
 	content := map[string]any{}
 	if err := json.Unmarshal(o.Object.Raw, &content); err != nil {

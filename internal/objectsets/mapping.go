@@ -14,10 +14,10 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Mapped returns the conditions that the objects in keys report by their
-// condition mappings, under the destination's type, and how many were omitted.
-// Conditions of an older generation are skipped; of two objects with one destination the
-// later one in the order of the phases counts. Invalid conditions are made valid.
+// Mapped returns the conditions that the objects in keys report by their condition mappings, under
+// the destination's type, and the number of omitted ones. It skips conditions of an older
+// generation. If two objects have the same destination, the later one in the order of the phases
+// wins. Invalid conditions are made valid.
 func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mapped []metav1.Condition, left int) {
 	at := map[string]int{}
 	for _, key := range keys {

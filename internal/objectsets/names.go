@@ -12,7 +12,7 @@ import (
 )
 
 // NameProblem validates the name of an object, and the group, version and kind, which are parts of
-// a request's path; it is empty where they are valid.
+// a request's path; it is empty if they are valid.
 func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string { return nameProblem(gvk, key) }
 
 // nameProblem validates the parts of a request's path, because a slash would address another
@@ -39,6 +39,6 @@ func nameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
 	return ""
 }
 
-// Stores reports whether name is valid for a slice. Sets from before the CRD validated
-// names may have others.
+// Stores reports whether name is valid for a slice. Sets from before the CRD validated names can
+// have invalid ones.
 func Stores(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// RejectReserved blocks a revision with objects that a package may not have, for which why
-// returns a reason. They are neither written nor deleted.
+// RejectReserved blocks a revision with objects that a package must not contain: those for which
+// why returns a reason. They are neither written nor deleted.
 func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
 	var messages []objects.Message
 	for i := range r.Phases {
@@ -41,8 +41,8 @@ var engineNames = []string{
 	"lockstep-agent", "lockstep-agent-all-namespaces", "lockstep-agent-target",
 }
 
-// OfEngine returns why an object is reserved, or nothing: it is part of the engine in its
-// namespace, and only Package Operator's own package may have it.
+// OfEngine returns the reason why an object is reserved, or an empty text. Objects of the engine in
+// its namespace are reserved for Package Operator's own package.
 func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
 	return func(key objects.Key) string {
 		if owner.Namespace == "" && owner.Name == corev1alpha1.EnginePackage || !ofEngine(key, namespace) {

@@ -18,8 +18,8 @@ func Retains(set corev1alpha1.GenericObjectSet) bool {
 	return !Owns(set) && len(set.ObjectSetStatus().Retained) > 0
 }
 
-// LoadRetained returns the objects that a set retains, although it owns none, as a revision with
-// the phases of the record.
+// LoadRetained returns the objects that an archived set retains, as a revision with the recorded
+// phases.
 func LoadRetained(set corev1alpha1.GenericObjectSet, owner objects.Owner) *engine.Revision {
 	r := engine.NewRevision()
 	r.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
@@ -30,15 +30,15 @@ func LoadRetained(set corev1alpha1.GenericObjectSet, owner objects.Owner) *engin
 			r.Phases = append(r.Phases, phases.Phase{Name: ref.Phase})
 		}
 		last := &r.Phases[len(r.Phases)-1]
-		last.Objects = append(last.Objects, &objects.Desired{Key: keyOf(&ref), Raw: []byte(`{"metadata":{}}`)}) // nothing is compared
+		last.Objects = append(last.Objects, &objects.Desired{Key: keyOf(&ref), Raw: []byte(`{"metadata":{}}`)}) // the content is never compared
 	}
 	r.SetProbes(&probes.Set{})
 	r.Retains = retainedBy(set)
 	return r
 }
 
-// RestoreRetained copies to such a revision whether its objects are to go: with the set, or because
-// they are pruned.
+// RestoreRetained copies to such a revision whether its objects are deleted: with the set, or
+// because they are pruned.
 func RestoreRetained(r *engine.Revision, set corev1alpha1.GenericObjectSet, pruned bool) {
 	r.Retains = retainedBy(set)
 	r.Restore(phases.Recorded{Removing: set.GetDeletionTimestamp() != nil || pruned, Releasing: Orphaned(set)})

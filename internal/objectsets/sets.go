@@ -21,9 +21,8 @@ func Ours(ref *metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
 }
 
-// OwnerOf returns the owner that a set belongs to: the deployment that controls
-// it, or that made it and lost the reference to the garbage collector; else the
-// set itself.
+// OwnerOf returns the owner that a set belongs to: the deployment that controls it, or the one that
+// created it if the garbage collector removed the reference; otherwise the set itself.
 func OwnerOf(set corev1alpha1.GenericObjectSet) objects.OwnerKey {
 	scope := corev1alpha1.ScopeOf(set.GetNamespace())
 	kind := scope.Kind("ObjectDeployment")
@@ -37,8 +36,8 @@ func OwnerOf(set corev1alpha1.GenericObjectSet) objects.OwnerKey {
 	return objects.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
 }
 
-// DeploymentOf returns the UID of the deployment that made a set: an earlier one
-// may have had the same name.
+// DeploymentOf returns the UID of the deployment that created a set, because an earlier deployment
+// can have had the same name.
 func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
 	if ref := metav1.GetControllerOf(set); ref != nil {
 		return ref.UID
@@ -59,12 +58,12 @@ func Controllers(of ...corev1alpha1.GenericObjectSet) (own, delegated sets.Set[t
 	return own, delegated
 }
 
-// Owns reports whether the set may own objects.
+// Owns reports whether the set can own objects.
 func Owns(set corev1alpha1.GenericObjectSet) bool {
 	return !meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
 
-// Unwritten reports whether a set has written no object, and no claim of it was ever decided.
+// Unwritten reports whether a set has not written any object, and its claim was never decided.
 func Unwritten(set corev1alpha1.GenericObjectSet) bool {
 	return Owns(set) && !Written(set) && set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "" &&
 		meta.FindStatusCondition(set.ObjectSetStatus().Conditions, corev1alpha1.ConditionClaimed) == nil
@@ -91,27 +90,28 @@ func hasBegun(phase corev1alpha1.PhaseStatus) bool {
 	return phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone
 }
 
-// Waits reports whether a set was made to await its activation, and has claimed nothing yet.
+// Waits reports whether a set was created to await its activation, and has not claimed its objects
+// yet.
 func Waits(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.AwaitingActivationAnnotation] == "true" && Unwritten(set)
 }
 
-// Waiting reports whether a set of a deployment awaits its activation: nothing of it is claimed
-// or written.
+// Waiting reports whether a set of a deployment awaits its activation. None of its objects are
+// claimed or written.
 func Waiting(set corev1alpha1.GenericObjectSet) bool {
 	return Waits(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStatePaused &&
 		set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == ""
 }
 
-// Renumbered reports whether a set has a higher revision than its status describes: it is
+// Renumbered reports whether a set has a higher revision than its status describes, because it is
 // about to be activated again.
 func Renumbered(set corev1alpha1.GenericObjectSet) bool {
 	described := set.ObjectSetStatus().Revision
 	return described > 0 && set.ObjectSetSpec().Revision > described
 }
 
-// Restore copies what a set records of its rollout into its revision; fresh means
-// that this process sees the set for the first time.
+// Restore copies the recorded progress of a set into its revision; fresh means that this process
+// sees the set for the first time.
 func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
 	r.Pause(lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused)
@@ -138,12 +138,12 @@ func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) 
 	}
 }
 
-// first reports whether the set is the first one of its owner: the objects of phases that it has
-// not reached are of no older one.
+// first reports whether the set is the first one of its owner, so no older set owns the objects of
+// phases that it has not reached.
 func first(set corev1alpha1.GenericObjectSet) bool {
 	spec := set.ObjectSetSpec()
 	alone := OwnerOf(set).Kind == corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")
-	return len(spec.Previous) == 0 && (alone || spec.Revision <= 1) // a first one that is activated again has a higher number
+	return len(spec.Previous) == 0 && (alone || spec.Revision <= 1) // if it is activated again, the first one gets a higher number
 }
 
 // restoreReady copies which phases were ready when this process started.
@@ -157,16 +157,16 @@ func restoreReady(r *engine.Revision, status *corev1alpha1.ObjectSetStatus) {
 }
 
 // ClaimedAtCreation reports whether the set was created with its objects claimed, and has no status
-// yet. A status knows better, for example if a deposed leader created the set late. It is for sets
-// from before this process started: newer claims are in memory.
+// yet. A status is more reliable, for example if a deposed leader created the set late. The result
+// matters for sets from before the start of this process; newer claims are in memory.
 func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
 	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" && set.ObjectSetStatus().ObservedGeneration == 0 &&
 		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
 }
 
-// unprobed returns how many phases open together with the claim of an owner's first
-// revision: the first phase, and each phase behind phases without probed objects. A later
-// revision records each phase, because until then an older revision owns its objects.
+// unprobed returns the number of phases that open together with the claim of an owner's first
+// revision: the first phase, and each phase after phases without probed objects. A later revision
+// records each phase separately, because an older revision owns the objects until then.
 func unprobed(r *engine.Revision) int {
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
@@ -190,8 +190,8 @@ func Orphaned(obj metav1.Object) bool {
 	return Orphaning(obj) || value == "true" || value == corev1alpha1.OrphanedTakingBack
 }
 
-// legacy reports whether an earlier engine rolled the set out, which knows neither
-// claims nor a record of phases.
+// legacy reports whether an earlier engine rolled the set out. Such an engine records neither
+// claims nor phases.
 func legacy(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()
 	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
@@ -231,10 +231,10 @@ func AccountOf(spec *corev1alpha1.ObjectSetTemplateSpec, namespace, manager stri
 	return objects.Account{Namespace: cmp.Or(namespace, manager), Name: spec.ServiceAccountName}
 }
 
-// finalizers are ours: an earlier engine may have put either on any object.
+// finalizers are ours. An earlier engine can have put either on any object.
 var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
 
-// ForeignFinalizers returns the finalizers of others.
+// ForeignFinalizers returns the finalizers of other controllers.
 func ForeignFinalizers(obj metav1.Object) []string {
 	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }

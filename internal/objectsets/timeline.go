@@ -11,12 +11,13 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-const timelineReasonBytes = 256 // of what a phase waited for
+const timelineReasonBytes = 256 // of the reason why a phase waited
 
-// Timeline returns the times at which phases got how far, from the times before and their present
-// state, and how long each phase took that became ready just now. A phase that waits again, because
-// its revision is activated again, starts again. If a phase was ready in the stored status without
-// a time, the manager that rolled it out kept no times, and they stay unknown.
+// Timeline returns the times at which the phases reached their states, from the former times and
+// the present states. It also returns the duration of each phase that became ready just now. A
+// phase that waits again, because its revision is activated again, starts again. If a phase was
+// ready in the stored status without a time, the manager that rolled it out kept no times, and they
+// stay unknown.
 func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.PhaseStatus, blocking []corev1alpha1.BlockingObject, now time.Time) (timeline []corev1alpha1.PhaseTimes, took []time.Duration) {
 	at := metav1.NewMicroTime(now.Truncate(time.Microsecond))
 	for i := range phases[:min(len(phases), limits.TimelinePhases)] {

@@ -31,7 +31,7 @@ type Request struct {
 	// Namespace is where namespaced objects without a namespace go.
 	Namespace string
 	// Objects are created, corrected and deleted. They come from all revisions that can own
-	// objects; duplicates count once.
+	// objects, without duplicates.
 	Objects []*unstructured.Unstructured
 	// Released are the objects that are released instead of deleted.
 	Released map[*unstructured.Unstructured]bool

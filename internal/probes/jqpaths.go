@@ -57,7 +57,7 @@ func (r *jqReads) term(t *gojq.Term, in location) location {
 	for _, suffix := range t.SuffixList {
 		if suffix.Index != nil {
 			value = r.index(suffix.Index, value, in)
-		} else if suffix.Iter { // the number of elements counts even if no element is read
+		} else if suffix.Iter { // the number of elements matters even if no element is read
 			r.record(value)
 			value = nil
 		}
@@ -142,6 +142,6 @@ func (r *jqReads) function(f *gojq.Func, in location) {
 		r.all(in, f.Args[0])
 		r.all(nil, f.Args[1:]...)
 	case f.Name != "empty":
-		r.record(in) // as a whole, and thus everything that the arguments can reach in it
+		r.record(in) // as a whole, including everything that the arguments can reach in it
 	}
 }

@@ -26,7 +26,7 @@ type Result struct {
 	// Messages are the messages of the Unknown probes in order, or else of the False ones. They
 	// contain no values of Secrets.
 	Messages []string
-	// ConditionFalse is set if a condition is False, which counts at once during a rollout.
+	// ConditionFalse is set if a condition is False, which takes effect at once during a rollout.
 	ConditionFalse bool
 	// Outdated is set if the status describes an earlier generation. The result is then Unknown.
 	Outdated bool

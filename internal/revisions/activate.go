@@ -27,9 +27,9 @@ type Return struct {
 
 // activation answers requests to activate revisions. A user requests a revision in history by
 // setting it Active; a waiting revision that is activated after a newer one has claimed its objects
-// counts as well. Only the request with the highest number is granted. The other requests are
-// withdrawn first, as are activations that have not claimed anything, so that the outcome does not
-// depend on when the engine stops in between.
+// is such a request, too. Only the request with the highest number is granted. The other requests
+// are withdrawn first, as are activations that have not claimed anything, so that the outcome does
+// not depend on when the engine stops in between.
 func activation(s State, order []int, wanted int) Activation {
 	var a Activation
 	for _, i := range order {

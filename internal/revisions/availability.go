@@ -36,8 +36,8 @@ type Availability struct {
 
 // Available returns the availability of a deployment. During a rollout, the deployment becomes
 // unavailable if something that was ready fails: a phase that the new revision completed, or an
-// object that it has not reached. In the phase in progress, a False condition counts at once and
-// everything else after the deadline.
+// object that it has not reached. In the phase in progress, a False condition takes effect at once
+// and everything else after the deadline.
 func Available(s AvailabilityInput) Availability {
 	if s.Succeeded {
 		if s.Current.Complete() {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Fault is what happens to a request or to an event of a watch.
+// Fault is a fault of a request or of an event of a watch.
 type Fault string
 
 // None lets things take their course.
 const None Fault = ""
 
-// Faults of requests, writes and reads alike.
+// Faults of requests, both writes and reads.
 const (
 	// Drop cuts the stream before the request is passed on.
 	Drop Fault = "request dropped"
@@ -53,8 +53,8 @@ const (
 	Stop Fault = "SIGSTOP"
 )
 
-// Faults of an event of a watch. Those behind Gone also meet the request with
-// which the manager comes back.
+// Faults of an event of a watch. The ones after Gone also affect the request that opens the next
+// watch.
 const (
 	// Break ends the watch in good order instead of delivering the event.
 	Break Fault = "watch ended"
@@ -124,8 +124,7 @@ func (d Decision) met() {
 	}
 }
 
-// Director decides what happens, and learns what happened. Its methods are called
-// from many goroutines.
+// Director chooses faults, and learns the outcomes. Its methods are called from many goroutines.
 type Director interface {
 	// Request decides about each request before it is passed on. Watches are only
 	// included if they start with a list, and are never passed on late or twice.

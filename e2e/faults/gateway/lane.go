@@ -29,7 +29,7 @@ type lane struct {
 
 	mu   sync.Mutex
 	dead bool
-	// away is until when nothing is let through.
+	// away is the time until which no request passes.
 	away time.Time
 	// next is the fault of the next list or watch, by resource.
 	next    map[string]Decision

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// outdated returns the earlier version that a list is to be served as of, if it
-// is.
+// outdated returns the earlier version at which a list is served, if any.
 func (l *lane) outdated(q *Request) string {
 	return l.due(q, func(d Decision) bool { return d.Fault == ListStale && (q.Initial || q.List) }).Version
 }

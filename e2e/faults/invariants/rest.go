@@ -6,14 +6,14 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Rest judges invariant 5 while there was nothing to do: the manager made no requests other
-// than watches and requests about its own Lease.
+// Rest judges invariant 5 at rest: the manager made no requests other than watches and requests
+// about its own Lease.
 func Rest(step, manager string, entries []sandbox.Entry) []Violation {
 	return none(step, "although nothing was to do", entries, func(e sandbox.Entry) bool { return e.User == manager && counted(e) })
 }
 
-// Restart judges invariant 5 over the start of a manager after everything converged: it made
-// no writes. Dry runs do not count.
+// Restart judges invariant 5 over the start of a manager after everything converged: it made no
+// writes. Dry runs are allowed.
 func Restart(step, manager string, entries []sandbox.Entry) []Violation {
 	return none(step, "after a restart with everything in place", entries, func(e sandbox.Entry) bool {
 		return e.User == manager && counted(e) && sandbox.Writes()(e) && !review(e)

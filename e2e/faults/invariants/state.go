@@ -178,7 +178,7 @@ func openedOf(obj *unstructured.Unstructured) any {
 }
 
 // gone are names of deleted objects: of Secrets that held objects of archived revisions, and of
-// revisions that history has dropped. They depend on a key that each package has of its own.
+// revisions that history has dropped. They depend on a key that each package generates.
 var gone = regexp.MustCompile(`shop-([0-9a-f]{32}|[bcdfghjklmnpqrstvwxz2456789]{10})\b`)
 
 // contentOf names stored objects, with their values.

@@ -50,21 +50,21 @@ type Place struct {
 // Content contains the objects of a revision.
 type Content map[Object]Place
 
-// Step is a change of one deployment's desired state, and the requests until it ended. It is
-// an install if From is empty, and a deletion if To is empty; otherwise an upgrade. If both
-// are equal, nothing is rolled out, as during drift.
+// Step is a change of one deployment's desired state, and the requests until it ended. It is an
+// install if From is empty, and a deletion if To is empty; otherwise an upgrade. If both are equal,
+// there is no rollout, as during drift.
 type Step struct {
 	Name string
 	// Manager is the user name of the engine.
 	Manager  string
 	From, To Content
-	// Writes are the requests of all clients in the order of their ends. Dry runs and
-	// refused requests do not count.
+	// Writes are the requests of all clients in the order of their ends. They exclude dry runs and
+	// refused requests.
 	Writes []sandbox.Entry
 	// Gated reports whether an object makes its phase wait until it is made
 	// ready. A gate that is not written in this step counts as ready all along.
 	Gated func(Object) bool
-	// Operators are the users whose writes make gates ready; nil is everyone but the
+	// Operators are the users whose writes make gates ready; nil means all users except the
 	// manager.
 	Operators []string
 	// Drifted are objects that other clients changed or deleted in this step. The engine can

@@ -163,7 +163,7 @@ func controller(args []string) {
 	}
 }
 
-// webhook admits ConfigMaps that say that they are valid.
+// webhook admits ConfigMaps that declare themselves valid.
 func webhook([]string) {
 	http.HandleFunc("/ready", func(http.ResponseWriter, *http.Request) {})
 	http.HandleFunc("/validate", func(w http.ResponseWriter, r *http.Request) {

@@ -83,7 +83,7 @@ func build(ctx context.Context, source, dir string, progress io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(progress, "Building the sandbox: etcd, Kubernetes %s, kubectl, kwok and a registry in one binary.\n"+
-		"This takes about 10 minutes on 2 cores the first time, and seconds when Go's build cache has the parts: when it is interrupted, the next run goes on.\n", version)
+		"This takes about 10 minutes on 2 cores the first time, and seconds when Go's build cache has the parts: if it is interrupted, the next run continues.\n", version)
 	packages, err := goCommand(ctx, source, "list", "-deps", ".")
 	if err != nil {
 		return err
@@ -166,8 +166,8 @@ func report(progress io.Writer, compiled *atomic.Int64, total int) (stop func())
 	return func() { close(done); <-ended }
 }
 
-// ldflags strip debug information and state the version of Kubernetes, which its
-// own release process does likewise.
+// ldflags strip debug information and state the version of Kubernetes, which its own release
+// process does the same.
 func ldflags(version string) string {
 	major, minor, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ = strings.Cut(minor, ".")

@@ -99,7 +99,7 @@ func contentHash(ctx context.Context, source string) (string, error) {
 	return fmt.Sprintf("%x", sum.Sum(nil))[:16], nil
 }
 
-// compiled reports whether a file goes into the binary.
+// compiled reports whether a file is part of the binary.
 func compiled(name string) bool {
 	return name == "go.mod" || name == "go.sum" ||
 		(strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go"))

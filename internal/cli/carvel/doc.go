@@ -3,7 +3,7 @@
 //
 //	documents ─► Convert ─► objects to apply, and notes: what became of each field
 //
-// It is pure. Nothing is dropped without a note. A Package is paused if it would be installed
+// It is pure. Every dropped field has a note. A Package is paused if it would be installed
 // differently because something could not be carried over. The result never has the values of
 // Secrets: the objects refer to the Secrets.
 package carvel

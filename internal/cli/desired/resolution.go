@@ -76,6 +76,7 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	if at <= 0 {
 		return "", nil
 	}
+	// Another solution with only the highest version explains why it was passed over.
 	root.Versions = root.Versions[:1]
 	preferred, err := r.Solve(root)
 	if err != nil {

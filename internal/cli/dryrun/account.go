@@ -49,8 +49,7 @@ func (c *simulatedCluster) accountWarnings() []string {
 	return warnings
 }
 
-// accountExists reads a ServiceAccount. A ServiceAccount that the user may not read counts as
-// existing.
+// accountExists reads a ServiceAccount. If the user may not read it, it is assumed to exist.
 func (c *Cluster) accountExists(ctx context.Context, account objects.Account) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))

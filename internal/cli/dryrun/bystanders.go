@@ -52,6 +52,7 @@ func (b bystanders) String() string {
 // object there has created.
 func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
 	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
+	// If only some groups fail, the kinds of the others are still listed.
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
 		return bystanders{}, fmt.Errorf("read the kinds that the API server serves: %w", err)
 	}

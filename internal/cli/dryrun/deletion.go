@@ -137,6 +137,7 @@ const (
 // held names the resources with finalizers that no workload of the package outlives.
 func (s *simulation) held(ctx context.Context, rev *engine.Revision, definition *definitions.CRD) (string, error) {
 	list, served, err := s.resources(ctx, definition, resourcesListed)
+	// A warning must not require more rights than the plan.
 	if !served || apierrors.IsForbidden(err) {
 		return "", nil
 	}

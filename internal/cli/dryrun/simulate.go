@@ -79,7 +79,7 @@ func (s *simulation) run(ctx context.Context) error {
 	return fmt.Errorf("the rollout does not end within %d steps: please report this as a bug", rounds)
 }
 
-// mostRounds is the number of reconciles after which a rollout of n objects counts as endless.
+// mostRounds is the number of reconciles after which a rollout of n objects is considered endless.
 func mostRounds(n int) int { return 100 + 10*n }
 
 func (s *simulation) round(ctx context.Context) (done bool, err error) {

@@ -155,7 +155,7 @@ func (r *Rollout) wellKnown() map[string]string {
 }
 
 // setMetadata has the labels that the deployment selects its revisions by. Without the annotation,
-// the set counts as a set that might control objects if this engine returns.
+// this engine would assume on its return that the set might control objects.
 func (r *Rollout) setMetadata(set corev1alpha1.GenericObjectSet) metadata {
 	to := metadataOf(set)
 	maps.Copy(to.labels, r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)

@@ -2,7 +2,6 @@
 //
 //	Packages and ClusterPackages ─► Graph: nodes and edges ─► Tree (text), Why (dependents), Unneeded
 //
-// It is pure. All results are in the order of namespaces and names, ClusterPackages
-// first, whatever the order of the input. Cycles and diamonds are bounded: each node is
-// drawn once.
+// It is pure. All results are in the order of namespaces and names, ClusterPackages first,
+// regardless of the order of the input. Cycles and diamonds are bounded: each node is drawn once.
 package graph

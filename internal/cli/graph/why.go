@@ -15,7 +15,7 @@ type Reasons struct {
 	*Node
 	// NeededBy are the dependents, each with its dependency that leads to this one.
 	NeededBy []Need `json:"neededBy"`
-	// InstalledFor is what a generated package was installed for that nothing depends on, by its
+	// InstalledFor names the packages that an unneeded generated package was installed for, by its
 	// labels.
 	InstalledFor *Key `json:"installedFor,omitempty"`
 	// Remedy is a command that deletes unneeded packages.

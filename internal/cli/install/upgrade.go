@@ -102,7 +102,8 @@ func (c *upgradeCommand) check(
 	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)
 }
 
-// nothing reports that a package is at its newest possible version, and why it goes no further.
+// nothing reports that a package has its newest possible version, and why it cannot be upgraded
+// further.
 func (c *upgradeCommand) nothing(ctx context.Context, cl *cluster.Cluster, t progress.Target, found *desired.Chosen) error {
 	version := found.Version().Version.Version
 	text := fmt.Sprintf("%s is already at %s, the highest version that it allows", t, version)

@@ -39,7 +39,7 @@ type engineCommand struct {
 	leaseSince time.Time
 }
 
-// engineStep is done if its outcome exists already. Each step can be repeated, and so can an
+// engineStep is done if its outcome exists already. Each step can be repeated, as can an
 // interrupted command.
 type engineStep struct {
 	what string

@@ -114,7 +114,7 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 	return nil
 }
 
-// possible returns an error if nothing of a package is rolled out.
+// possible returns an error if no object of a package is rolled out.
 func (c *handoverCommand) possible(h *handoverPlan) error {
 	switch {
 	case h.Remote != nil:
@@ -231,7 +231,7 @@ func pending(steps []step) []step {
 }
 
 // annotate sets an annotation of an object, or removes it for nil, unless the object was replaced
-// since it was read. If the object no longer exists, there is nothing to remove.
+// since it was read. If the object no longer exists, the removal is complete.
 func (h *handoverPlan) annotate(ctx context.Context, o object, annotation string, value any) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"uid": o.Live.GetUID(), "annotations": map[string]any{annotation: value}},

@@ -125,8 +125,8 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 
 var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
 
-// policies are what the ImageConfigs of the cluster say, for each purpose for which one verifies
-// the image, with the pull secret that one of them names.
+// policies returns the decisions of the cluster's ImageConfigs about an image: one for each purpose
+// with a verification, along with the pull secret of the ImageConfig.
 func (c *verifyCommand) policies(ctx context.Context, ref string) (decisions []imagepolicy.Decision, keys authn.Keychain, err error) {
 	cl, err := c.Connect()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 type Phase struct {
 	Name  string
 	State corev1alpha1.PhaseState
-	// Ready of Total objects are ready. During a teardown, Ready counts absent objects.
+	// Ready of Total objects are ready. During a teardown, Ready is the number of absent objects.
 	Ready, Total int
 	// Deleting means that the package is being deleted. Later means that the deletion has not
 	// reached the phase.

@@ -53,7 +53,7 @@ var styled = regexp.MustCompile(`\x1b\[[0-9]*m`)
 // width is the number of visible characters.
 func width(text string) int { return utf8.RuneCountInString(styled.ReplaceAllString(text, "")) }
 
-// Pad fills text with spaces up to a width. Styles do not count.
+// Pad fills text with spaces up to a width, which excludes styles.
 func Pad(text string, to int) string { return text + strings.Repeat(" ", max(0, to-width(text))) }
 
 // Truncate cuts text without styles at a width, and marks the cut.
@@ -64,8 +64,8 @@ func Truncate(text string, most int) string {
 	return text
 }
 
-// Table arranges rows in columns that are as wide as their widest cell, two spaces apart. Styles do
-// not count.
+// Table arranges rows in columns that are as wide as their widest cell, two spaces apart. The width
+// excludes styles.
 func Table(rows [][]string) []string {
 	var widths []int
 	for _, row := range rows {

@@ -72,7 +72,7 @@ func (t *target) ready() bool {
 	return t.exists() && !t.foreign && !t.deleting && t.available && (t.stable || !t.updated)
 }
 
-// surplus is a Package that is to be removed.
+// surplus is a Package to remove.
 type surplus struct {
 	namespace string
 	deleting  bool
@@ -143,8 +143,8 @@ func (r *rollout) resume() {
 	}
 }
 
-// start starts updates in a group: first of Packages that are not available, because they have
-// nothing to lose.
+// start starts updates in a group, first of unavailable Packages, because their update cannot
+// reduce the availability.
 func (r *rollout) start(from, to int) {
 	for _, available := range []bool{false, true} {
 		for i := from; i < to; i++ {

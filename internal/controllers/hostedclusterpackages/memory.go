@@ -19,6 +19,8 @@ const (
 	hostedRetryMax     = 5 * time.Minute // fields may be released without a trace in the Package's content
 )
 
+// of returns the state of an owner. A recreated owner with the same name starts with an empty
+// state.
 func (m *memory) of(owner *corev1alpha1.HostedClusterPackage) *state {
 	m.Lock()
 	defer m.Unlock()

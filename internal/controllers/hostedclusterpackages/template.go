@@ -64,8 +64,9 @@ func anyMap(texts map[string]string) map[string]any {
 	return values
 }
 
-// matches reports whether a Package matches the template. Further fields that other clients set do
-// not count. A Package without a hash was made by an earlier engine, and is compared by its values.
+// matches reports whether a Package matches the template. It ignores further fields that other
+// clients set. A Package without a hash was made by an earlier engine, and is compared by its
+// values.
 func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 	if hash := pkg.Annotations[corev1alpha1.HashAnnotation]; hash != "" && hash != t.hash {
 		return false, nil

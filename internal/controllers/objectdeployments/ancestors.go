@@ -21,7 +21,7 @@ import (
 // its owner: the deletion of one would wait for the other.
 func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revision) error {
 	if s.ref != nil {
-		return nil // nothing of this engine is there
+		return nil // the target has no object of this engine
 	}
 
 	ofEngine := objectsets.OfEngine(s.rollout.Owner, s.Namespace)

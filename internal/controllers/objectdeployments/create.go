@@ -20,7 +20,7 @@ import (
 func (s *reconciliation) createSet(ctx context.Context, number int64) (err error) {
 	rev := s.claimBeforeCreate(ctx, number)
 	defer func() {
-		if err != nil { // the claim may be on no record, and the next attempt may be of another template
+		if err != nil { // the claim might not be recorded, and the next attempt can be for another template
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
 	}()

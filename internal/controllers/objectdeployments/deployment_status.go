@@ -97,6 +97,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	s.setTarget(conds, gen)
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
 	stalled := input.DeadlinePassed || reason == corev1alpha1.ReasonRolledBack || reason == corev1alpha1.ReasonRejected || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	// The rollout is complete, so Available has the reason.
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}

@@ -55,6 +55,8 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 		}
 	}
 
+	// The cache can lack sets that this process has just created. Without them, the next step would
+	// create them again.
 	for _, created := range s.Fresh.Created(s.key.String()) {
 		if set, ok := created.(corev1alpha1.GenericObjectSet); ok && !seen[set.GetUID()] {
 			s.sets = append(s.sets, set)

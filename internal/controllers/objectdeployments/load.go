@@ -44,6 +44,8 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 	defer s.countMemory()
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
+			// A set that was torn down and then disappeared is complete: an object that came back
+			// since is a stray.
 			drop := s.Target.Drop
 			if rev.Removing() && !rev.Releasing() {
 				drop = s.Target.DropTornDown
@@ -90,7 +92,7 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 	if rev != nil && !renewed {
 		loaded.CarryOver(rev)
 		if s.restored && (rev.Claimed() || rev.ClaimLost()) {
-			s.restoreClaim(loaded, set) // its objects may be others now
+			s.restoreClaim(loaded, set) // it can have other objects now
 		}
 	}
 

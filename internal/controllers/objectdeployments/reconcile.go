@@ -99,8 +99,8 @@ func (s *reconciliation) attend(steps []func(context.Context) error) func(contex
 	}
 }
 
-// steps returns the steps of the owner as it was read. A step that leaves nothing to do for later
-// ones ends them.
+// steps returns the steps of the owner as it was read. A step can end the reconcile before the
+// later ones.
 func (s *reconciliation) steps() []func(context.Context) error {
 	type steps = []func(context.Context) error
 	switch {

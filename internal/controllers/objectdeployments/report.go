@@ -203,7 +203,7 @@ func (s *reconciliation) reportAway(ctx context.Context) error {
 	deleting := s.top().GetDeletionTimestamp() != nil
 	s.attended = time.Time{}
 	if s.away.Connecting() {
-		return nil // after a restart nothing has changed
+		return nil // a restart is not a change
 	}
 
 	top, generation := s.top(), s.top().GetGeneration()

@@ -127,8 +127,8 @@ func claimantsOf(cluster types.UID, namespace string) claimants {
 // read by GET.
 type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
 
-// memory is the memory of this process while it leads. After a restart claims are restored, and
-// everything else is found out again.
+// memory is the memory of this process while it leads. After a restart, claims are restored and
+// everything else is determined again.
 type memory struct {
 	mu     sync.Mutex
 	owners map[objects.OwnerKey]*state

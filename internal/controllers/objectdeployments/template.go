@@ -20,6 +20,8 @@ func (s *reconciliation) unfilled() bool {
 	return len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0 && s.deployment.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation] == ""
 }
 
+// templateDigest returns the digest of the deployment's template. A generation has one template, so
+// the digest is computed once for each.
 func (s *reconciliation) templateDigest() (objects.Digest, error) {
 	last, generation := s.of(s.deployment.GetUID()), s.deployment.GetGeneration()
 	if last.generation == generation && !last.digest.IsZero() {

@@ -157,8 +157,8 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, obj *metav1.Partia
 	}
 }
 
-// finalized reports whether none of our finalizers hold the object: anything else that it waits for
-// is not ours.
+// finalized reports whether the object has none of our finalizers, so it only waits for other
+// controllers.
 func finalized(obj metav1.Object) bool {
 	return len(objectsets.ForeignFinalizers(obj)) == len(obj.GetFinalizers())
 }

@@ -32,7 +32,7 @@ type relative struct {
 	deployment string
 	revision   int64
 	previous   []corev1alpha1.PreviousRevisionReference
-	// controllers are the UIDs under which it controls objects.
+	// controllers are its UIDs as a controller of objects.
 	controllers sets.Set[types.UID]
 	// leaving means that its objects are removed.
 	leaving bool

@@ -59,7 +59,7 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 func (s *reconciliation) gatherInputs(context.Context) error {
 	if s.state.plan == nil || s.generation != s.tmpl.GetGeneration() {
 		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil
-		s.rollout.Retry() // a refused write may be admitted now
+		s.rollout.Retry() // a refused write can be admitted now
 	}
 
 	s.forbidden = s.refusal(s.tmpl.GetNamespace())

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	objectTemplateBurst    = 20              // renderings in a row; templates that are sources of each other may never come to rest
+	objectTemplateBurst    = 20              // renderings in a row; templates that are sources of each other might render forever
 	objectTemplateInterval = 2 * time.Second // between renderings after that
 )
 
@@ -154,8 +154,8 @@ func (m *memory) countRender(st *state) {
 	st.renders++
 }
 
-// rivalChanged records the state of the rival, and reports whether it changed. The first state
-// counts, too: an object that was deleted before its watch started has no version in it.
+// rivalChanged records the state of the rival, and reports whether it changed. The first state is a
+// change, too: an object that was deleted before its watch started has no version in it.
 func (s *state) rivalChanged(observed sources.State) bool {
 	if !observed.Known || s.rivalVersion != nil && *s.rivalVersion == observed.Version {
 		return false

@@ -86,6 +86,7 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 		return nil, err
 	}
 
+	// The cache can lack a deployment that this process has just created.
 	for _, created := range r.Fresh.Created(string(pkg)) {
 		return created.(corev1alpha1.GenericObjectDeployment), nil
 	}

@@ -23,7 +23,7 @@ func (s *reconciliation) permit(context.Context) (step, string, error) {
 
 	ceiling := s.Ceiling()
 	switch {
-	case ceiling.Err != nil: // it may have lost rights since it was read
+	case ceiling.Err != nil: // it can have lost rights since it was read
 		return stepGather, fmt.Sprintf("Waiting for ClusterRole %s, the ceiling of the rights of packages: %v", ceiling.Role, ceiling.Err), nil
 	case !ceiling.Known && ceiling.Role != "":
 		return stepGather, "", nil // its event follows
@@ -78,7 +78,7 @@ func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// CeilingChanged enqueues the Packages that ask for rights and are not deployed yet.
+// CeilingChanged enqueues the Packages that request rights and are not deployed yet.
 func (r *Reconciler) CeilingChanged() {
 	r.loads.EnqueueLoaded(func(loaded *load.Content) bool { return len(loaded.Rules) > 0 })
 }

@@ -34,7 +34,7 @@ func (s *reconciliation) reportFailure(ctx context.Context, failed error) error 
 // limits.PackageStatusInterval. It returns the error of the write to the deployment, to requeue.
 func (s *reconciliation) report(ctx context.Context) error {
 	if s.step == stepGather && s.why == "" {
-		return s.writeErr // the inputs are known in a moment, and nothing changes before
+		return s.writeErr // the inputs are known in a moment, and the status stays until then
 	}
 	if s.step == stepWait && s.attempt.Done && !s.attempt.Retry.IsZero() {
 		s.Requeue(s.attempt.Retry.Sub(s.now))

@@ -108,13 +108,13 @@ const (
 	stepSync   step = iota // the unpacked content is current; settings that need no rendering are copied
 	stepPaused             // the spec is not unpacked while the Package is paused
 	stepLoad               // start to load
-	stepWait               // a load goes on, or a failed one is retried later
+	stepWait               // a load is in progress, or a failed one is retried later
 	stepDeploy             // write the loaded content
 	stepRefuse             // the package is wrong and stays so
 	stepYield              // the deployment of this name has another owner
 	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
-	stepHold               // packageRef led to nothing that can be loaded; the installed content stays
+	stepHold               // packageRef has no version that can be loaded; the installed content stays
 	stepPermit             // the loaded content requires rights that are not granted
 	stepDepend             // the loaded content is not deployed before its dependencies are available
 	stepGather             // what the package is rendered from is not known yet

@@ -206,6 +206,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 		}
 	}
 
+	// Without foreign finalizers, the patch has removed the Package from the API server.
 	if len(rest) == 0 {
 		s.Fresh.Deleted(s.pkg.GetUID())
 	}

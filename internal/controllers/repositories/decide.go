@@ -10,9 +10,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-const repositoryInterval = 10 * time.Minute // between fetches where a repository states none
+const repositoryInterval = 10 * time.Minute // between fetches, if the repository states none
 
-// decide returns the next step, and after which time the next decision is due; zero for never.
+// decide returns the next step, and the time until the next decision; zero for never.
 func decide(v view) (step, time.Duration) {
 	spec, a := v.repository.RepositorySpec(), v.attempt
 	if a != nil && a.Done && a.Err == nil && a.In == v.input {

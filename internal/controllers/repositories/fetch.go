@@ -32,6 +32,8 @@ func (s *reconciliation) startFetch(v *view) {
 	a := &attempt{In: v.input, RetryValue: background.RetryValue(v.repository), Started: s.now}
 	j := job{repository: copyOf(v.repository), namespace: s.namespaceOf(v.repository), image: v.image}
 	j.known = knownOf(st.last, v)
+	// The same input continues the backoff. Rejected content is not downloaded again unless it has
+	// changed.
 	if failed := v.attempt; failed != nil && failed.Done && failed.In == a.In {
 		a.Failures = failed.Failures
 		if failed.Out.rejected != nil {

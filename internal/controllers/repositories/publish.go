@@ -103,8 +103,8 @@ func (s *reconciliation) succeed(v *view) {
 		if v.repository.RepositorySpec().Source.Image == nil {
 			last.validator = st.last.validator
 		}
-		// While the source was only asked for changes, its versions might have been shadowed, or
-		// changed by other clients.
+		// If the source had no changes, its versions might still have been shadowed, or changed by
+		// other clients.
 		last.incomplete = st.last.incomplete
 	}
 
@@ -131,7 +131,7 @@ func (s *reconciliation) merge(ctx context.Context) error {
 	}
 
 	parts := s.available.partsOf()
-	var mu sync.Mutex // of what the catalogue remembers
+	var mu sync.Mutex // of the catalogue's memory
 	names := slices.Sorted(maps.Keys(s.pending))
 	errs := make([]error, len(names))
 	group, _ := panics.NewGroup(ctx, availableInFlight, "publishing")

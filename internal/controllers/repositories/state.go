@@ -104,7 +104,7 @@ const (
 	stepRest    step = iota // the content is published
 	stepPaused              // nothing is fetched while the repository is paused
 	stepFetch               // start to fetch
-	stepWait                // a fetch goes on, or the next one is due in a moment
+	stepWait                // a fetch is in progress, or the next one is due in a moment
 	stepBackOff             // a failed fetch is repeated later, or never
 	stepPublish             // publish the fetched content
 	stepGather              // what the source names is not known yet
@@ -126,7 +126,7 @@ type catalogue struct {
 	states map[string]*state
 	// pending are packages whose offers changed since they were published.
 	pending map[string]struct{}
-	// published are the parts by their names, as they were written or found last.
+	// published are the parts by their names, in their last written or observed state.
 	published map[string]published
 	// conflicts by package and repository.
 	conflicts map[string]map[string][]string
@@ -170,8 +170,8 @@ type success struct {
 	retryValue string
 	at         time.Time
 	jitter     float64
-	// incomplete is set if the repository offers more than is published of it, and its content is
-	// not in memory.
+	// incomplete is set if not all offers of the repository are published, and its content is not
+	// in memory.
 	incomplete bool
 }
 

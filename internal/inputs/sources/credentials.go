@@ -68,6 +68,8 @@ func (c *Credentials) Keychain(
 
 	read := 0
 	keys, more, err := keychain(ctx, slices.Concat(refs, shared), func(ctx context.Context, ref Ref) (*Object, string, error) {
+		// The Secrets after refs are the manager's and the ImageConfigs', which no reader needs
+		// rights for.
 		if read++; read > len(refs) {
 			return c.allowed(ctx, ref)
 		}

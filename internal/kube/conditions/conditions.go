@@ -25,8 +25,8 @@ func SetUnknown(conds *[]metav1.Condition, generation int64, typ, reason, messag
 	return upsert(conds, generation, metav1.Condition{Type: typ, Status: metav1.ConditionUnknown, Reason: reason, Message: message})
 }
 
-// Copy upserts a condition of another object, under the generation of the object
-// that it goes to. It reports whether that changed anything.
+// Copy upserts a condition of another object, under the generation of the object that receives it.
+// It reports whether that changed anything.
 func Copy(conds *[]metav1.Condition, generation int64, source metav1.Condition) bool {
 	return upsert(conds, generation, source)
 }
@@ -49,8 +49,8 @@ func IsTrueFor(conds []metav1.Condition, typ string, generation int64) bool {
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
 }
 
-// Mapped reports whether a condition type was mapped from a managed object: those
-// are the ones with a slash.
+// Mapped reports whether a condition type was mapped from a managed object. Only those contain a
+// slash.
 func Mapped(typ string) bool { return strings.Contains(typ, "/") }
 
 // SameStatuses reports whether the same conditions are there with the same statuses.

@@ -6,7 +6,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// State is what Kstatus reports of an object.
+// State is the input of Kstatus about an object.
 type State struct {
 	// Ready: the object is in the state that its spec demands.
 	Ready bool

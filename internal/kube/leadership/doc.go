@@ -1,11 +1,10 @@
 // Package leadership makes sure that a manager writes only while it holds the
 // Lease.
 //
-// NewLock returns the lock for controller-runtime's leader election. It notes
-// when the last acquire or renewal that succeeded was sent. The Guard refuses
-// every request that could write once that is longer ago than the renew
-// deadline, directly before the request leaves the process: a manager that was
-// suspended, starved or cut off stops by itself before another one may lead.
+// NewLock returns the lock for controller-runtime's leader election. It notes when the last acquire
+// or renewal that succeeded was sent. The Guard refuses every request that could write once that is
+// longer ago than the renew deadline, directly before the request leaves the process: a manager
+// that was suspended, starved or cut off stops by itself before another one can lead.
 //
 // Times are read from the monotonic clock and, because that one stands still
 // while a machine is suspended, from the wall clock too: the longer one counts.

@@ -26,9 +26,9 @@ func TrimFields(object metav1.Object) {
 	}
 }
 
-// lastOfSpec returns the latest entry with fields of the spec, of several in one second the last
-// one; nil for none. One without fields was trimmed before. Clients may write the entries: none
-// where one is of the future, which would be the latest for good.
+// lastOfSpec returns the latest entry with fields of the spec, or the last one of several in the
+// same second; nil for none. An entry without fields was trimmed before. Clients can write these
+// entries. If one is in the future, the result is nil, because it would remain the latest forever.
 func lastOfSpec(entries []metav1.ManagedFieldsEntry) (last *metav1.ManagedFieldsEntry) {
 	for i := range entries {
 		e := &entries[i]

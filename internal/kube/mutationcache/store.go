@@ -36,7 +36,7 @@ type Store struct {
 }
 
 type entry struct {
-	// object is nil for one that was deleted.
+	// object is nil if it was deleted.
 	object client.Object
 	// owner is set until a cache has the object.
 	owner string

@@ -91,7 +91,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 // Equal reports whether both are the same networks in the same order.
 func (n Networks) Equal(other Networks) bool { return slices.Equal(n, other) }
 
-// contain reports whether the address, as it is written or in all of its meanings, is in a network.
+// contain reports whether the address, as written or in all of its meanings, is in a network.
 func (n Networks) contain(a Address) bool {
 	in := func(ip netip.Addr) bool {
 		return slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(ip) })

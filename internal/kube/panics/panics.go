@@ -19,9 +19,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s failed by a defect of this engine, please report it: %s", e.doing, e.said)
 }
 
-// Of returns the result of recover as an error that names the task. Call it in the
-// deferred function, for the stack. An Error may be raised again on another goroutine,
-// and keeps its stack.
+// Of returns the result of recover as an error that names the task. Call it in the deferred
+// function, for the stack. An Error can be raised again on another goroutine, and keeps its stack.
 func Of(cause any, doing string) *Error {
 	switch cause := cause.(type) {
 	case *Error:

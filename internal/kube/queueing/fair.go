@@ -48,7 +48,7 @@ type fairOrder[K comparable] struct {
 	mu      sync.Mutex
 	waiting roundRobin[K]
 	active  map[string]int
-	begun   map[K]time.Time // when workers took the requests that they have, or last told of progress
+	begun   map[K]time.Time // when workers took their requests, or last reported progress
 }
 
 // Touch implements workqueue.Queue.
@@ -99,7 +99,7 @@ func (o *fairOrder[K]) depth(namespace string) (all, own int) {
 	return o.waiting.count + len(o.begun), len(o.waiting.waiting[namespace]) + o.active[namespace]
 }
 
-// progress notes that a worker goes on with a request that it has.
+// progress notes that a worker makes progress with its request.
 func (o *fairOrder[K]) progress(item K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,8 +108,8 @@ func (o *fairOrder[K]) progress(item K) {
 	}
 }
 
-// longest returns the request that a worker has had for the longest time without progress, and
-// since when; the zero time where they have none.
+// longest returns the request that a worker has had for the longest time without progress, and the
+// start of that time; the zero time if no worker has a request.
 func (o *fairOrder[K]) longest() (request K, since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

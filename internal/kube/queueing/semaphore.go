@@ -7,16 +7,16 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// Semaphore is a weighted semaphore that namespaces acquire in round robin: however much one
-// namespace waits for, another one waits for at most one acquisition of each. The weight is of
-// whatever is shared: places, or bytes of memory or of a disk. It is safe for concurrent use.
+// Semaphore is a weighted semaphore that namespaces acquire in round robin: regardless of the
+// demand of one namespace, another one waits for at most one acquisition of each. The weight counts
+// the shared resource: places, or bytes of memory or of a disk. It is safe for concurrent use.
 type Semaphore struct {
 	capacity, share int64
 
 	mu   sync.Mutex
 	used int64
 	of   map[string]int64 // by namespace
-	// waiting are those that wait, and idle those that wait until no other does.
+	// waiting are the waiting acquisitions, and idle those that wait until no other does.
 	waiting, idle roundRobin[*waiter]
 }
 
@@ -126,7 +126,7 @@ func (s *Semaphore) admit() {
 	}
 }
 
-// may reports whether a namespace has as much left of its share.
+// may reports whether a namespace has enough left of its share.
 func (s *Semaphore) may(namespace string, w *waiter) bool {
 	return s.of[namespace]+w.weight <= s.most(namespace)
 }

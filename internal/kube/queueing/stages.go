@@ -23,8 +23,8 @@ func NewStages(short, long int64, most time.Duration) *Stages {
 	return &Stages{short: NewSemaphore(short, short), long: NewSemaphore(long, 1), most: most}
 }
 
-// Enter waits for a place, which is held until leave is called. The work is to be done with the
-// context returned.
+// Enter waits for a place, which is held until leave is called. The work has to use the returned
+// context.
 func (s *Stages) Enter(ctx context.Context, namespace string, long bool) (within context.Context, leave func(), err error) {
 	places := s.short
 	if long {

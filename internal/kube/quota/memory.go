@@ -13,7 +13,7 @@ import (
 // Memory shares the memory of the process. A nil Memory is one without limits. It is safe for
 // concurrent use.
 type Memory struct {
-	// work is what large pieces of work acquire, in bytes.
+	// work is the semaphore that large pieces of work acquire, in bytes.
 	work          *queueing.Semaphore
 	limit, budget int64
 
@@ -53,7 +53,7 @@ func (a *Memory) Limit() int64 {
 	return a.limit
 }
 
-// PackageBytes is how many bytes the files of one package may have, and the JSON of its objects.
+// PackageBytes is the limit in bytes for the files of one package, and for the JSON of its objects.
 func (a *Memory) PackageBytes() int64 {
 	if a == nil {
 		return limits.PackageBytes
@@ -131,7 +131,7 @@ func (a *Memory) Fits(key Key, n int64) bool {
 	return a.allowed(key, n)
 }
 
-// allowed decides whether a key may hold n. mu is held.
+// allowed decides whether a key can hold n. mu is held.
 func (a *Memory) allowed(key Key, n int64) bool {
 	more := n - a.held[key]
 	switch own := a.of[key.Namespace] + more; {

@@ -35,7 +35,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add returns the connection to close in place of a further one, which is that one itself if
+// add returns the connection to close in favour of a further one, or the further one itself if
 // handlers hold all others.
 func (l *limited) add(c *conn) *conn {
 	l.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// Write sends the status that obj has, and makes obj what the API server answers.
-// If it fails, obj stays as it is.
+// Write sends the status of obj, and replaces obj with the API server's answer. If it fails, obj
+// stays unchanged.
 func Write(ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditioned) error {
 	sent := bare(obj)
 	bound(sent, obj.GetGeneration())
@@ -39,8 +39,7 @@ func WriteError[N int32 | int64](
 	return true, Write(ctx, c, obj)
 }
 
-// bare returns a copy of the object that has a name, the state that it is in and
-// a status, and nothing else.
+// bare returns a copy of the object with only its name, UID, resource version and status.
 func bare(obj corev1alpha1.Conditioned) client.Object {
 	alone := obj.DeepCopyObject().(client.Object)
 	fields := reflect.ValueOf(alone).Elem()

@@ -38,7 +38,7 @@ func Current(pkg corev1alpha1.GenericPackage, typ string) metav1.Condition {
 	return *c
 }
 
-// types are the types of the conditions that count.
+// types are the types of the conditions that decide.
 var types = []string{
 	corev1alpha1.ConditionAvailable, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionDeletionHeld, corev1alpha1.ConditionDependenciesReady,
 	corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused, corev1alpha1.ConditionProgressing, corev1alpha1.ConditionReady, corev1alpha1.ConditionReconciling,

@@ -99,7 +99,7 @@ func (f Facts) Summary() Summary {
 	return Progressing
 }
 
-// causes are the types of the conditions that lead to a Summary; the first that is there counts.
+// causes are the types of the conditions that lead to a Summary; the first one that exists wins.
 var causes = map[Summary][]string{
 	Target: {corev1alpha1.ConditionTargetConnected}, Invalid: {corev1alpha1.ConditionInvalid}, Unresolved: {corev1alpha1.ConditionResolved},
 	NotVerified: {corev1alpha1.ConditionUnpacked}, ImagePullError: {corev1alpha1.ConditionUnpacked},

@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Denied reports whether a webhook has denied a request, with a code that its author chose. One
-// that cannot be called is another error, and may be called later.
+// Denied reports whether a webhook has denied a request, with a code that its author chose. A
+// webhook that cannot be called is another error, and can recover.
 func Denied(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -12,7 +12,7 @@ import (
 // Limits for requests of the browser.
 const (
 	MaxBody  = 4 << 10 // bytes of a form: a code
-	MaxWrong = 10      // wrong codes, after which none is accepted: a code has 256 bits, so more are an attack
+	MaxWrong = 10      // wrong codes until every code is refused: a code has 256 bits, so more attempts are an attack
 )
 
 // Outcome of the exchange of a code.

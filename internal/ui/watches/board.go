@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/ui/page"
 )
 
-// Board holds all installed packages, as far as the user may watch them.
+// Board has all installed packages that the user may watch.
 type Board struct {
 	cluster *cluster.Cluster
 	kinds   []*kind

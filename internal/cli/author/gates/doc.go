@@ -6,6 +6,6 @@
 //
 // A phase opens when all probes of the phases before it are true. So a probed object must not be in
 // an earlier phase than the objects it needs. Rights do not prove that a workload waits for the
-// objects it can write. Nothing else in a package would prove it either, so these objects count as
+// objects it can write. No other part of a package would prove it, so these objects are treated as
 // needed.
 package gates

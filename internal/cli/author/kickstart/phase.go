@@ -61,7 +61,7 @@ func comparePhases(a, b string) int {
 }
 
 // alignPhases moves objects between phases until no probed object is in an earlier phase than an
-// object it needs. Objects without probes move to the object that needs them, and so does a webhook
+// object it needs. Objects without probes move to the object that needs them, as does a webhook
 // configuration or an APIService that its server can complete. Probed workloads move to the phase
 // of the objects they need. Objects that need one another end up in one phase.
 func (m *maker) alignPhases(all []*object) {

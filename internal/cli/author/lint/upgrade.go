@@ -49,7 +49,7 @@ func immutableField(c *oneCase, r reporter) {
 			continue
 		}
 		changed := changedImmutable(before, o)
-		// As in the engine, the annotations of both versions count, and Keep wins.
+		// As in the engine, the annotations of both versions apply, and Keep wins.
 		either := func(key, value string) bool { return before.annotated(key, value) || o.annotated(key, value) }
 		remedy := rename + ", or annotate it with " + corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + ", which recreates it."
 		if either(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep) {

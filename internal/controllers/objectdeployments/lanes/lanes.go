@@ -82,7 +82,7 @@ func (l *Lanes) work(ctx context.Context, key objects.OwnerKey) {
 	}
 }
 
-// once reconciles an owner, and returns whether and when to do so again.
+// once reconciles an owner, and returns whether and when to repeat that.
 func (l *Lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Duration, due bool) {
 	if ctx.Err() != nil {
 		return 0, false

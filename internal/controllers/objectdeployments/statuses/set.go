@@ -158,7 +158,7 @@ func SetConditions(
 		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, AllClaimed)
 	case rev.Refused():
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked())
-	case rev.ClaimLost(): // also of a revision that does not ask again, as a paused one
+	case rev.ClaimLost(): // also for a revision that does not authorize again, such as a paused one
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, LostClaim)
 	}
 
@@ -323,7 +323,7 @@ func Transition(old, now []metav1.Condition) bool {
 	return false
 }
 
-// Urgent reports whether a transition is to be seen at once.
+// Urgent reports whether a transition has to be visible at once.
 func Urgent(old, now *corev1alpha1.ObjectSetStatus) bool {
 	if Transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) || !slices.Equal(old.RemotePhases, now.RemotePhases) {
 		return true
@@ -385,7 +385,8 @@ func Waiting(set corev1alpha1.GenericObjectSet, how string) *corev1alpha1.Object
 	return status
 }
 
-// Same compares statuses but for the timeline, which alone does not cause a write.
+// Same compares statuses without the timeline, because a change of the timeline alone does not
+// cause a write.
 func Same(a, b *corev1alpha1.ObjectSetStatus) bool {
 	x, y := *a, *b
 	x.Timeline, y.Timeline = nil, nil

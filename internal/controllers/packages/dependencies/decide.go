@@ -24,7 +24,7 @@ type Input struct {
 	Catalogue resolver.Catalogue
 	Served    resolver.Served
 	Platform  versions.Platform
-	// TakesPart reports whether the dependencies of another Package count before they are
+	// TakesPart reports whether the dependencies of another Package are considered before they are
 	// satisfied.
 	TakesPart func(corev1alpha1.GenericPackage) bool
 	// Versions returns the versions that a Package can have, and whether its requirements are known
@@ -136,7 +136,7 @@ func (in Input) otherRoots() (open, movable []resolver.Root, err error) {
 		other.Versions = all
 		switch {
 		case len(all) == 0 && !known || other.UserManaged:
-		case len(all) > 0 && len(all[0].Dependencies) == 0: // it takes that, whatever others need
+		case len(all) > 0 && len(all[0].Dependencies) == 0: // it takes that, regardless of other packages' needs
 		case isOpen(pkg):
 			open = append(open, other)
 		case len(all) > 1 && all[0].Version != other.Version:

@@ -101,6 +101,8 @@ func overridesOf(spec *corev1alpha1.PackageSpec) map[string]*corev1alpha1.Depend
 	return changed
 }
 
+// hash hashes a value by its JSON. It decodes the JSON first, because decoded maps have sorted keys
+// and struct fields do not.
 func hash(value any) (string, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -139,7 +141,7 @@ type Unpacked int
 const (
 	UnpackedNever     Unpacked = iota // another spec was unpacked last, or none
 	UnpackedElsewhere                 // the same spec in another environment
-	UnpackedCurrent                   // nothing to render
+	UnpackedCurrent                   // no objects to render
 )
 
 // Compare relates the content unpacked last to the content that would be rendered now. The hash of

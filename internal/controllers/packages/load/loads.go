@@ -23,7 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Setting is what Loads needs of its controller.
+// Setting has the functions of the controller that Loads needs.
 type Setting struct {
 	Pipeline *Pipeline
 	// Cache has the Packages.
