@@ -440,7 +440,7 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 	}
 }
 
-// sealed returns a Secret with an object, like those of the controller of packages.
+// sealed returns a Secret with an object, as the controller of packages creates it.
 func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Object {
 	t.Helper()
 	_, made, err := objectslices.Split("shop", "", []corev1alpha1.ObjectSetTemplatePhase{phase("one", o)},

@@ -127,7 +127,7 @@ func TestVerification(t *testing.T) {
 	await(t, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tampered"}}, "to be refused",
 		verified(metav1.ConditionFalse, "SignatureInvalid", "it is a signature of another image"))
 
-	// Of two with one prefix, neither applies.
+	// If two have the same prefix, neither applies.
 	env.Create(t, imageConfig("verification-two", prefix+"/", verifiedBy("verification", corev1alpha1.ImageVerificationWarn)))
 	for _, config := range []string{"verification", "verification-two"} {
 		await(t, &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: config}}, "to be in conflict", configReady(metav1.ConditionFalse, "Conflicting"))

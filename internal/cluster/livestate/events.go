@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// observed decodes the objects of a watch. Of a known state and of a deleted object, it decodes
-// only name and version, as *metav1.PartialObjectMetadata; others become
-// *unstructured.Unstructured.
+// observed decodes the objects of a watch. A known state and a deleted object become
+// *metav1.PartialObjectMetadata with only name and version, others *unstructured.Unstructured.
 type observed struct {
 	// known reports whether there is a record of exactly this state.
 	known func(name, types.UID, string) bool

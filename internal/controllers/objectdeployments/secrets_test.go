@@ -30,8 +30,8 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// sealedObject returns a Secret that contains another Secret, like those of the controller of
-// packages.
+// sealedObject returns a Secret that contains another Secret, as the controller of packages creates
+// it.
 func sealedObject(t *testing.T, namespace, ofKind, deployment, name string, age time.Duration, owner types.UID) *corev1.Secret {
 	t.Helper()
 	raw := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"` + name + `"},"stringData":{"password":"of-` + name + `"}}`

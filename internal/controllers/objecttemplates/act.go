@@ -127,7 +127,7 @@ func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
 	return report, nil
 }
 
-// steps takes steps until none is left, or until all objects to remove are gone.
+// steps takes steps until none is left, or until no object to remove exists any more.
 func (s *reconciliation) steps(ctx context.Context, want engine.Want) (out engine.Outcome, err error) {
 	want.References = marks{s}
 	for range maxPasses {
