@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -16,8 +15,6 @@ func (c *check) assignment(annotations map[string]any) {
 	c.collisionProtection(annotations)
 	c.conditionMappings(annotations)
 }
-
-func annotationField(key string) string { return document.Child("metadata.annotations", key) }
 
 func (c *check) phase(annotations map[string]any) {
 	field := annotationField(corev1alpha1.PhaseAnnotation)

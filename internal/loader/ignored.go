@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -13,20 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
 )
-
-// ignoredEntry has fields that others own, for objects of a kind. The manifest or the Package
-// states them.
-type ignoredEntry struct {
-	*corev1alpha1.IgnoredFields
-	// source names the entry of a Package. Such an entry has to match an object; one of a manifest
-	// does not, because templates can render other objects.
-	source string
-	used   atomic.Bool
-}
-
-func (f *ignoredEntry) matches(o *object) bool {
-	return f.Group == o.gvk.Group && f.Kind == o.gvk.Kind && (f.Name == "" || f.Name == o.name) && (f.Namespace == "" || f.Namespace == o.namespace)
-}
 
 // ignoredEntries returns the entries of the manifest and of the Package. Invalid entries of the
 // Package are problems.

@@ -1,7 +1,6 @@
 package loader
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"maps"
@@ -17,9 +16,6 @@ import (
 )
 
 const statusImagesBytes = 8 << 10 // limit of the images in a status, as JSON: a quarter of it
-
-// lockedImages are the images of a lock by the references that templates see.
-type lockedImages map[string]corev1alpha1.PackageImage
 
 // lockedImages returns the images of the lock. refs are their references by name.
 func (l *load) lockedImages(refs map[string]string) lockedImages {
@@ -49,57 +45,6 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 	return out
 }
 
-// repositoryOf strips tag and digest from a reference.
-func repositoryOf(ref string) string {
-	ref, _, _ = strings.Cut(ref, "@")
-	if colon := strings.LastIndexByte(ref, ':'); colon > strings.LastIndexByte(ref, '/') {
-		ref = ref[:colon]
-	}
-	return ref
-}
-
-const digestMark = "@sha256:"
-
-// in returns the references of the lock that occur in an object as JSON.
-func (l lockedImages) in(raw []byte) []string {
-	var found []string
-	for at := 0; len(l) > 0; {
-		i := bytes.Index(raw[at:], []byte(digestMark))
-		end := at + i + len(digestMark) + 64
-		if i < 0 || end > len(raw) {
-			break
-		}
-		ref := string(raw[referenceStart(raw[:at+i]):end])
-		if _, ok := l[ref]; ok && !slices.Contains(found, ref) {
-			found = append(found, ref)
-		}
-		at += i + len(digestMark)
-	}
-
-	return found
-}
-
-// referenceStart returns where the repository at the end of raw starts: after an escape and a
-// scheme.
-func referenceStart(raw []byte) int {
-	start := len(raw)
-	for start > 0 && len(raw)-start < limits.ReferenceBytes && isOfReference(raw[start-1]) {
-		start--
-	}
-	text := bytes.TrimRight(raw[:start], `\`)
-	if escaped := (start-len(text))%2 == 1; escaped && start < len(raw) {
-		start = min(start+map[bool]int{true: len("u0000"), false: 1}[raw[start] == 'u'], len(raw))
-	}
-	if i := bytes.LastIndex(raw[start:], []byte("://")); i >= 0 {
-		start += i + len("://")
-	}
-	return start
-}
-
-func isOfReference(b byte) bool {
-	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-/:", b) >= 0
-}
-
 // imageField is a field that names the image of a container or of an image volume.
 type imageField struct {
 	of        map[string]any
@@ -123,13 +68,6 @@ func (f *imageField) by() string {
 // isLocal reports whether the image is never pulled.
 func (f *imageField) isLocal() bool {
 	return f.of["imagePullPolicy"] == "Never" || f.of["pullPolicy"] == "Never"
-}
-
-// isRewritten reports whether the image is in the lock, or in a repository that an image of the
-// lock was rewritten to, because templates take references apart.
-func (r *reader) isRewritten(ref string) bool {
-	_, locked := r.locked[ref]
-	return locked || r.rewritten[repositoryOf(ref)]
 }
 
 // imagesOf rewrites the images of containers and image volumes once each. It returns all images

@@ -1,23 +1,22 @@
 package loader
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/config"
+	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/patch"
 	"lockstep.run/lockstep/internal/loader/render"
-	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/probes"
 )
@@ -49,22 +48,6 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 }
 
 var errLoadTime = errors.New("loading takes too long")
-
-// load is one run of Load.
-type load struct {
-	ctx  context.Context
-	opts *Options
-	unit *unit
-
-	problems, warnings violation.Violations
-	secrets            *sensitive.Values
-	locked             lockedImages
-	// rewritten are the repositories that result from ImageOverride.
-	rewritten    map[string]bool
-	configFailed bool
-}
-
-func (l *load) add(v ...violation.Violation) { l.problems = append(l.problems, v...) }
 
 func (l *load) run() *Package {
 	r := l.unit.result
@@ -131,33 +114,6 @@ func (l *load) newPackage(values map[string]any) *Package {
 		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, &m.Spec), CatalogName: l.catalogName(),
 		Dependencies: manifest.Dependencies(m.Spec.Dependencies), UniqueInScope: manifest.UniqueIn(m.Spec.Constraints, l.opts.scope()),
 	}
-}
-
-func (l *load) scope() {
-	kind, want := "Package", manifestsv1alpha1.PackageManifestScopeNamespaced
-	if l.opts.scope() == corev1alpha1.ScopeCluster {
-		kind, want = "ClusterPackage", manifestsv1alpha1.PackageManifestScopeCluster
-	}
-
-	scopes := l.unit.result.Manifest.Spec.Scopes
-	for _, s := range scopes {
-		known := s == manifestsv1alpha1.PackageManifestScopeCluster || s == manifestsv1alpha1.PackageManifestScopeNamespaced
-		if s == want || !known && l.unit.result.Strict {
-			return // a wrong value is reported as such
-		}
-	}
-
-	if len(scopes) == 0 {
-		return
-	}
-
-	allowed, other := make([]string, len(scopes)), map[string]string{"Package": "ClusterPackage", "ClusterPackage": "Package"}[kind]
-	for i, s := range scopes {
-		allowed[i] = string(s)
-	}
-
-	l.add(l.unit.result.At(violation.ReasonUnsupportedScope, "spec.scopes").Because("Install it as a "+other+".",
-		"the package allows %s only, and this is a %s", strings.Join(allowed, ", "), kind))
 }
 
 func (l *load) probes() {
@@ -300,6 +256,21 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	return read.objects
 }
 
+func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
+	f := &fixtures{Files{}, Files{}}
+	for p, data := range out.Files {
+		text := document.Without(data, left[p])
+		switch {
+		case len(bytes.TrimSpace(text)) == 0:
+		case out.Rendered[p]:
+			f.rendered[p] = text
+		case isObjectFile(p):
+			f.static[p] = text
+		}
+	}
+	return f
+}
+
 func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool) {
 	values, ok := map[string]bool{}, true
 	for i, c := range l.unit.result.Manifest.Spec.Filter.Conditions {
@@ -344,9 +315,6 @@ func (l *load) static() []*object {
 	l.warnings = append(l.warnings, read.warnings...)
 	return read.objects
 }
-
-// Other is another installation of the same package.
-type Other = manifest.Other
 
 // catalogName is the name that dependencies of other packages use.
 func (l *load) catalogName() string {

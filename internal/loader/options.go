@@ -2,13 +2,13 @@ package loader
 
 import (
 	"cmp"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/patch"
 )
 
@@ -21,6 +21,17 @@ type PatchTarget = patch.Target
 // CommonMetadata is set on every object and overrides the package's metadata.
 type CommonMetadata struct {
 	Labels, Annotations map[string]string
+}
+
+// Other is another installation of the same package.
+type Other = manifest.Other
+
+// SecretValue is a value of the configuration that came from a Secret.
+type SecretValue struct {
+	// Path is the path in the configuration: keys, and indexes as decimal numbers.
+	Path []string
+	// Value is the value as text; numbers are in decimal.
+	Value string
 }
 
 // StaticImage replaces images if a package is rendered without its lock.
@@ -87,6 +98,9 @@ type Options struct {
 	testEnvironment *manifestsv1alpha1.PackageEnvironment
 }
 
+// fixtures are the files of a test case to compare with fixtures.
+type fixtures struct{ rendered, static Files }
+
 func (o *Options) scope() corev1alpha1.Scope {
 	return corev1alpha1.ScopeOf(o.Package.Metadata.Namespace)
 }
@@ -110,34 +124,4 @@ func (o *Options) visiblePackage() manifestsv1alpha1.TemplateContextPackage {
 		return *o.seen
 	}
 	return o.Package
-}
-
-// withTestCase returns the options for a test case of a manifest. The package of a test case only
-// has values for templates. It does not determine the installation: real test cases of
-// ClusterPackages have a namespace, and some have no name.
-func (o Options) withTestCase(tc *manifestsv1alpha1.PackageManifestTestCaseTemplate) Options {
-	o.Package, o.seen = tc.Context.Package, &tc.Context.Package
-	o.Package.Metadata.Name = cmp.Or(o.Package.Metadata.Name, exampleName)
-	o.Config = nil
-	if tc.Context.Config != nil {
-		o.Config = tc.Context.Config.Raw
-	}
-	o.Environment = nil
-	env := tc.Context.Environment
-	o.testEnvironment = &env
-	o.StaticImages = true
-	return o
-}
-
-// withScopes returns options for the scope of a package that has only one.
-func (o Options) withScopes(scopes []manifestsv1alpha1.PackageManifestScope) Options {
-	namespaced := slices.Contains(scopes, manifestsv1alpha1.PackageManifestScopeNamespaced)
-	cluster := slices.Contains(scopes, manifestsv1alpha1.PackageManifestScopeCluster)
-	switch {
-	case cluster && !namespaced:
-		o.Package.Metadata.Namespace = ""
-	case namespaced && !cluster && o.Package.Metadata.Namespace == "":
-		o.Package.Metadata.Namespace, o.anyNamespace = exampleNamespace, true
-	}
-	return o
 }

@@ -1,15 +1,11 @@
 package loader
 
 import (
-	"context"
 	"strings"
-
-	v1 "github.com/google/go-containerregistry/pkg/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -93,15 +89,6 @@ func (p *Package) Objects() int {
 	}
 	return n
 }
-
-// Files are the files of a package: content by path below /package.
-type Files = archive.Files
-
-// ReadFolder reads a package from a folder.
-func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
-
-// ReadImage reads a package from an image.
-func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
 
 // Describe reads only the manifest. Its error is violation.Violations.
 func Describe(files Files) (*manifestsv1alpha1.PackageManifest, error) {

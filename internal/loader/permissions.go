@@ -211,11 +211,3 @@ func (l *load) implied(field string, typed any, labels map[string]string) *objec
 	o.stored = corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: raw}, CollisionProtection: corev1alpha1.CollisionProtectionPrevent}
 	return o
 }
-
-// phasesOf returns the phases of a manifest, preceded by the phase of the roles.
-func phasesOf(spec *manifestsv1alpha1.PackageManifestSpec) []manifestsv1alpha1.PackageManifestPhase {
-	if spec.Permissions == nil {
-		return spec.Phases
-	}
-	return slices.Concat([]manifestsv1alpha1.PackageManifestPhase{{Name: manifest.PermissionsPhase}}, spec.Phases)
-}

@@ -2,14 +2,24 @@ package loader
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/violation"
 	keys "lockstep.run/lockstep/internal/objects"
 )
+
+// phasesOf returns the phases of a manifest, preceded by the phase of the roles.
+func phasesOf(spec *manifestsv1alpha1.PackageManifestSpec) []manifestsv1alpha1.PackageManifestPhase {
+	if spec.Permissions == nil {
+		return spec.Phases
+	}
+	return slices.Concat([]manifestsv1alpha1.PackageManifestPhase{{Name: manifest.PermissionsPhase}}, spec.Phases)
+}
 
 func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) violation.Violations {
 	var problems violation.Violations
@@ -35,41 +45,12 @@ func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) viola
 	return problems
 }
 
-func (o *object) violation(reason violation.Reason, field string) violation.Violation {
-	v := o.at
-	v.Reason, v.Field = reason, field
-	return v
-}
-
 func place(at violation.Violation) string {
 	text := fmt.Sprintf("%s idx %d", at.Path, at.Document-1)
 	if at.Line > 0 {
 		text += fmt.Sprintf(" line %d", at.Line)
 	}
 	return text
-}
-
-func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Violations {
-	defined := definitionsOf(all)
-	var problems violation.Violations
-	for _, o := range all {
-		d := defined[o.gvk.GroupKind()]
-		if d == nil || elsewhere(o.class) || scope != corev1alpha1.ScopeCluster || !d.namespaced || o.namespace != "" {
-			continue
-		}
-		problems = append(problems, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(namespaceRemedy, namespaceMissing, o.gvk.Kind))
-	}
-	return problems
-}
-
-func definitionsOf(all []*object) map[schema.GroupKind]*definition {
-	defined := map[schema.GroupKind]*definition{}
-	for _, o := range all {
-		if o.defines != nil {
-			defined[o.defines.kind] = o.defines
-		}
-	}
-	return defined
 }
 
 // tooEarly warns about objects that do not come after their namespace or definition.

@@ -2,11 +2,8 @@ package loader
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // PreviewOptions are options of [Preview].
@@ -58,18 +55,4 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 	load.StaticImages = !opts.LockedImages || u.result == nil || u.result.Lock == nil
 	pkg, err := Load(ctx, files, load)
 	return pkg, load.Package, err
-}
-
-func testCaseOf(test *manifestsv1alpha1.PackageManifestTest, name string) (*manifestsv1alpha1.PackageManifestTestCaseTemplate, error) {
-	names := make([]string, 0, len(test.Template))
-	for i := range test.Template {
-		if tc := &test.Template[i]; name == "" || tc.Name == name {
-			return tc, nil
-		}
-		names = append(names, test.Template[i].Name)
-	}
-	if name == "" {
-		return nil, nil
-	}
-	return nil, fmt.Errorf("the package has no test case %q. %s", name, violation.Suggest(name, names, "It has: "+strings.Join(names, ", ")+"."))
 }

@@ -1,19 +1,13 @@
 package loader
 
 import (
-	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/violation"
-)
-
-var (
-	crdKind        = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-	apiServiceKind = schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}
-	namespaceKind  = schema.GroupKind{Kind: "Namespace"}
 )
 
 const (
@@ -21,6 +15,33 @@ const (
 	namespaceRemedy  = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage, or in another cluster its spec.targetRef.namespace."
 	namespaceGiven   = "%s names no namespace: a ClusterPackage of the package needs spec.defaultNamespace, or in another cluster spec.targetRef.namespace"
 )
+
+func (l *load) scope() {
+	kind, want := "Package", manifestsv1alpha1.PackageManifestScopeNamespaced
+	if l.opts.scope() == corev1alpha1.ScopeCluster {
+		kind, want = "ClusterPackage", manifestsv1alpha1.PackageManifestScopeCluster
+	}
+
+	scopes := l.unit.result.Manifest.Spec.Scopes
+	for _, s := range scopes {
+		known := s == manifestsv1alpha1.PackageManifestScopeCluster || s == manifestsv1alpha1.PackageManifestScopeNamespaced
+		if s == want || !known && l.unit.result.Strict {
+			return // a wrong value is reported as such
+		}
+	}
+
+	if len(scopes) == 0 {
+		return
+	}
+
+	allowed, other := make([]string, len(scopes)), map[string]string{"Package": "ClusterPackage", "ClusterPackage": "Package"}[kind]
+	for i, s := range scopes {
+		allowed[i] = string(s)
+	}
+
+	l.add(l.unit.result.At(violation.ReasonUnsupportedScope, "spec.scopes").Because("Install it as a "+other+".",
+		"the package allows %s only, and this is a %s", strings.Join(allowed, ", "), kind))
+}
 
 // scope checks the scope without a cluster. The engine repeats the check with a RESTMapping.
 func (c *check) scope() {
@@ -73,96 +94,6 @@ func (c *check) clusterScope(kind schema.GroupKind, namespaced, known bool) {
 	}
 }
 
-// BuiltInScope returns the scope of a kind of Kubernetes or this engine.
-func BuiltInScope(kind schema.GroupKind) (namespaced, known bool) {
-	namespaced, known = builtIn[kind]
-	return namespaced, known
-}
-
-var builtIn = map[schema.GroupKind]bool{}
-
-func init() {
-	for group, kinds := range map[string][2][]string{
-		"": {
-			{"Namespace", "Node", "PersistentVolume", "ComponentStatus"},
-			{"Binding", "ConfigMap", "Endpoints", "Event", "LimitRange", "PersistentVolumeClaim", "Pod", "PodTemplate", "ReplicationController", "ResourceQuota", "Secret", "Service", "ServiceAccount"},
-		},
-		"admissionregistration.k8s.io": {
-			{
-				"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "MutatingWebhookConfiguration",
-				"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration",
-			}, nil,
-		},
-		"apiextensions.k8s.io":         {{"CustomResourceDefinition"}, nil},
-		"apiregistration.k8s.io":       {{"APIService"}, nil},
-		"apps":                         {nil, {"ControllerRevision", "DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}},
-		"authentication.k8s.io":        {{"SelfSubjectReview", "TokenReview"}, nil},
-		"authorization.k8s.io":         {{"SelfSubjectAccessReview", "SelfSubjectRulesReview", "SubjectAccessReview"}, {"LocalSubjectAccessReview"}},
-		"autoscaling":                  {nil, {"HorizontalPodAutoscaler"}},
-		"batch":                        {nil, {"CronJob", "Job"}},
-		"certificates.k8s.io":          {{"CertificateSigningRequest", "ClusterTrustBundle"}, {"PodCertificateRequest"}},
-		"coordination.k8s.io":          {nil, {"Lease", "LeaseCandidate"}},
-		"discovery.k8s.io":             {nil, {"EndpointSlice"}},
-		"events.k8s.io":                {nil, {"Event"}},
-		"flowcontrol.apiserver.k8s.io": {{"FlowSchema", "PriorityLevelConfiguration"}, nil},
-		"internal.apiserver.k8s.io":    {{"StorageVersion"}, nil},
-		"networking.k8s.io":            {{"IngressClass", "IPAddress", "ServiceCIDR"}, {"Ingress", "NetworkPolicy"}},
-		"node.k8s.io":                  {{"RuntimeClass"}, nil},
-		"policy":                       {nil, {"PodDisruptionBudget"}},
-		"rbac.authorization.k8s.io":    {{"ClusterRole", "ClusterRoleBinding"}, {"Role", "RoleBinding"}},
-		"resource.k8s.io":              {{"DeviceClass", "DeviceTaintRule", "ResourceSlice"}, {"ResourceClaim", "ResourceClaimTemplate"}},
-		"scheduling.k8s.io":            {{"PriorityClass"}, nil},
-		"storage.k8s.io":               {{"CSIDriver", "CSINode", "StorageClass", "VolumeAttachment", "VolumeAttributesClass"}, {"CSIStorageCapacity"}},
-		"storagemigration.k8s.io":      {{"StorageVersionMigration"}, nil},
-		corev1alpha1.GroupVersion.Group: {
-			{
-				"ClusterPackage", "ClusterObjectDeployment", "ClusterObjectSet", "ClusterObjectSetPhase", "ClusterObjectSlice",
-				"ClusterObjectTemplate", "HostedClusterPackage", "ImageConfig",
-			},
-			{"Package", "ObjectDeployment", "ObjectSet", "ObjectSetPhase", "ObjectSlice", "ObjectTemplate"},
-		},
-	} {
-		for i, namespaced := range []bool{false, true} {
-			for _, kind := range kinds[i] {
-				builtIn[schema.GroupKind{Group: group, Kind: kind}] = namespaced
-			}
-		}
-	}
-}
-
-func definitionOf(kind schema.GroupKind, body map[string]any) *definition {
-	if kind != crdKind {
-		return nil
-	}
-
-	spec, _ := body["spec"].(map[string]any)
-	names, _ := spec["names"].(map[string]any)
-	d := &definition{}
-	d.kind.Group, _ = spec["group"].(string)
-	d.kind.Kind, _ = names["kind"].(string)
-	d.namespaced = fmt.Sprint(spec["scope"]) == "Namespaced"
-	versions, _ := spec["versions"].([]any)
-	for _, entry := range versions {
-		version, _ := entry.(map[string]any)
-		if name, _ := version["name"].(string); version["served"] == true {
-			d.served = append(d.served, name)
-		}
-	}
-
-	return d
-}
-
-// aggregationOf returns the API of an APIService that is served by another server than the API
-// server.
-func aggregationOf(kind schema.GroupKind, body map[string]any) (gv schema.GroupVersion) {
-	spec, _ := body["spec"].(map[string]any)
-	if kind == apiServiceKind && spec["service"] != nil {
-		gv.Group, _ = spec["group"].(string)
-		gv.Version, _ = spec["version"].(string)
-	}
-	return gv
-}
-
 // defaultNamespaces sets the default namespace on objects whose kind the package defines or the
 // cluster knows.
 func (l *load) defaultNamespaces(all []*object) {
@@ -204,23 +135,15 @@ func (l *load) scopeOf(kind schema.GroupKind, defined map[schema.GroupKind]*defi
 	return false, false
 }
 
-func (o *object) setNamespace(namespace string) error {
-	body := map[string]any{}
-	if err := json.Unmarshal(o.stored.Object.Raw, &body); err != nil {
-		return err
+func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Violations {
+	defined := definitionsOf(all)
+	var problems violation.Violations
+	for _, o := range all {
+		d := defined[o.gvk.GroupKind()]
+		if d == nil || elsewhere(o.class) || scope != corev1alpha1.ScopeCluster || !d.namespaced || o.namespace != "" {
+			continue
+		}
+		problems = append(problems, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(namespaceRemedy, namespaceMissing, o.gvk.Kind))
 	}
-
-	meta, ok := body["metadata"].(map[string]any)
-	if !ok {
-		return fmt.Errorf("the object has no metadata")
-	}
-
-	meta["namespace"] = namespace
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-
-	o.stored.Object.Raw, o.namespace = raw, namespace
-	return nil
+	return problems
 }

@@ -4,21 +4,12 @@ import (
 	"maps"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
-
-// SecretValue is a value of the configuration that came from a Secret.
-type SecretValue struct {
-	// Path is the path in the configuration: keys, and indexes as decimal numbers.
-	Path []string
-	// Value is the value as text; numbers are in decimal.
-	Value string
-}
 
 // SecretValues returns the values of a configuration that comes from a Secret.
 func SecretValues(config map[string]any) []SecretValue {
@@ -94,8 +85,6 @@ func (l *load) errorBody(e *field.Error) string {
 	return e.ErrorBody()
 }
 
-var secretKind = schema.GroupKind{Kind: "Secret"}
-
 func (c *check) secrets(annotations map[string]any) {
 	if c.r.secrets.Empty() {
 		return
@@ -134,6 +123,20 @@ func (c *check) secrets(annotations map[string]any) {
 		count++
 		return count < most
 	})
+}
+
+// exposedToAgents returns objects with sensitive values in phases with a class. An ObjectSetPhase
+// would contain them, and it is not a Secret.
+func exposedToAgents(all []*object) violation.Violations {
+	var problems violation.Violations
+	for _, o := range all {
+		if o.class != "" && o.sensitive {
+			problems = append(problems, o.violation(violation.ReasonSecretExposed, "").Because(
+				"Put it into a phase without a class, or set sensitive: false if the value is not a secret.",
+				"phase %q has the class %q, and its ObjectSetPhase would hold a value that came from a Secret", o.phase, o.class))
+		}
+	}
+	return problems
 }
 
 func withoutValues(v any) map[string]any {

@@ -1,20 +1,14 @@
 package loader
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/loader/violation"
@@ -39,24 +33,6 @@ type Case struct {
 	// templates. Both lack the documents that conditions leave out. Fixtures are compared with
 	// them.
 	Rendered, Static Files
-}
-
-// fixtures are the files of a test case to compare with fixtures.
-type fixtures struct{ rendered, static Files }
-
-func fixturesOf(out *render.Output, left map[string][]document.Span) *fixtures {
-	f := &fixtures{Files{}, Files{}}
-	for p, data := range out.Files {
-		text := document.Without(data, left[p])
-		switch {
-		case len(bytes.TrimSpace(text)) == 0:
-		case out.Rendered[p]:
-			f.rendered[p] = text
-		case isObjectFile(p):
-			f.static[p] = text
-		}
-	}
-	return f
 }
 
 // Inspect is Validate, but also calls visit for each case without problems.
@@ -127,17 +103,6 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 	}
 
 	return m
-}
-
-// Unread returns JSON files that look like objects. Only files with a YAML extension are read.
-func Unread(files Files) (paths []string) {
-	for _, p := range files.Paths() {
-		var object metav1.TypeMeta
-		if path.Ext(p) == ".json" && json.Unmarshal(files[p], &object) == nil && object.APIVersion != "" && object.Kind != "" {
-			paths = append(paths, p)
-		}
-	}
-	return paths
 }
 
 func (v *validator) testCase(u *unit, i int) {
@@ -261,19 +226,4 @@ func needsContext(p violation.Violation, rendered bool) bool {
 		return strings.HasPrefix(p.Details, expression.EvaluationFailed)
 	}
 	return rendered && strings.HasSuffix(p.Path, render.Suffix)
-}
-
-const (
-	exampleName      = "package"
-	exampleNamespace = "package-namespace"
-)
-
-func exampleOptions(component string, cluster bool) Options {
-	o := Options{Component: component, StaticImages: true, anyNamespace: true}
-	o.Package.Metadata.Name = exampleName
-	if !cluster {
-		o.Package.Metadata.Namespace = exampleNamespace
-	}
-	o.Package.Image = StaticImage
-	return o
 }

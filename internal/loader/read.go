@@ -2,83 +2,14 @@ package loader
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"path"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
-	"lockstep.run/lockstep/internal/loader/manifest"
-	"lockstep.run/lockstep/internal/loader/patch"
-	"lockstep.run/lockstep/internal/loader/render"
-	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
-
-type object struct {
-	at        violation.Violation
-	gvk       schema.GroupVersionKind
-	namespace string
-	name      string
-	phase     string
-	class     string // of the phase
-	stored    corev1alpha1.ObjectSetObject
-	sensitive bool
-	defines   *definition
-	// aggregates is the API of an APIService with its own server.
-	aggregates schema.GroupVersion
-	// images are the images of its containers, and references of the lock in it.
-	images []string
-}
-
-// definition is the content of a CustomResourceDefinition.
-type definition struct {
-	kind       schema.GroupKind
-	namespaced bool
-	// served are the served versions.
-	served []string
-}
-
-type reader struct {
-	strict    bool
-	opts      *Options
-	phases    []string
-	classes   map[string]string // by phase
-	labels    map[string]string
-	rendered  map[string]bool
-	condition func(string) (bool, error)
-	patches   *patch.Set
-	ignored   []*ignoredEntry
-	secrets   *sensitive.Values
-	locked    lockedImages
-	// rewritten are the repositories that images of the lock were rewritten to.
-	rewritten map[string]bool
-
-	mu           sync.Mutex
-	bytes, count atomic.Int64
-	wrong        atomic.Int64
-}
-
-type found struct {
-	objects            []*object
-	problems, warnings violation.Violations
-	// left are the documents that conditions leave out, by path.
-	left map[string][]document.Span
-	// defect is the panic that ended the reading, if any.
-	defect *panics.Error
-}
-
-func isObjectFile(p string) bool {
-	ext := path.Ext(p)
-	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)
-}
 
 // read reads all object files in parallel, and returns the objects in the order of their paths. It
 // panics if reading a file does.
@@ -131,10 +62,6 @@ func (r *reader) read(ctx context.Context, files Files) found {
 	return all
 }
 
-func (r *reader) full() bool {
-	return r.bytes.Load() > r.opts.bytes() || r.count.Load() > limits.PackageObjects
-}
-
 func (r *reader) readFile(ctx context.Context, p string, data []byte, into *found) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -182,24 +109,4 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 	for _, v := range problems {
 		into.problems = append(into.problems, r.sourceOf(v))
 	}
-}
-
-// sourceOf makes a violation in the output of a template point at the template.
-func (r *reader) sourceOf(v violation.Violation) violation.Violation {
-	if r.rendered[v.Path] {
-		v.Path += render.Suffix
-		if v.Line > 0 {
-			v.Details += fmt.Sprintf(" (line %d of what the template renders to)", v.Line)
-			v.Line = 0
-		}
-	}
-	return v
-}
-
-// keep evaluates a condition annotation. It takes a lock because evaluators are not safe for
-// concurrent use.
-func (r *reader) keep(expression string) (bool, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.condition(expression)
 }

@@ -1,0 +1,39 @@
+package loader
+
+import (
+	"context"
+	"encoding/json"
+	"path"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/render"
+)
+
+// Files are the files of a package: content by path below /package.
+type Files = archive.Files
+
+// ReadFolder reads a package from a folder.
+func ReadFolder(dir string) (Files, error) { return archive.ReadFolder(dir) }
+
+// ReadImage reads a package from an image.
+func ReadImage(ctx context.Context, img v1.Image) (Files, error) { return archive.ReadImage(ctx, img) }
+
+func isObjectFile(p string) bool {
+	ext := path.Ext(p)
+	return (ext == ".yaml" || ext == ".yml") && !render.IsHelper(p) && !manifest.IsManifest(p)
+}
+
+// Unread returns JSON files that look like objects. Only files with a YAML extension are read.
+func Unread(files Files) (paths []string) {
+	for _, p := range files.Paths() {
+		var object metav1.TypeMeta
+		if path.Ext(p) == ".json" && json.Unmarshal(files[p], &object) == nil && object.APIVersion != "" && object.Kind != "" {
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
