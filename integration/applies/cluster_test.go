@@ -7,7 +7,7 @@ func clusterKinds() []*kind {
 		dimensions: []dimension{
 			dim("expansion", "", "allowVolumeExpansion = true", "mountOptions = [a]", "allowVolumeExpansion = false"),
 			dim("topologies", "", "allowedTopologies = [{matchLabelExpressions: [{key: a, values: [b]}]}]"),
-			fixed("parameters", "", "parameters = {a: b}"),
+			dim("parameters", "", "parameters = {a: b}"),
 		},
 	}, {
 		name: "CSIDriver",
@@ -22,7 +22,7 @@ func clusterKinds() []*kind {
 		base: "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NAME}\nvalue: 1",
 		dimensions: []dimension{
 			dim("description", "", "description = first", "description = second"),
-			fixed("value", "", "value = 2", "preemptionPolicy = Never"),
+			dim("value", "", "value = 2", "preemptionPolicy = Never"),
 		},
 	}, {
 		name: "RuntimeClass",
@@ -35,7 +35,7 @@ func clusterKinds() []*kind {
 		name: "ResourceClaimTemplate",
 		base: "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: {name: NAME}\nspec: {spec: {devices: {requests: [{name: a, exactly: {deviceClassName: c}}]}}}",
 		dimensions: []dimension{
-			fixed("claim", "", "spec/spec/devices/requests = [{name: b, firstAvailable: [{name: c, deviceClassName: c}]}]"),
+			dim("claim", "", "spec/spec/devices/requests = [{name: b, firstAvailable: [{name: c, deviceClassName: c}]}]"),
 		},
 	}, {
 		name: "DeviceClass",
@@ -70,7 +70,7 @@ func admission() []*kind {
 			base: "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {name: NAME}\nspec: {policyName: none, validationActions: [Deny]}",
 			dimensions: []dimension{
 				dim("actions", "", "spec/validationActions = [Warn, Audit]", "spec/validationActions = [Audit]"),
-				union("parameter", "", "spec/paramRef = {name: p, parameterNotFoundAction: Deny}", "spec/paramRef = {selector: {matchLabels: {a: b}}, parameterNotFoundAction: Allow}", "spec/paramRef = {name: p, namespace: default, parameterNotFoundAction: Deny}"),
+				dim("parameter", "", "spec/paramRef = {name: p, parameterNotFoundAction: Deny}", "spec/paramRef = {selector: {matchLabels: {a: b}}, parameterNotFoundAction: Allow}", "spec/paramRef = {name: p, namespace: default, parameterNotFoundAction: Deny}"),
 				dim("match", "", "spec/matchResources = {namespaceSelector: {matchLabels: {a: b}}}", "spec/matchResources = {matchPolicy: Exact}", "spec/matchResources = {}"),
 			},
 		},
@@ -87,7 +87,7 @@ func (w *kindOfWebhook) kind() *kind {
 		name: w.name,
 		base: "apiVersion: admissionregistration.k8s.io/v1\nkind: " + w.name + "\nmetadata: {name: NAME}\nwebhooks: [{name: a.example.com, sideEffects: None, admissionReviewVersions: [v1], failurePolicy: Ignore, clientConfig: {service: {name: s, namespace: default}}, rules: [{apiGroups: [none], apiVersions: [v1], operations: [CREATE], resources: [none]}]}]",
 		dimensions: []dimension{
-			union("client", "", hook+"/clientConfig = {url: \"https://a.example.com\"}", hook+"/clientConfig = {service: {name: s, namespace: default, path: /p, port: 8443}}"),
+			dim("client", "", hook+"/clientConfig = {url: \"https://a.example.com\"}", hook+"/clientConfig = {service: {name: s, namespace: default, path: /p, port: 8443}}"),
 			dim("rules", "", hook+"/rules = [{apiGroups: [none], apiVersions: [v2], operations: [UPDATE, CREATE], resources: [a, b], scope: Namespaced}]", hook+"/rules = []"),
 			dim("policy", "", hook+"/failurePolicy = Fail", hook+"/timeoutSeconds = 3", hook+"/matchPolicy = Exact"),
 			dim("selector", "", hook+"/namespaceSelector = {matchLabels: {a: b}}", hook+"/objectSelector = {matchExpressions: [{key: a, operator: Exists}]}", hook+"/namespaceSelector = {}"),

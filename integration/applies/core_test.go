@@ -6,7 +6,7 @@ func coreKinds() []*kind {
 			name: "ConfigMap",
 			base: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: NAME}",
 			dimensions: []dimension{
-				union("key", "", "data/k = a", "binaryData/k = Yg==", "data/k = other"),
+				dim("key", "", "data/k = a", "binaryData/k = Yg==", "data/k = other"),
 				dim("other keys", "", "data/a = b", "data/a = c\ndata/d = e", "data = {}"),
 				hand("foreign key", "data/theirs = x", "binaryData/theirs = eA=="),
 			},
@@ -15,7 +15,7 @@ func coreKinds() []*kind {
 			name: "Secret",
 			base: "apiVersion: v1\nkind: Secret\nmetadata: {name: NAME}",
 			dimensions: []dimension{
-				union("key", "", "data/k = Yg==", "stringData/k = c", "data/k = Yg==\nstringData/k = d"),
+				dim("key", "", "data/k = Yg==", "stringData/k = c", "data/k = Yg==\nstringData/k = d"),
 				dim("other keys", "", "stringData/j = b", "data/j = Yg==", "stringData/j = c\nstringData/i = d"),
 				hand("foreign key", "data/theirs = eA=="),
 			},
@@ -34,9 +34,9 @@ func coreKinds() []*kind {
 			name: "PersistentVolumeClaim",
 			base: "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: NAME}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}",
 			dimensions: []dimension{
-				fixed("class", "", "spec/storageClassName = a", "spec/storageClassName = b"),
-				fixed("size", "", "spec/resources/requests/storage = 2Gi"),
-				fixed("source", "", "spec/dataSource = {kind: PersistentVolumeClaim, name: other}", "spec/volumeMode = Block"),
+				dim("class", "", "spec/storageClassName = a", "spec/storageClassName = b"),
+				dim("size", "", "spec/resources/requests/storage = 2Gi"),
+				dim("source", "", "spec/dataSource = {kind: PersistentVolumeClaim, name: other}", "spec/volumeMode = Block"),
 			},
 		},
 		{
@@ -61,7 +61,7 @@ func coreKinds() []*kind {
 			base: "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: NAME}\nspec: {hard: {count/leases.coordination.k8s.io: 100000}}",
 			dimensions: []dimension{
 				dim("hard", "", "spec/hard = {configmaps: 100000}", "spec/hard/pods = 100000", "spec/hard = {}"),
-				fixed("scopes", "", "spec/scopes = [BestEffort]\nspec/hard = {pods: 100000}"),
+				dim("scopes", "", "spec/scopes = [BestEffort]\nspec/hard = {pods: 100000}"),
 			},
 		},
 		{

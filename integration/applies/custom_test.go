@@ -20,7 +20,7 @@ spec:
   names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {a: {type: string}}}}}}}]`,
 		dimensions: []dimension{
-			union("conversion", "", "spec/conversion = {strategy: None}", "spec/conversion = {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: default}}}}",
+			dim("conversion", "", "spec/conversion = {strategy: None}", "spec/conversion = {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {service: {name: s, namespace: default}}}}",
 				"spec/conversion = {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: \"https://a.example.com\"}}}"),
 			dim("schema", "", version+"/schema/openAPIV3Schema/properties/spec/properties/b = {type: integer}", version+"/schema/openAPIV3Schema/properties/spec = {type: object, x-kubernetes-preserve-unknown-fields: true}",
 				version+"/schema/openAPIV3Schema/properties/spec/properties/a = {type: string, default: x}"),
@@ -50,8 +50,8 @@ func strict() *kind {
 			dim("default map", "", "spec/defmap = {}", "spec/defmap = {y: 2}", "spec/defmap = {x: 3}"),
 			dim("nullable", "", "spec/nul = null", "spec/nul = a"),
 			dim("numbers", "", "spec/ios = 1", "spec/ios = a", "spec/num = 1.5", "spec/int = 7"),
-			union("one", "", "spec/one = {a: x}", "spec/one = {b: x}"),
-			union("mode", "", "spec/mode = B\nspec/modeB = x", "spec/mode = B", "spec/mode = A"),
+			dim("one", "", "spec/one = {a: x}", "spec/one = {b: x}"),
+			dim("mode", "", "spec/mode = B\nspec/modeB = x", "spec/mode = B", "spec/mode = A"),
 			dim("short list", "", "spec/max = [{k: a}, {k: b}]", "spec/max = [{k: c}, {k: d}]"),
 			dim("embedded", "", "spec/emb = {apiVersion: v1, kind: ConfigMap, metadata: {name: x}, data: {a: b}}", "spec/emb = {apiVersion: v1, kind: ConfigMap, metadata: {name: x}}"),
 			dim("immutable", "", "spec/imm = a", "spec/imm = b"),
@@ -67,8 +67,8 @@ func free() *kind {
 		base: "apiVersion: " + group + "/v1\nkind: Free\nmetadata: {name: NAME}",
 		dimensions: []dimension{
 			dim("spec", "", "spec = {}", "spec = null"),
-			union("policy", "", "spec/syncPolicy = {automated: {prune: true}}", "spec/syncPolicy = {automated: {}}", "spec/syncPolicy = {}", "spec/syncPolicy = {automated: {prune: true, selfHeal: true}, retry: {limit: 1}}"),
-			union("issuer", "", "spec/selfSigned = {}", "spec/ca = {secretName: s}", "spec/acme = {server: s, solvers: [{http01: {ingress: {}}}]}"),
+			dim("policy", "", "spec/syncPolicy = {automated: {prune: true}}", "spec/syncPolicy = {automated: {}}", "spec/syncPolicy = {}", "spec/syncPolicy = {automated: {prune: true, selfHeal: true}, retry: {limit: 1}}"),
+			dim("issuer", "", "spec/selfSigned = {}", "spec/ca = {secretName: s}", "spec/acme = {server: s, solvers: [{http01: {ingress: {}}}]}"),
 			dim("list", "", "spec/list = [{k: a}]", "spec/list = []", "spec/list = [{k: a, v: {}}, {k: b}]"),
 			dim("deep", "", "spec/a/b/c = {}", "spec/a/b = {}", "spec/a/b/c/d = 1", "spec/a/b/c = []"),
 			dim("values", "", "spec/values = {a: 1, b: [1, 2], c: null}", "spec/values = {a: \"1\", b: []}", "spec/values = {}"),
@@ -85,7 +85,7 @@ func recreatedKinds() []*kind {
 		name: "Service/recreated",
 		base: "apiVersion: v1\nkind: Service\nmetadata: {name: NAME" + note + "\nspec: {selector: {app: NAME}, ports: [{port: 80}]}",
 		dimensions: []dimension{
-			union("type", "", "spec/clusterIP = None", "spec/type = ExternalName\nspec/externalName = example.com", "spec/type = NodePort"),
+			dim("type", "", "spec/clusterIP = None", "spec/type = ExternalName\nspec/externalName = example.com", "spec/type = NodePort"),
 		},
 	}, {
 		name: "Job/recreated",

@@ -22,10 +22,6 @@ type dimension struct {
 	alternatives []string
 	// byHand means that only edits choose alternatives other than the first one.
 	byHand bool
-	// union means that the API server accepts at most one of the alternatives.
-	union bool
-	// immutable means that the API server refuses some of the changes.
-	immutable bool
 	// manager is a controller that applies the alternatives; empty for edits by kubectl.
 	manager string
 }
@@ -34,16 +30,8 @@ func dim(name string, alternatives ...string) dimension {
 	return dimension{name: name, alternatives: alternatives}
 }
 
-func union(name string, alternatives ...string) dimension {
-	return dimension{name: name, alternatives: alternatives, union: true}
-}
-
 func hand(name string, alternatives ...string) dimension {
 	return dimension{name: name, alternatives: append([]string{""}, alternatives...), byHand: true}
-}
-
-func fixed(name string, alternatives ...string) dimension {
-	return dimension{name: name, alternatives: alternatives, immutable: true}
 }
 
 func controller(manager, name string, alternatives ...string) dimension {

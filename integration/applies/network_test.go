@@ -12,7 +12,7 @@ func networkKinds() []*kind {
 		name: "IngressClass",
 		base: "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: NAME}\nspec: {controller: example.com/c}",
 		dimensions: []dimension{
-			union("parameters", "", "spec/parameters = {kind: Params, name: p}", "spec/parameters = {apiGroup: g.example.com, kind: Params, name: p, scope: Namespace, namespace: default}"),
+			dim("parameters", "", "spec/parameters = {kind: Params, name: p}", "spec/parameters = {apiGroup: g.example.com, kind: Params, name: p, scope: Namespace, namespace: default}"),
 		},
 	}}
 }
@@ -25,7 +25,7 @@ func service() *kind {
 			dim("ports", "", "spec/ports = [{name: http, port: 8080, targetPort: 8080}]", "spec/ports = [{name: http, port: 80}, {name: metrics, port: 9090}]",
 				"spec/ports = [{name: dns, port: 53}, {name: dns-udp, port: 53, protocol: UDP}]", "spec/ports = [{name: http, port: 80, protocol: UDP}]",
 				"spec/ports = [{port: 80}]", "spec/ports = [{name: web, port: 80, targetPort: http, appProtocol: kubernetes.io/h2c}]"),
-			union("type", "", "spec/type = NodePort", "spec/type = LoadBalancer", "spec/type = ExternalName\nspec/externalName = example.com", "spec/type = ClusterIP", "spec/clusterIP = None"),
+			dim("type", "", "spec/type = NodePort", "spec/type = LoadBalancer", "spec/type = ExternalName\nspec/externalName = example.com", "spec/type = ClusterIP", "spec/clusterIP = None"),
 			dim("affinity", "", "spec/sessionAffinity = ClientIP", "spec/sessionAffinity = ClientIP\nspec/sessionAffinityConfig = {clientIP: {timeoutSeconds: 5}}", "spec/sessionAffinity = None"),
 			dim("policy", "", "spec/internalTrafficPolicy = Local", "spec/trafficDistribution = PreferClose", "spec/publishNotReadyAddresses = true"),
 			dim("families", "", "spec/ipFamilyPolicy = SingleStack", "spec/ipFamilyPolicy = PreferDualStack"),
@@ -45,9 +45,9 @@ func ingress() *kind {
 		name: "Ingress",
 		base: "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: NAME}\nspec: {defaultBackend: {service: {name: a, port: {number: 80}}}}",
 		dimensions: []dimension{
-			union("default backend", "", "spec/defaultBackend = {service: {name: a, port: {name: http}}}", "spec/defaultBackend = {resource: {kind: Bucket, name: b}}",
+			dim("default backend", "", "spec/defaultBackend = {service: {name: a, port: {name: http}}}", "spec/defaultBackend = {resource: {kind: Bucket, name: b}}",
 				"spec/defaultBackend = {resource: {apiGroup: g.example.com, kind: Bucket, name: b}}"),
-			union("rules", "", backend("service: {name: a, port: {number: 80}}"), backend("service: {name: a, port: {name: http}}"), backend("resource: {kind: Bucket, name: b}"),
+			dim("rules", "", backend("service: {name: a, port: {number: 80}}"), backend("service: {name: a, port: {name: http}}"), backend("resource: {kind: Bucket, name: b}"),
 				"spec/rules = [{host: b.example.com}]"),
 			dim("tls", "", "spec/tls = [{hosts: [a.example.com], secretName: s}]", "spec/tls = [{hosts: [a.example.com]}]"),
 			dim("class", "", "spec/ingressClassName = a", "spec/ingressClassName = b"),
@@ -62,7 +62,7 @@ func networkPolicy() *kind {
 		base: "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: NAME}\nspec: {podSelector: {}}",
 		dimensions: []dimension{
 			dim("selector", "", "spec/podSelector = {matchLabels: {a: b}}", "spec/podSelector = {matchExpressions: [{key: a, operator: Exists}]}"),
-			union("ingress", "", "spec/ingress = [{from: [{podSelector: {}}]}]", "spec/ingress = [{from: [{ipBlock: {cidr: 192.0.2.0/24, except: [192.0.2.1/32]}}]}]",
+			dim("ingress", "", "spec/ingress = [{from: [{podSelector: {}}]}]", "spec/ingress = [{from: [{ipBlock: {cidr: 192.0.2.0/24, except: [192.0.2.1/32]}}]}]",
 				"spec/ingress = [{from: [{namespaceSelector: {matchLabels: {a: b}}, podSelector: {}}]}]", "spec/ingress = [{}]", "spec/ingress = []",
 				"spec/ingress = [{ports: [{port: 80}, {port: web, protocol: UDP}, {port: 90, endPort: 99}]}]"),
 			dim("egress", "", "spec/egress = [{}]\nspec/policyTypes = [Ingress, Egress]", "spec/egress = []\nspec/policyTypes = [Ingress, Egress]", "spec/egress = [{}]", "spec/egress = []",

@@ -1,8 +1,6 @@
 package applies_test
 
 import (
-	"fmt"
-	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -25,23 +23,6 @@ func (f *failure) String() string {
 	return strings.Join(lines, "") + f.text
 }
 
-// counts are the numbers of steps in trials. Cases are versions and edits with a compared outcome.
-type counts struct {
-	Cases, Versions, Refused, Invalid, Edits, EditsRefused, Restarts int
-}
-
-func (c counts) String() string {
-	return fmt.Sprintf("%d cases: %d versions, %d that all refuse, %d invalid; %d edits, %d refused; %d restarts",
-		c.Cases, c.Versions, c.Refused, c.Invalid, c.Edits, c.EditsRefused, c.Restarts)
-}
-
-func (c *counts) add(other counts) {
-	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(other)
-	for i := range to.NumField() {
-		to.Field(i).SetInt(to.Field(i).Int() + from.Field(i).Int())
-	}
-}
-
 // cause is the failure without names and values.
 func (f *failure) cause() string {
 	text := strings.TrimSpace(f.text)
@@ -55,8 +36,8 @@ func (f *failure) cause() string {
 
 // play plays histories in parallel, each in several steps, and ends with a restart, which must not
 // write.
-// It returns the failures, by the index of the history.
-func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts) {
+// It returns the failures, by the index of the history, and how many outcomes were compared.
+func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, int) {
 	tb.Helper()
 	ctx := tb.Context()
 	trials := make([]*trial, len(histories))
@@ -109,14 +90,14 @@ func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts
 		t.atRest(ctx, len(t.events)-1, "it was written at rest")
 		t.afterRestart(ctx, len(t.events)-1)
 	})
-	failures, total := map[int]*failure{}, counts{}
+	failures, cases := map[int]*failure{}, 0
 	for i, t := range trials {
-		total.add(t.counts)
+		cases += t.cases
 		if t.failure != nil {
 			failures[i] = t.failure
 		}
 	}
-	return failures, total
+	return failures, cases
 }
 
 // workers is how many trials are played at a time: requests wait for the API server.

@@ -13,7 +13,7 @@ func autoscalers() []*kind {
 		name: "PodDisruptionBudget",
 		base: "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: NAME}\nspec: {selector: {matchLabels: {app: NAME}}}",
 		dimensions: []dimension{
-			union("bound", "", "spec/minAvailable = 1", "spec/maxUnavailable = 1", "spec/minAvailable = 50%", "spec/maxUnavailable = 0"),
+			dim("bound", "", "spec/minAvailable = 1", "spec/maxUnavailable = 1", "spec/minAvailable = 50%", "spec/maxUnavailable = 0"),
 			dim("selector", "", "spec/selector = {}", "spec/selector = {matchLabels: {b: c}}"),
 			dim("eviction", "", "spec/unhealthyPodEvictionPolicy = AlwaysAllow", "spec/unhealthyPodEvictionPolicy = IfHealthyBudget"),
 		},
@@ -21,7 +21,7 @@ func autoscalers() []*kind {
 		name: "HorizontalPodAutoscaler",
 		base: "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: NAME}\nspec: {maxReplicas: 8, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: NAME}}",
 		dimensions: []dimension{
-			union("metrics", "", metric(cpu),
+			dim("metrics", "", metric(cpu),
 				metric("{type: Resource, resource: {name: cpu, target: {type: AverageValue, averageValue: 1}}}"),
 				metric("{type: Pods, pods: {metric: {name: m}, target: {type: AverageValue, averageValue: 1}}}"),
 				metric("{type: Object, object: {metric: {name: m}, describedObject: {kind: Service, name: s}, target: {type: Value, value: 1}}}"),
@@ -39,23 +39,23 @@ func autoscalers() []*kind {
 		dimensions: []dimension{
 			dim("target", "", "spec/targetCPUUtilizationPercentage = 50", "spec/targetCPUUtilizationPercentage = 60"),
 			dim("bounds", "", "spec/minReplicas = 2", "spec/maxReplicas = 9"),
-			union("version", "", "apiVersion = autoscaling/v2", "apiVersion = autoscaling/v2\n"+metric(cpu)),
+			dim("version", "", "apiVersion = autoscaling/v2", "apiVersion = autoscaling/v2\n"+metric(cpu)),
 		},
 	}, {
 		name: "PriorityLevelConfiguration",
 		base: "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: PriorityLevelConfiguration\nmetadata: {name: NAME}\nspec: {type: Limited, limited: {nominalConcurrencyShares: 1, limitResponse: {type: Reject}}}",
 		dimensions: []dimension{
-			union("response", "", "spec/limited/limitResponse = {type: Queue, queuing: {queues: 8, handSize: 2, queueLengthLimit: 9}}", "spec/limited/limitResponse = {type: Queue, queuing: {queues: 4, handSize: 1, queueLengthLimit: 9}}"),
+			dim("response", "", "spec/limited/limitResponse = {type: Queue, queuing: {queues: 8, handSize: 2, queueLengthLimit: 9}}", "spec/limited/limitResponse = {type: Queue, queuing: {queues: 4, handSize: 1, queueLengthLimit: 9}}"),
 			dim("shares", "", "spec/limited/nominalConcurrencyShares = 2", "spec/limited/lendablePercent = 5", "spec/limited/borrowingLimitPercent = 5"),
 		},
 	}, {
 		name: "FlowSchema",
 		base: "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: FlowSchema\nmetadata: {name: NAME}\nspec: {priorityLevelConfiguration: {name: none}}",
 		dimensions: []dimension{
-			union("rules", "", "spec/rules = [{subjects: [{kind: User, user: {name: nobody}}], nonResourceRules: [{verbs: [get], nonResourceURLs: [/none]}]}]",
+			dim("rules", "", "spec/rules = [{subjects: [{kind: User, user: {name: nobody}}], nonResourceRules: [{verbs: [get], nonResourceURLs: [/none]}]}]",
 				"spec/rules = [{subjects: [{kind: Group, group: {name: nobody}}], resourceRules: [{verbs: [get], apiGroups: [none], resources: [none], clusterScope: true}]}]",
 				"spec/rules = [{subjects: [{kind: ServiceAccount, serviceAccount: {name: n, namespace: n}}], resourceRules: [{verbs: [get], apiGroups: [none], resources: [none], namespaces: [n]}]}]"),
-			union("distinguisher", "", "spec/distinguisherMethod = {type: ByUser}", "spec/distinguisherMethod = {type: ByNamespace}"),
+			dim("distinguisher", "", "spec/distinguisherMethod = {type: ByUser}", "spec/distinguisherMethod = {type: ByNamespace}"),
 			dim("precedence", "", "spec/matchingPrecedence = 9000"),
 		},
 	}}
@@ -63,9 +63,9 @@ func autoscalers() []*kind {
 
 func rights() []*kind {
 	rules := dim("rules", "", "rules = [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]", "rules = [{apiGroups: [\"\"], resources: [pods], verbs: [get, list]}, {apiGroups: [apps], resources: [deployments], resourceNames: [a], verbs: [get]}]", "rules = []")
-	subjects := union("subjects", "", "subjects = [{kind: ServiceAccount, name: a, namespace: default}]", "subjects = [{kind: User, name: a}]", "subjects = [{kind: Group, name: a}, {kind: User, name: b}]")
+	subjects := dim("subjects", "", "subjects = [{kind: ServiceAccount, name: a, namespace: default}]", "subjects = [{kind: User, name: a}]", "subjects = [{kind: Group, name: a}, {kind: User, name: b}]")
 	const binding = "\nmetadata: {name: NAME}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: none}"
-	role := fixed("role", "", "roleRef/name = other")
+	role := dim("role", "", "roleRef/name = other")
 	return []*kind{
 		{name: "Role", base: "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: NAME}", dimensions: []dimension{rules}},
 		{name: "ClusterRole", base: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: NAME}", dimensions: []dimension{rules, dim("url", "", "rules = [{nonResourceURLs: [/none], verbs: [get]}]")}},
@@ -82,7 +82,7 @@ func rights() []*kind {
 			name: "ClusterRole/left",
 			base: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: NAME}",
 			dimensions: []dimension{
-				union("aggregation", "", "aggregationRule = {clusterRoleSelectors: [{matchLabels: {NAME: \"true\"}}]}", "rules = [{apiGroups: [\"\"], resources: [pods], verbs: [list]}]"),
+				dim("aggregation", "", "aggregationRule = {clusterRoleSelectors: [{matchLabels: {NAME: \"true\"}}]}", "rules = [{apiGroups: [\"\"], resources: [pods], verbs: [list]}]"),
 				controller("clusterrole-aggregation-controller", "aggregated", "rules = [{apiGroups: [\"\"], resources: [pods], verbs: [get]}]"),
 			},
 		},

@@ -69,8 +69,7 @@ func (t *trial) refusal(ctx context.Context, step int, c choice, accepted []*twi
 
 // afterRefusal checks that the object is as it was. before is nil if it was edited meanwhile.
 func (t *trial) afterRefusal(ctx context.Context, step int, before leaves, accepted []*twin, found result) {
-	t.counts.Refused++
-	t.counts.Cases++
+	t.cases++
 	t.refused, t.rest = true, nil // the attempt might have migrated managedFields
 	if after := t.leavesOf(ctx, t.name); before != nil && !t.edited && !reflect.DeepEqual(before, after) {
 		t.fail(step, "refused, and the object has changed nevertheless:\n  %s\n  %s", found.said, strings.Join(differences(before, after), "\n  "))

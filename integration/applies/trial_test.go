@@ -34,7 +34,7 @@ type trial struct {
 	// rest is the object at rest; nil while it is not.
 	rest    map[string]any
 	failure *failure
-	counts  counts
+	cases   int // compared outcomes
 }
 
 // twin is the object of one kind of kubectl apply.
@@ -71,7 +71,6 @@ func (t *trial) prepare(ctx context.Context) {
 	}
 	for _, name := range []string{t.name, t.twins[0].name, t.twins[1].name} {
 		if err := t.lab.origin(ctx, t.origin, t.kind.template(t.history.version, name)); err != nil {
-			t.counts.Invalid++
 			t.origin = "" // as if it had not been tried
 			return
 		}
@@ -89,7 +88,6 @@ func (t *trial) play(ctx context.Context, step int) {
 	}
 	switch e := t.events[step]; {
 	case e.restart:
-		t.counts.Restarts++
 		t.afterRestart(ctx, step)
 	case e.edit != nil:
 		t.edit(ctx, step, e.edit)
@@ -130,7 +128,6 @@ func (t *trial) leaves(object map[string]any, name string) leaves {
 // apply applies a version.
 func (t *trial) apply(ctx context.Context, step int, c choice) {
 	if _, err := t.lab.freshly(ctx, t.kind, c); err != nil {
-		t.counts.Invalid++
 		return
 	}
 	t.atRest(ctx, step, "it was written at rest")
@@ -152,7 +149,6 @@ func (t *trial) apply(ctx context.Context, step int, c choice) {
 			return
 		}
 	}
-	t.counts.Versions++
 	if uidOf(t.read(ctx, t.name)) != uidOf(existing) {
 		t.others, before = map[string]written{}, nil // it was recreated
 	}
@@ -205,10 +201,8 @@ func (t *trial) edit(ctx context.Context, step int, e *edit) {
 	t.atRest(ctx, step, "it was written at rest")
 	before, after, err := t.lab.edited(ctx, t.kind, e, t.kind.template(t.version, t.name), t.name)
 	if err != nil {
-		t.counts.EditsRefused++
 		return
 	}
-	t.counts.Edits++
 	wrote(t.others, t.leaves(before, t.name), t.leaves(after, t.name))
 	for _, twin := range t.twins {
 		if _, _, err := t.lab.edited(ctx, t.kind, e, t.kind.template(t.version, twin.name), twin.name); err != nil {
@@ -279,7 +273,7 @@ func (t *trial) judge(ctx context.Context, step int, found result) {
 			o.twins = append(o.twins, t.leavesOf(ctx, twin.name))
 		}
 	}
-	t.counts.Cases++
+	t.cases++
 	if wrong := judge(o); len(wrong) > 0 {
 		var lines []string
 		for _, d := range wrong {
