@@ -403,25 +403,6 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-func TestPatch(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	w := newWriter(t, e.config)
-	ctx := t.Context()
-	live, err := w.Apply(ctx, request(t, configMaps, e.namespace, "a", absent(), obj{"data": obj{"a": "1"}}))
-	require.NoError(t, err)
-	patch := func(name, resourceVersion string) error {
-		_, err := w.Patch(ctx, configMaps, e.namespace, name, toJSON(t, []obj{
-			{"op": "test", "path": "/metadata/resourceVersion", "value": resourceVersion},
-			{"op": "replace", "path": "/data/a", "value": "2"},
-		}), false)
-		return err
-	}
-	require.NoError(t, patch("a", live.GetResourceVersion()))
-	wantClass(t, patch("a", live.GetResourceVersion()), apply.Conflict, "a failed test means that the object changed")
-	wantClass(t, patch("b", "1"), apply.Absent, "no object to patch")
-}
-
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

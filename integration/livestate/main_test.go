@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -32,7 +31,7 @@ import (
 	"lockstep.run/lockstep/test/require"
 )
 
-// shared is the control plane of all tests, except tests that restart it.
+// shared is the control plane of all tests.
 var shared *sandbox.Sandbox
 
 func TestMain(m *testing.M) {
@@ -42,27 +41,10 @@ func TestMain(m *testing.M) {
 		checks = 300
 	}
 	properties.Set(checks)
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
-	var err error
-	if shared, err = startSandbox(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "start a sandbox:", err)
-		return 1
-	}
-	defer func() {
-		if err := shared.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the sandbox:", err)
-		}
-	}()
-	return m.Run()
-}
-
-func startSandbox(ctx context.Context) (*sandbox.Sandbox, error) {
-	return sandbox.Run(ctx, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
+	suite := harness.NewSuite()
+	os.Exit(suite.Run(m, 0, func() {
+		shared = sandbox.Start(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
+	}))
 }
 
 // env is the environment of one test: a namespace, and an admin client that is independent of the
@@ -82,15 +64,10 @@ func unique(prefix string) string {
 
 func newEnv(t *testing.T) *env {
 	t.Helper()
-	return newEnvIn(t, shared)
-}
-
-func newEnvIn(t *testing.T, s *sandbox.Sandbox) *env {
-	t.Helper()
 	scheme := runtime.NewScheme()
 	require.NoError(t, clientgoscheme.AddToScheme(scheme))
 	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
-	config := s.Config()
+	config := shared.Config()
 	admin, err := client.New(config, client.Options{Scheme: scheme})
 	require.NoError(t, err)
 	e := &env{config: config, admin: admin, namespace: unique("test")}

@@ -28,8 +28,8 @@ func requests(t *testing.T, audit *sandbox.Audit, from sandbox.Position, user st
 }
 
 // TestRequests counts: two requests of discovery and one for the version at the start, one watch
-// per kind, none to map kinds, and none for a new CRD. It is not parallel: all clients read
-// discovery again when a test changes an APIService.
+// per kind, none to map kinds, and none for a new CRD. It is not parallel, so that
+// no other test changes the served kinds meanwhile.
 func TestRequests(t *testing.T) {
 	e := newEnv(t)
 	user := unique("counted")

@@ -326,26 +326,6 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-func TestConfirmReadsAllPages(t *testing.T) {
-	t.Parallel()
-	e := newEnv(t)
-	f, _ := follow(t, e.config)
-	f.Use("a", []schema.GroupKind{configMapKind})
-	f.synced(t, configMapKind)
-	seen := map[objects.Key]string{}
-	for i := range 501 {
-		cm := e.configMap(t, fmt.Sprintf("a-%03d", i))
-		seen[e.key(cm.Name)] = cm.ResourceVersion
-	}
-	current, err := f.Confirm(t.Context(), seen, "test="+e.namespace)
-	if err != nil || !current {
-		t.Errorf("Confirm of 501 objects = %v, %v", current, err)
-	}
-	for key, version := range seen {
-		f.watched(t, key, version)
-	}
-}
-
 // TestRelistsDoNotStarve: lists complete even if Relist is called all the time, and the list with
 // the returned number arrives.
 func TestRelistsDoNotStarve(t *testing.T) {
