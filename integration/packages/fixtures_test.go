@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/registry"
@@ -58,9 +57,8 @@ var counting = sync.OnceValue(func() *countingRegistry {
 })
 
 type countingRegistry struct {
-	host     string
-	next     http.Handler
-	requests atomic.Int64
+	host string
+	next http.Handler
 
 	mu sync.Mutex
 	// methods counts requests by repository and method.
@@ -85,17 +83,15 @@ func (r *countingRegistry) count(req *http.Request) {
 }
 
 func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
-	r.requests.Add(1)
 	r.count(req)
 	r.next.ServeHTTP(w, req)
 }
 
-// metrics is the address of the metrics of the manager that was started last.
+// metrics is the address of the manager's metrics.
 var metrics string
 
 // extraFlags returns flags for the manager in addition to the harness's. Intervals and retries are
-// shortened to a tenth. Each manager has its own address for metrics, because two can run at a
-// time.
+// shortened to a tenth.
 func extraFlags() []string {
 	metrics = harness.Address(suite)
 	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--insecure-registry", private(), "--metrics-bind-address", metrics, "--pace=0.1"}

@@ -3,23 +3,15 @@ package packages_test
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/crane"
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/test/require"
 )
 
 // One new version upgrades all Packages that follow it, and no other; those are not written at all.
@@ -75,10 +67,9 @@ func TestFollowers(t *testing.T) {
 	harness.Eventually(t, patienceOf, "all are installed", ready(func(string) string { return "1.0.0" }))
 	env.Settle(t, ns)
 
-	from, begun := env.Journal(t), time.Now()
+	from := env.Journal(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
 	harness.Eventually(t, patienceOf, "all are upgraded", ready(func(name string) string { return want[name] }))
-	took := time.Since(begun)
 	entries := from.Rest(t, ns)
 	for _, e := range entries {
 		if e.Object.Name != "" && want[e.Object.Name] == "1.0.0" {
@@ -86,16 +77,8 @@ func TestFollowers(t *testing.T) {
 		}
 	}
 	counts := harness.Tally(entries)
-	perPackage := func(n int) float64 { return float64(n) / float64(followers) }
-	t.Logf("%d followers upgraded in %s, %.2f requests each", followers, took.Round(100*time.Millisecond), perPackage(len(entries)))
-	for _, request := range slices.Sorted(maps.Keys(counts)) {
-		t.Logf("  %s: %.2f", request, perPackage(counts[request]))
-	}
-	if n := perPackage(counts["patch objectdeployments"]); n > 1 {
-		t.Errorf("%.2f patches of each deployment", n)
-	}
-	if n := perPackage(counts["update packages/status"]); n > 4 {
-		t.Errorf("%.2f statuses of each Package", n)
+	if counts["patch objectdeployments"] > followers || counts["update packages/status"] > 4*followers {
+		t.Errorf("%d followers are upgraded by %v", followers, counts)
 	}
 }
 
@@ -125,26 +108,6 @@ func TestReferenceToPlainManifests(t *testing.T) {
 	unmoved(t, ns, env.Journal(t))
 	repo.offers(t, "plain.example.com", files("1.0.0"), files("1.1.0"))
 	awaitVersion(t, ns, "1.1.0")
-
-	// An image with manifests at its root.
-	at := version("2.0.0", pushPlain(t, "plain-image:v2", map[string]string{
-		"config/a.yaml":      "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {version: two}\n",
-		".imgpkg/images.yml": "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\n",
-	}))
-	repo.offers(t, "plain.example.com", files("1.1.0"), at)
-	pkg = awaitVersion(t, ns, "2.0.0")
-	if r := pkg.Status.Resolved; r.Image != at.Image || r.PackageName != "plain.example.com" {
-		t.Errorf("resolved %+v", r)
-	}
-
-	// Withdrawn manifests stay installed, and cannot be rendered again.
-	harness.Edit(t, env, named(ns), constrain("1.1.0"))
-	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
-	awaitVersion(t, ns, "1.1.0")
-	repo.offers(t, "plain.example.com", at)
-	if r := awaitRefusal(t, ns, corev1alpha1.ReasonNoMatchingVersion, "1.1.0").Status.Resolved; r.Version != "1.1.0" {
-		t.Errorf("resolved %+v", r)
-	}
 }
 
 // pushNamed pushes a package whose one object has the name of the Package.
@@ -158,21 +121,4 @@ func pushNamed(t *testing.T, v string) string {
 		files[path] = content
 	}
 	return env.Push(t, strings.ToLower(t.Name())+":"+v, files)
-}
-
-// pushPlain pushes files at the root of an image, as bundles of manifests have them.
-func pushPlain(t *testing.T, tag string, files map[string]string) string {
-	t.Helper()
-	content := map[string][]byte{}
-	for path, text := range files {
-		content[path] = []byte(text)
-	}
-	layer, err := crane.Layer(content)
-	require.NoError(t, err)
-	img, err := mutate.AppendLayers(empty.Image, layer)
-	require.NoError(t, err)
-	ref, err := name.ParseReference(env.Registry()+"/"+tag, name.Insecure)
-	require.NoError(t, err)
-	require.NoError(t, remote.Write(ref, img, remote.WithContext(t.Context())))
-	return env.Registry() + "/" + tag
 }

@@ -13,16 +13,14 @@ import (
 )
 
 // env is the control plane that all tests share, with one manager.
-// A test that stops the manager is not parallel.
 var (
-	env     *harness.Env
-	manager *harness.Manager
-	suite   = harness.NewSuite()
+	env   *harness.Env
+	suite = harness.NewSuite()
 )
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, 12, func() {
 		env = harness.New(suite, sandbox.WithoutNodes())
-		manager = env.StartManager(suite, extraFlags()...)
+		env.StartManager(suite, extraFlags()...)
 	}))
 }

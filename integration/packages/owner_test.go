@@ -1,7 +1,6 @@
 package packages_test
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 
@@ -15,29 +14,6 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
 )
-
-// A deployment with the same name that does not belong to a package is not touched. The Package
-// continues automatically when it no longer exists.
-func TestForeignDeployment(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	foreign := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
-	foreign.Spec.Selector.MatchLabels = map[string]string{"a": "b"}
-	foreign.Spec.Template.Metadata.Labels = map[string]string{"a": "b"}
-	env.Create(t, foreign)
-	env.Create(t, harness.Package(ns, "shop", push(t, 1, 1, "v1")))
-	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
-		return errors.Join(
-			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ObjectDeployment shop exists"),
-			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected))
-	})
-	if dep := deployment(t, ns); len(dep.OwnerReferences) > 0 || len(dep.Spec.Template.Spec.Phases) > 0 {
-		t.Errorf("it was written: %+v", dep)
-	}
-	require.NoError(t, env.Client.Delete(t.Context(), foreign))
-	env.WaitAvailable(t, ns, "shop")
-	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
-}
 
 func configMap(t *testing.T, ns, name string) *corev1.ConfigMap {
 	t.Helper()

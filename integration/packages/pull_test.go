@@ -17,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lockstep.run/lockstep/config"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
@@ -89,21 +87,8 @@ func TestPullSecrets(t *testing.T) {
 	env.Journal(t).Silent(t, ns)
 }
 
-// Pull secrets of the manager's own service account hold for all packages.
-func TestPullSecretsOfTheManager(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	image := pushPrivate(t, "managersecrets")
-	env.Create(t, pullSecret(t, corev1alpha1.DefaultNamespace, "manager-login", "managersecrets"))
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
-	harness.Edit(t, env, account, func(a *corev1.ServiceAccount) {
-		a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "manager-login"}}
-	})
-	install(t, ns, image)
-}
-
-// A Package with an interval notices that its tag has moved. Until then, no request is sent to the
-// API server.
+// A Package with an interval finds out that its tag has moved; until then, and
+// while it has not, the API server is not asked for anything.
 func TestInterval(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

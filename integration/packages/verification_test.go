@@ -141,31 +141,6 @@ func TestVerification(t *testing.T) {
 	await(t, named(ns), "to need no signature", func(p *corev1alpha1.Package) error { return lacks(p, corev1alpha1.ConditionVerified) })
 }
 
-// An ImageConfig sets the registry that images are pulled from, and a pull secret in the manager's
-// namespace. It applies to all namespaces. The test is not parallel, because a rewrite reloads
-// every package.
-func TestRewrite(t *testing.T) {
-	ns := env.TestNamespace(t)
-	image := pushPrivate(t, "rewrite")
-	env.Create(t, pullSecret(t, corev1alpha1.DefaultNamespace, "rewrite", "rewrite"))
-	env.Create(t, imageConfig("rewrite", "origin.example.com/team", func(spec *corev1alpha1.ImageConfigSpec) {
-		spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: strings.TrimSuffix(image, "/rewrite:v1")}
-		spec.PullSecretRef = &corev1alpha1.LocalSecretReference{Name: "rewrite"}
-	}))
-	await(t, &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "rewrite"}}, "to count", configReady(metav1.ConditionTrue, corev1alpha1.ReasonInEffect))
-	env.Create(t, harness.Package(ns, "shop", "origin.example.com/team/rewrite:v1"))
-	env.WaitAvailable(t, ns, "shop")
-	installed := shop(t, ns)
-	if resolved := installed.Status.Resolved; resolved.Image != "origin.example.com/team/rewrite:v1" {
-		t.Errorf("resolved as %s", resolved.Image)
-	}
-	if err := harness.HasCondition(installed, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, "", "pulled from "+image+" by the ImageConfig rewrite"); err != nil {
-		t.Error(err)
-	}
-	env.Settle(t, ns)
-	env.Journal(t).Silent(t, ns)
-}
-
 // Images in objects are rewritten. As with images in locks, an installed package follows a change
 // of the ImageConfig at once. The test is not parallel, because a rewrite reloads every package.
 func TestRewrittenImagesOfObjects(t *testing.T) {
