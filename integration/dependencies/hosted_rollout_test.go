@@ -3,19 +3,14 @@ package dependencies_test
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -42,74 +37,6 @@ func TestKindAppearsLate(t *testing.T) {
 		"Progressing=False/AllPackagesProgressed: 2/2 packages progressed.", "HasPausedPackage=False/NoPackagePaused: 0/2 packages paused.")
 	f.setAvailable(t, starting, "False")
 	require.Equal(t, []string{"my-cluster=v1", "other=v1"}, f.versions(t), "a hosted cluster that is not available any more")
-}
-
-// All Packages are updated at once. Fields that other clients set in addition to the template
-// stay, and there are no requests at rest.
-func TestInstant(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, "a", "b/low", "c")
-	f.install(t, "v1", func(s *corev1alpha1.HostedClusterPackageSpec) {
-		s.Template.Metadata.Labels = map[string]string{"team": "blue"}
-		s.Partition = &corev1alpha1.HostedClusterPackagePartition{LabelKey: "risk"}
-	})
-	h := f.rolledOut(t)
-	counts := func(total, n int32) corev1alpha1.HostedClusterPackageCountsStatus {
-		return corev1alpha1.HostedClusterPackageCountsStatus{
-			ObservedGeneration: int32(h.Generation), TotalPackages: total, AvailablePackages: n, ProgressedPackages: n, UpdatedPackages: n,
-		}
-	}
-	want := []corev1alpha1.HostedClusterPackagePartitionStatus{
-		{Name: "low", HostedClusterPackageCountsStatus: counts(1, 1)}, {Name: "", HostedClusterPackageCountsStatus: counts(2, 2)},
-	}
-	require.Equal(t, want, h.Status.Partitions)
-	if diff := cmp.Diff(counts(3, 3), h.Status.HostedClusterPackageCountsStatus); diff != "" || len(h.Status.Processing) > 0 {
-		t.Error(diff, h.Status.Processing)
-	}
-	edit(t, f.pkg("a"), func(p *corev1alpha1.Package) { p.Spec.Paused = true })
-	f.reports(t, "HasPausedPackage=True/AtLeastOnePackagePaused: 1/3 packages paused.")
-	f.upgrade(t, "v2")
-	edit(t, f.object(), func(h *corev1alpha1.HostedClusterPackage) { h.Spec.Template.Metadata.Labels = nil })
-	await(t, f.object(), "has updated all", func(h *corev1alpha1.HostedClusterPackage) error {
-		if diff := cmp.Diff([]string{"a=v1", "b=v2", "c=v2"}, f.versions(t)); diff != "" || h.Status.UpdatedPackages != 3 {
-			return fmt.Errorf("%s %+v", diff, h.Status)
-		}
-		return nil
-	})
-	pkg := edit(t, f.pkg("a"), func(*corev1alpha1.Package) {})
-	if !pkg.Spec.Paused || pkg.Labels["team"] != "" || !metav1.IsControlledBy(pkg, h) {
-		t.Errorf("other clients' fields have to stay, and the template's have to be removed: %+v", pkg)
-	}
-	edit(t, pkg, func(p *corev1alpha1.Package) { p.Spec.Paused = false })
-	f.reports(t, "HasPausedPackage=False/NoPackagePaused: 0/3 packages paused.", "Ready=True/AllPackagesProgressed")
-	silent(t, f)
-}
-
-// silent fails the test if the manager sends requests about a fleet that is rolled out.
-func silent(t *testing.T, f *fleet) {
-	t.Helper()
-	f.waitQuiescent(t)
-	if entries := f.waitQuiescent(t); len(entries) > 0 {
-		t.Errorf("at rest:%s", harness.Lines(entries))
-	}
-}
-
-// waitQuiescent waits until the manager has sent no request about a fleet for 2 s, and
-// returns those before.
-func (f *fleet) waitQuiescent(t *testing.T) []sandbox.Entry {
-	t.Helper()
-	byManager := []sandbox.Filter{
-		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
-		func(e sandbox.Entry) bool {
-			return strings.HasPrefix(e.Object.Namespace, f.name+"-") || e.Object.Name == f.name
-		},
-	}
-	j := env.Journal(t)
-	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager...)
-	require.NoError(t, err)
-	entries, err := j.Since(t.Context(), j.From, byManager...)
-	require.NoError(t, err)
-	return entries
 }
 
 // Packages of hosted clusters that are no longer selected, or were deleted, are removed with their

@@ -45,7 +45,7 @@ func TestRestart(t *testing.T) {
 		f := newFleet(t, "a/low", "b")
 		f.install(t, "v1", rolling(1, "low"))
 		f.rolledOut(t)
-		f.waitQuiescent(t)
+		env.Settle(t, f.namespace("a"), f.namespace("b"))
 	})
 	env.Settle(t, ns)
 	manager.Stop()
