@@ -4,42 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 )
-
-// A kind that is not served is reported with its phase, and the plan covers later phases.
-func TestPlanOfAnUnservedKind(t *testing.T) {
-	t.Parallel()
-	env := shared(t)
-	env.Namespace(t, "unserved")
-	image := env.Push(t, "unserved:v1", harness.Files{
-		"manifest.yaml": harness.Manifest("unserved", []string{"first", "second", "third"}, ""),
-		"first.yaml":    harness.ConfigMap("first", "first", "v1"),
-		"second.yaml":   "apiVersion: unserved.example.com/v1\nkind: Gizmo\nmetadata:\n  name: gizmo\n  annotations: {package-operator.run/phase: second}\n",
-		"third.yaml":    harness.ConfigMap("third", "third", "v1"),
-	})
-	code, out, errOut := plan(t, env, image, "-n", "unserved")
-	for _, want := range []string{
-		"✗ Gizmo unserved/gizmo  phase second\n        the API server does not serve unserved.example.com/v1 Gizmo", "+ ConfigMap unserved/third", "Refused: 2 to create, 1 refused",
-	} {
-		if !strings.Contains(out, want) {
-			t.Errorf("it does not contain %q", want)
-		}
-	}
-	if code != 1 || !strings.Contains(errOut, "would not be rolled out as planned: 1 refusal") {
-		t.Errorf("exit code %d: %s", code, errOut)
-	}
-	var reached []bool
-	for _, ph := range planOf(t, env, image, "-n", "unserved").Phases {
-		reached = append(reached, ph.Reached)
-	}
-	if diff := cmp.Diff([]bool{true, true, false}, reached); diff != "" || t.Failed() {
-		t.Errorf("reached (-want +got):\n%s\n%s", diff, out)
-	}
-}
 
 // A rollback recreates objects that the upgrade recreated, although the earlier package lacks the
 // annotation. The plan shows that.
