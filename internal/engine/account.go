@@ -14,12 +14,6 @@ import (
 
 const accountKnown = 10 * time.Second // for which a ServiceAccount counts as there after it was seen: a rollout looks for it once
 
-// Reasons of failures that a right would fix.
-const (
-	ReasonForbidden             = "Forbidden"
-	ReasonServiceAccountMissing = "ServiceAccountMissing"
-)
-
 // MissingAccountError is a write that was not sent because its account does not exist.
 type MissingAccountError struct{ Account objects.Account }
 
@@ -87,12 +81,6 @@ func (x *run) orMissing(ctx context.Context, s phases.Step, err error) error {
 
 // missingRetry is the shortest pause before an account that is missing is looked for again.
 const missingRetry = time.Second
-
-// lookedUp is whether an account existed.
-type lookedUp struct {
-	exists bool
-	at     time.Time
-}
 
 // accountReason returns the reason of a failure that a right of the account, or of the user of a
 // kubeconfig, would fix.

@@ -21,18 +21,6 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// Rights are the rights of an account, as the API server reports them to the account itself.
-type Rights interface {
-	// Rules returns the rules in a namespace, including the rules for the whole cluster; complete
-	// means that there are no others.
-	Rules(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, complete bool, err error)
-	Allowed(ctx context.Context, access authorizationv1.SelfSubjectAccessReviewSpec) (bool, error)
-}
-
-// Unauthorized is why a revision is neither claimed nor written: its account does not exist, or
-// lacks rights.
-type Unauthorized struct{ Reason, Message string }
-
 // clusterWide is a namespace that cannot exist, and so has no RoleBinding: its rules are the rules
 // for the whole cluster.
 const clusterWide = "-"

@@ -6,41 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
-
-// replacement is a patch that makes an object match its template.
-type replacement struct {
-	// intent and resourceVersion identify the write that the replacement is for, and the state of
-	// the object that it is based on.
-	intent          intent
-	resourceVersion string
-	// patch is nil if an apply does the same, or all that can be done.
-	patch []byte
-	// kept are the fields that an adopted object keeps from its installer, since they cannot
-	// change.
-	kept []string
-	// foreseen is the object that the template implies, for an object that is adopted.
-	foreseen *unstructured.Unstructured
-	// residue are the fields that left the template, and that the API server keeps nevertheless.
-	residue []string
-	// yielded are the managers whose fields gave way.
-	yielded []string
-}
-
-// intent identifies the object that a step is to write.
-type intent struct {
-	template objects.Digest
-	revision int64
-}
 
 func (s *step) intent() intent {
 	return intent{tracking.TemplateID(s.Desired, s.Labels, s.Metadata.Owner), s.Metadata.Revision}
@@ -151,19 +124,6 @@ func refused(err error) bool {
 	return !denied && apply.Classify(err) == apply.Blocked
 }
 
-// content is the template with the guards of an apply over the live object.
-func (s *step) content(ctx context.Context) (map[string]any, error) {
-	obj, err := s.Desired.Object(s.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	if obj, err = s.keepIgnored(ctx, obj); err != nil {
-		return nil, err
-	}
-	Guard(obj, s.Live, s.Desired.Owner(s.Metadata.Owner))
-	return obj, nil
-}
-
 // reshaped reports whether the object gets other fields than a former template has, or the
 // installer that it is adopted from.
 func (s *step) reshaped(template map[string]any) bool {
@@ -192,21 +152,6 @@ func (s *step) formerTemplates() []map[string]any {
 	}
 
 	return templates
-}
-
-func withoutMetadata(obj map[string]any) map[string]any {
-	rest := make(map[string]any, len(obj))
-	for key, v := range obj {
-		if key != "metadata" && key != "status" && key != "apiVersion" {
-			rest[key] = v
-		}
-	}
-	return rest
-}
-
-// sameContent compares objects without their metadata and status.
-func sameContent(a, b *unstructured.Unstructured) bool {
-	return equality.Semantic.DeepEqual(withoutMetadata(a.Object), withoutMetadata(b.Object))
 }
 
 // listTypes returns the list types of a live object, and of the answer to its apply if there is
@@ -271,14 +216,6 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 	}
 }
 
-func (s *step) patch(ctx context.Context, patch []byte, dryRun bool) (*unstructured.Unstructured, error) {
-	writes, err := s.writes(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, dryRun)
-}
-
 // replace writes a replacement, and notes whose fields gave way.
 func (s *step) replace(ctx context.Context, r *replacement) (*unstructured.Unstructured, error) {
 	live, err := s.patch(ctx, r.patch, false)
@@ -311,12 +248,6 @@ func (s *step) prepared() *replacement {
 		return nil
 	}
 	return r
-}
-
-// surprised reports whether the answer to an apply that adopts an object differs from the foreseen
-// one.
-func (r *replacement) surprised(answer *unstructured.Unstructured) bool {
-	return r != nil && r.foreseen != nil && answer != nil && !sameContent(answer, r.foreseen)
 }
 
 // foresee finds out how the adoption of an object changes the fields of its installer, before they
@@ -443,15 +374,3 @@ func (s *step) forgetNotes() {
 	defer s.run.mu.Unlock()
 	delete(s.run.rollout.notes, s.Key)
 }
-
-// note keeps a fact about an object that its users should know although the write succeeded; mu is
-// held.
-func (r *Rollout) note(key objects.Key, text string) {
-	if before := r.notes[key]; before != "" && before != text {
-		text = before + "; " + text
-	}
-	r.notes[key], r.noted = text, false
-}
-
-// Noted returns the note about an object, or an empty text.
-func (r *Rollout) Noted(key objects.Key) string { return r.notes[key] }

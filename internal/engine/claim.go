@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/cluster"
@@ -107,20 +106,6 @@ func (r *Rollout) delegatedToOthers(rev *Revision) error {
 	return nil
 }
 
-// loseOverruled makes revisions lose their claim if a cluster-scoped owner has taken objects of it
-// and not given them back. They write nothing more, as after a restoration that finds their objects
-// claimed.
-func (r *Rollout) loseOverruled() {
-	if r.single || !r.Claims.Overruled(r.Owner) {
-		return
-	}
-	for _, rev := range r.Revisions() {
-		if rev.Claimed() {
-			r.RestoreClaim(rev, false)
-		}
-	}
-}
-
 // releaseUnwritten releases the objects that revisions which lost their claim have not written,
 // because others would wait for them in vain.
 func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
@@ -156,10 +141,4 @@ func (r *Rollout) mayHaveWritten(live cluster.LiveState, key objects.Key) bool {
 		return written != nil && written.UID != "" // the watch may not show it yet
 	}
 	return record.Controller() != nil && r.isOurs(*record.Controller())
-}
-
-// predecessors returns the UIDs of owners that hand their objects over to this one, including its
-// earlier revisions and its own ObjectSetPhases.
-func (r *Rollout) predecessors() []types.UID {
-	return append(slices.Clone(r.Previous), r.Controllers.Delegated.Union(r.Controllers.Predecessors).UnsortedList()...)
 }

@@ -11,11 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
-	"lockstep.run/lockstep/internal/probes"
 )
-
-// phaseNeeds are the fields that records of ObjectSetPhases keep in addition to the status.
-var phaseNeeds = probes.Needs{Paths: [][]string{{"spec", "paused"}}}
 
 // Class returns the class of the phase that an object delegates to an agent; it is empty for other
 // objects.

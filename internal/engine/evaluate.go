@@ -11,13 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// cachedResult is the result of a revision's probes on a record, and its cost.
-type cachedResult struct {
-	obs    *objects.Observed
-	result probes.Result
-	cost   int
-}
-
 // probeBudget is the time slice for probes of one pass. The zero value is unlimited.
 type probeBudget struct {
 	now  func() time.Time
@@ -37,9 +30,6 @@ func (t *probeBudget) spend(work func()) {
 	work()
 	t.left -= t.now().Sub(began)
 }
-
-// ProbeBudgetSpent reports whether the time for probes in this pass is up. The next pass continues.
-func (r *Rollout) ProbeBudgetSpent() bool { return r.budget.over() }
 
 // evaluate evaluates the probes on a live object, and tracks its readiness grace.
 func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time, in *probeBudget) probes.Result {

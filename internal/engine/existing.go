@@ -23,9 +23,6 @@ import (
 // takes fewer requests than reading each object.
 const listPage = 500
 
-// found are the wanted objects that exist.
-type found = map[objects.Key]*objects.Observed
-
 // existing returns the metadata of the objects that exist, with one listing for each kind and
 // namespace, or one GET for a single object. Concurrent callers share a listing.
 func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, error) {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+)
+
+const (
+	// collisionRetry is the time after which an object that another owner holds is read again:
+	// without the label it is not watched.
+	collisionRetry = 30 * time.Second
+	// refusedRetry is the longest pause after a refusal that only a user mends.
+	refusedRetry = 5 * time.Minute
 )
 
 // recover handles the error of a step: after a lost race the object is read again, any other error
@@ -98,29 +105,17 @@ func (x *run) catch(ctx context.Context, s phases.Step) {
 	}
 }
 
-// clearFailures ends the backoff of writes after a change of another object: after the creation of
-// a namespace for the objects in it, and after the removal of a policy or webhook for all objects.
-func (r *Rollout) clearFailures(because objects.Key) {
-	for key, rec := range r.applied {
-		if because.Admission() || key.Namespace == because.Name {
-			rec.Failure = nil
-		}
+// backoff returns the pause before a failed step is tried again: short if the failure can pass by
+// itself, long if a user has to act, and at least the time that the API server requests.
+func backoff(err error, attempts int) time.Duration {
+	first, longest := 100*time.Millisecond, 30*time.Second
+	switch {
+	case isMissing(err):
+		first = missingRetry // one read for all objects
+	case apply.Classify(err) == apply.Blocked:
+		first, longest = time.Second, refusedRetry
 	}
-}
-
-// Retry ends the backoff of failed writes and of conflicts with other writers, and reads accounts
-// and unwatched objects again.
-func (r *Rollout) Retry() {
-	clear(r.accounts)
-	for _, rev := range r.revisions {
-		rev.recheck, rev.unauthorizedLooks = time.Time{}, 0
-	}
-	for _, rec := range r.applied {
-		rec.Failure, rec.Contention = nil, nil
-		if !rec.ReadAt.IsZero() {
-			rec.ReadAt = time.Unix(0, 0)
-		}
-	}
+	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
 // explain puts the API server's refusal into words. The API server does not always say that a field
@@ -182,27 +177,4 @@ func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bo
 		return "", false
 	}
 	return reduced(err, r.exposes(key)), true
-}
-
-// exposes reports whether a revision of the owner annotates an object as holding
-// sensitive values outside of Secrets.
-func (r *Rollout) exposes(key objects.Key) bool {
-	annotation := r.Owner.Names.ExposeSecretValuesAnnotation
-	for _, rev := range r.revisions {
-		if d, _ := rev.Find(key); d != nil && annotation != "" && bytes.Contains(d.Raw, []byte(annotation)) {
-			return true
-		}
-	}
-	return false
-}
-
-// sensitive reports whether a revision of the owner has sensitive values. An error about one object
-// can quote the live object, which an older revision wrote.
-func (r *Rollout) sensitive() bool {
-	for _, rev := range r.revisions {
-		if rev.Sensitive {
-			return true
-		}
-	}
-	return false
 }

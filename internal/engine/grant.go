@@ -6,6 +6,12 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 )
 
+// Reasons of failures that a right would fix.
+const (
+	ReasonForbidden             = "Forbidden"
+	ReasonServiceAccountMissing = "ServiceAccountMissing"
+)
+
 // ExplainTarget puts the refusal of a request to another cluster into words of our own,
 // with the rule that grants the missing right; about is false for other errors. Objects
 // of packages are watched in all namespaces.

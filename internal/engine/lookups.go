@@ -24,6 +24,9 @@ type group struct {
 	namespace string
 }
 
+// found are the wanted objects that exist.
+type found = map[objects.Key]*objects.Observed
+
 // lookups share requests for objects of the same kind in the same namespace. One runs at a time,
 // and callers that arrive meanwhile, or in the pause after it, join the next one. So a response is
 // never older than its call, and a thousand packages that are installed together do not list a

@@ -5,9 +5,24 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
+
+// own makes managedFields list our fields of the object if they do not: a POST or an earlier engine
+// wrote them differently, or they were wiped.
+func (s *step) own(ctx context.Context) error {
+	switch {
+	case s.Live == nil:
+		return nil
+	case s.migrates():
+		return s.migrate(ctx)
+	case s.Live.Unrecorded:
+		return s.record(ctx)
+	}
+	return nil
+}
 
 // migrates reports whether managedFields have to be rewritten before an apply, so that it removes
 // fields that left the template or were never in it, or succeeds at all. A correction of drift does
@@ -105,4 +120,35 @@ func dataOf(live *unstructured.Unstructured) map[string]any {
 		}
 	}
 	return template
+}
+
+// record puts the Apply entry back that the template left which wrote the object
+// last, as a dry run shows it.
+func (s *step) record(ctx context.Context) error {
+	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
+	if err != nil || former == nil {
+		return err
+	}
+	if former, err = s.keepIgnored(ctx, former); err != nil {
+		return err
+	}
+
+	Guard(former, s.Live, s.Desired.Owner(s.Metadata.Owner))
+	dry, err := s.send(ctx, former, apply.ApplyRequest{Force: true, DryRun: true})
+	if err != nil {
+		return err
+	}
+
+	patch, err := drift.Record(dry, s.Live.ResourceVersion)
+	if err != nil {
+		return err
+	}
+
+	live, err := s.patch(ctx, patch, false)
+	if err != nil {
+		return err
+	}
+
+	s.live, s.Live = live, s.run.Tracker.Observe(s.Key, live)
+	return nil
 }

@@ -12,14 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-const (
-	// collisionRetry is the time after which an object that another owner holds is read again:
-	// without the label it is not watched.
-	collisionRetry = 30 * time.Second
-	// refusedRetry is the longest pause after a refusal that only a user mends.
-	refusedRetry = 5 * time.Minute
-)
-
 // enter checks the steps that enter a phase, as a whole, before the first write: creations against
 // the types of the schemas served now, changes by a dry run. It reports whether the steps can be
 // performed; problems are in the records of the objects.
@@ -117,19 +109,6 @@ func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 		x.fail(*s, err, class == apply.Blocked || isMissing(err))
 		return false, nil
 	}
-}
-
-// backoff returns the pause before a failed step is tried again: short if the failure can pass by
-// itself, long if a user has to act, and at least the time that the API server requests.
-func backoff(err error, attempts int) time.Duration {
-	first, longest := 100*time.Millisecond, 30*time.Second
-	switch {
-	case isMissing(err):
-		first = missingRetry // one read for all objects
-	case apply.Classify(err) == apply.Blocked:
-		first, longest = time.Second, refusedRetry
-	}
-	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
 // precheck looks up the objects that a revision is to create and that no revision of its owner had

@@ -75,16 +75,6 @@ func (s *step) propagation() metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-func (s *step) gone() {
-	s.run.Cluster.Gone(s.Key, s.Live.UID)
-	s.run.Tracker.Gone(s.Key)
-	s.run.Tracker.WakeOther(s.run.rollout.Owner.OwnerKey, s.Key)
-	s.run.mu.Lock()
-	defer s.run.mu.Unlock()
-	*s.run.rollout.applied.At(s.Key) = phases.Applied{Gone: true}
-	delete(s.run.rollout.unwatchedRecords, s.Key)
-}
-
 // release takes our reference and labels off and leaves the object.
 func (s *step) release(ctx context.Context) error {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
@@ -185,11 +175,6 @@ func (r *Rollout) restoreLabel(live *unstructured.Unstructured) []map[string]any
 		return []map[string]any{{"op": "add", "path": "/metadata/labels", "value": map[string]string{key: value}}}
 	}
 	return []map[string]any{{"op": "add", "path": "/metadata/labels/" + strings.ReplaceAll(key, "/", "~1"), "value": value}}
-}
-
-// isOurs reports whether a reference names the owner or one of its sets.
-func (r *Rollout) isOurs(ref objects.Reference) bool {
-	return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
 }
 
 // unchanged returns the tests of a JSON patch that an object is still the version that was read.

@@ -61,6 +61,20 @@ func (r *Rollout) RestoreClaim(rev *Revision, proven bool) {
 	one.settle(r.Claims.Reclaim(&record))
 }
 
+// loseOverruled makes revisions lose their claim if a cluster-scoped owner has taken objects of it
+// and not given them back. They write nothing more, as after a restoration that finds their objects
+// claimed.
+func (r *Rollout) loseOverruled() {
+	if r.single || !r.Claims.Overruled(r.Owner) {
+		return
+	}
+	for _, rev := range r.Revisions() {
+		if rev.Claimed() {
+			r.RestoreClaim(rev, false)
+		}
+	}
+}
+
 // record returns the record of the claim, without the objects that successors hold by now.
 func (r *Restored) record() claims.Record {
 	rollout, rev := r.Rollout, r.Revision

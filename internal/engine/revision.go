@@ -60,6 +60,17 @@ type Revision struct {
 	exposes func(objects.Key) bool
 }
 
+// Unauthorized is why a revision is neither claimed nor written: its account does not exist, or
+// lacks rights.
+type Unauthorized struct{ Reason, Message string }
+
+// cachedResult is the result of a revision's probes on a record, and its cost.
+type cachedResult struct {
+	obs    *objects.Observed
+	result probes.Result
+	cost   int
+}
+
 // NewRevision returns a revision without objects. Its phases are set before its probes, and both
 // before it is put into a Rollout.
 func NewRevision() *Revision {
@@ -132,6 +143,9 @@ func (r *Revision) Keys() []objects.Key {
 	}
 	return keys
 }
+
+// phaseNeeds are the fields that records of ObjectSetPhases keep in addition to the status.
+var phaseNeeds = probes.Needs{Paths: [][]string{{"spec", "paused"}}}
 
 // TakesOver returns the keys of objects that the revision takes over from any controller.
 func (r *Revision) TakesOver() map[objects.Key]struct{} {

@@ -1,26 +1,19 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
-	"lockstep.run/lockstep/internal/cluster"
-	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/engine/tracking"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/probes"
 )
 
 // Rollout is the memory of one owner between reconciles. It is not safe for
@@ -78,6 +71,20 @@ type Rollout struct {
 	budget probeBudget
 }
 
+// lookedUp is whether an account existed.
+type lookedUp struct {
+	exists bool
+	at     time.Time
+}
+
+// mark decides about the templates of a revision's objects: it identifies the revision and its
+// progress.
+type mark struct {
+	uid                                      types.UID
+	opened, unscoped                         int
+	claimed, succeeded, removing, incomplete bool
+}
+
 // New returns an empty memory for an owner.
 func New(owner objects.Owner) *Rollout {
 	return &Rollout{
@@ -109,6 +116,9 @@ func (r *Rollout) Start(now func() time.Time, probes time.Duration) (end func())
 	return func() { r.plan = phases.Plan{} }
 }
 
+// ProbeBudgetSpent reports whether the time for probes in this pass is up. The next pass continues.
+func (r *Rollout) ProbeBudgetSpent() bool { return r.budget.over() }
+
 // Plan returns the last plan of the reconcile, for reports.
 func (r *Rollout) Plan() *phases.Plan { return &r.plan }
 
@@ -132,42 +142,6 @@ func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
 func (r *Rollout) Put(rev *Revision) {
 	r.revisions[rev.UID], r.trackedMarks = rev, nil
 	rev.exposes = r.exposes
-}
-
-// Drop forgets a revision of an owner, and the objects that only it has.
-func (e *Engine) Drop(r *Rollout, uid types.UID) {
-	e.drop(r, uid, func(objects.Key) {})
-}
-
-// DropTornDown forgets a revision whose objects were removed. An object that came back since is a
-// stray.
-func (e *Engine) DropTornDown(r *Rollout, uid types.UID) {
-	e.drop(r, uid, func(key objects.Key) {
-		if obs := r.record(e.Cluster, key); obs != nil {
-			e.Tracker.Changed(key, obs)
-		}
-	})
-}
-
-// drop forgets a revision, and calls back for each object that it alone has, once that is not
-// tracked any more.
-func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
-	rev := r.revisions[uid]
-	delete(r.revisions, uid)
-	if rev == nil {
-		return
-	}
-
-	for _, key := range rev.Keys() {
-		if !r.Contains(key) {
-			e.Tracker.Untrack(r.Owner.OwnerKey, key)
-			untracked(key)
-			delete(r.applied, key)
-			delete(r.unwatchedRecords, key)
-			delete(r.replacements, key)
-			delete(r.notes, key)
-		}
-	}
 }
 
 // Revisions returns the loaded revisions in ascending order.
@@ -204,277 +178,6 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// Prepare makes the tracker know a restored owner before the watches start.
-func (e *Engine) Prepare(r *Rollout) {
-	r.loseOverruled()
-	r.track(e.Tracker, nil)
-}
-
-// track gives the tracker the templates of objects that it does not track yet, and the
-// fields that are probed. A later template is tracked from its write on.
-func (r *Rollout) track(tracker *tracking.Tracker, live cluster.Cluster) {
-	marks := r.marks()
-	if slices.Equal(marks, r.trackedMarks) && live != nil {
-		return
-	}
-	if live != nil {
-		r.trackedMarks = marks
-	}
-
-	state := r.state(nil, time.Time{})
-	for key, src := range phases.Templates(state) {
-		holder, held := r.Claims.Holder(key)
-		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
-			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, tracking.TemplateID(src.Desired, src.Labels, r.Owner))
-		}
-	}
-
-	uids := []types.UID{r.Owner.UID}
-	needs := map[schema.GroupKind]probes.Needs{}
-	for uid, rev := range r.revisions {
-		uids = append(uids, uid)
-		for gk, need := range rev.Needs() {
-			needs[gk] = needs[gk].Union(need)
-		}
-	}
-
-	tracker.Own(r.Owner, uids...)
-	namespace := r.Owner.Namespace
-	if r.Owner.Remote() {
-		namespace = ""
-	}
-
-	r.fieldGenerations, r.tracks = tracker.Probe(r.Owner.OwnerKey, namespace, needs), tracker.Tracks
-	for _, rev := range r.revisions {
-		rev.keepGenerations(r.fieldGenerations)
-	}
-
-	if live == nil {
-		return
-	}
-
-	kinds := r.Kinds()
-	tracker.Use(r.Owner.OwnerKey, kinds)
-	live.Use(r.Owner.String(), kinds)
-}
-
-// mark decides about the templates of a revision's objects: it identifies the revision and its
-// progress.
-type mark struct {
-	uid                                      types.UID
-	opened, unscoped                         int
-	claimed, succeeded, removing, incomplete bool
-}
-
-// marks returns the marks of all revisions in ascending order.
-func (r *Rollout) marks() []mark {
-	var all []mark
-	for _, rev := range r.Revisions() {
-		all = append(all, mark{rev.UID, rev.Opened(), len(rev.Unscoped), rev.Claimed(), rev.Succeeded(), rev.Removing(), rev.Incomplete()})
-	}
-	return all
-}
-
-// Forget removes the owner from the tracker and the watches.
-func (e *Engine) Forget(r *Rollout) {
-	e.Tracker.Disown(r.Owner.OwnerKey)
-	e.Cluster.Use(r.Owner.String(), nil)
-}
-
-// decide returns the next steps for the current state of the watches. complete adds the owner's
-// records and wishes to the state.
-func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
-	r.observe(live)
-	r.prune(strays)
-	s, behind := r.Snapshot(live, strays, now, complete)
-	for gk := range behind {
-		r.lists[gk] = live.Relist(gk)
-	}
-	p := phases.Next(s)
-	if r.lacksRoom(s.Live, now) && (p.Retry.IsZero() || r.roomDue.Before(p.Retry)) {
-		p.Retry = r.roomDue
-	}
-	return p
-}
-
-// observe acts on the state of the watches: agents follow their revisions, and an object that was
-// read past a watch is forgotten once the watch shows a newer version.
-func (r *Rollout) observe(live cluster.LiveState) {
-	for _, rev := range r.revisions {
-		rev.relayPause(live)
-	}
-	maps.DeleteFunc(r.unwatchedRecords, func(key objects.Key, read *objects.Observed) bool {
-		shown, ok := live.Observed(key)
-		return ok && !read.NewerThan(shown)
-	})
-}
-
-// prune forgets the records of objects that no revision contains and that are not strays, once
-// there are some, so that creating and deleting strays does not grow the memory.
-func (r *Rollout) prune(strays []objects.Key) {
-	const spare = 64
-	size := len(strays)
-	for _, rev := range r.revisions {
-		size += rev.Size()
-	}
-	if len(r.applied) <= size+spare {
-		return
-	}
-	left := sets.New(strays...)
-	unneeded := func(key objects.Key) bool { return !left.Has(key) && !r.Contains(key) }
-	maps.DeleteFunc(r.applied, func(key objects.Key, _ *phases.Applied) bool { return unneeded(key) })
-	maps.DeleteFunc(r.unwatchedRecords, func(key objects.Key, _ *objects.Observed) bool { return unneeded(key) })
-}
-
-// Snapshot returns the input of the pure core, and the kinds whose records lack fields that probes
-// read. Objects that change meanwhile are read and evaluated again, a few times.
-func (r *Rollout) Snapshot(
-	live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State),
-) (s *phases.State, behind sets.Set[schema.GroupKind]) {
-	for range snapshots {
-		s = r.state(strays, now)
-		for _, rev := range r.revisions {
-			rev.Reached = rev.reached(live) // before the objects are read
-		}
-		s.Live, behind = r.liveStates(live, strays, now)
-		complete(s)
-		r.evaluate(s)
-		if s.Changed = r.changed(live, s); !s.Changed {
-			break
-		}
-	}
-	return s, behind
-}
-
-// snapshots bounds how often the state is taken again because objects change meanwhile.
-const snapshots = 3
-
-// state returns a state without live objects, for decisions that do not read any.
-func (r *Rollout) state(strays []objects.Key, now time.Time) *phases.State {
-	s := &phases.State{
-		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.applied, Strays: strays, Now: now,
-	}
-	for _, rev := range r.Revisions() {
-		s.Revisions = append(s.Revisions, &rev.Revision)
-	}
-	return s
-}
-
-// evaluate adds the results of probes to a state.
-func (r *Rollout) evaluate(s *phases.State) {
-	for _, rev := range r.revisions {
-		rev.Results = map[objects.Key]probes.Result{}
-	}
-	s.Evaluated(func(of *phases.Revision, key objects.Key) {
-		if obs := s.Live[key].Object; obs != nil {
-			of.Results[key] = r.revisions[of.UID].evaluate(key, obs, s.Now, &r.budget)
-		}
-	})
-}
-
-// changed reports whether an object whose probes were evaluated has another record by now, so that
-// the state mixes two moments.
-func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
-	changed := false
-	s.Evaluated(func(_ *phases.Revision, key objects.Key) {
-		changed = changed || r.record(live, key) != s.Live[key].Object
-	})
-	return changed
-}
-
-// liveStates returns the live states of the objects of all revisions, and of strays, and the kinds
-// whose records lack fields that probes read.
-func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key, now time.Time) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
-	size := 0
-	for _, rev := range r.revisions {
-		size = max(size, rev.Size())
-	}
-
-	known, behind := make(map[objects.Key]phases.LiveState, size+len(strays)), sets.Set[schema.GroupKind]{}
-	read := func(key objects.Key) {
-		if _, read := known[key]; read {
-			return
-		}
-		kind := live.State(key.GroupKind()) // before the object is read
-		known[key] = r.liveState(&kind, key, r.record(live, key))
-		if r.behind(&kind, key, known[key].Object, now) {
-			behind.Insert(key.GroupKind())
-		}
-	}
-
-	for _, rev := range r.revisions {
-		for i := range rev.Phases {
-			for _, d := range rev.Phases[i].Objects {
-				read(d.Key)
-			}
-		}
-	}
-
-	for _, key := range strays {
-		read(key)
-	}
-	return known, behind
-}
-
-// liveState returns the live state of an object by the state of its kind and its record.
-func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *objects.Observed) phases.LiveState {
-	known := phases.LiveState{
-		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable),
-		Object: record, Unlabelled: record != nil && record == r.unwatchedRecords[key],
-	}
-
-	if kind.Err != nil {
-		known.Err = kind.Err.Error()
-		if r.Owner.Remote() {
-			if known.Reason = targetReason(kind.Err); known.Reason != "" {
-				known.Err, _ = ExplainTarget(kind.Err)
-			}
-		}
-	}
-
-	return known
-}
-
-// record returns the record of a live object, nil if there is none: from the watch, or from a read
-// past it because the object does not carry the label of the watch.
-func (r *Rollout) record(live cluster.LiveState, key objects.Key) *objects.Observed {
-	shown, ok := live.Observed(key)
-	if read := r.unwatchedRecords[key]; read != nil && (!ok || read.NewerThan(shown)) {
-		return read
-	}
-	if !ok {
-		return nil
-	}
-	return shown
-}
-
-// behind reports whether a record of the watch lacks fields that probes read, and no list that
-// brings them is in progress.
-func (r *Rollout) behind(kind *livestate.KindState, key objects.Key, record *objects.Observed, now time.Time) bool {
-	gk := key.GroupKind()
-	if record == nil || !record.Watched || kind.Listing < r.lists[gk] {
-		return false
-	}
-	if record.Lack == objects.LackRoom {
-		return !r.roomDue.IsZero() && !now.Before(r.roomDue)
-	}
-	return record.FieldsGeneration < r.fieldGenerations[gk] && r.tracks(r.Owner.OwnerKey, key)
-}
-
-// lacksRoom reports whether there was no room for fields of an object, and sets when these are read
-// again.
-func (r *Rollout) lacksRoom(live map[objects.Key]phases.LiveState, now time.Time) bool {
-	for _, state := range live {
-		if state.Object != nil && state.Object.Lack == objects.LackRoom {
-			if !now.Before(r.roomDue) {
-				r.roomDue = now.Add(limits.RecordRetry)
-			}
-			return true
-		}
-	}
-	return false
-}
-
 // Contains reports whether any loaded revision contains the object.
 func (r *Rollout) Contains(key objects.Key) bool {
 	for _, rev := range r.revisions {
@@ -497,17 +200,73 @@ func (r *Rollout) Wrote(key objects.Key, uid types.UID, content objects.Digest) 
 	return rec != nil && rec.UID == uid && rec.Content == content
 }
 
-// Assume counts an object as written for a revision, with live as the response, or as deleted if
-// that is nil. Plans use it for writes that they cannot perform.
-func (e *Engine) Assume(r *Rollout, rev *Revision, key objects.Key, live *unstructured.Unstructured) *objects.Observed {
-	if live == nil {
-		r.applied[key] = &phases.Applied{Gone: true}
-		return nil
+// predecessors returns the UIDs of owners that hand their objects over to this one, including its
+// earlier revisions and its own ObjectSetPhases.
+func (r *Rollout) predecessors() []types.UID {
+	return append(slices.Clone(r.Previous), r.Controllers.Delegated.Union(r.Controllers.Predecessors).UnsortedList()...)
+}
+
+// isOurs reports whether a reference names the owner or one of its sets.
+func (r *Rollout) isOurs(ref objects.Reference) bool {
+	return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
+}
+
+// sensitive reports whether a revision of the owner has sensitive values. An error about one object
+// can quote the live object, which an older revision wrote.
+func (r *Rollout) sensitive() bool {
+	for _, rev := range r.revisions {
+		if rev.Sensitive {
+			return true
+		}
 	}
-	d, _ := rev.Find(key)
-	id := tracking.TemplateID(d, rev.Labels, r.Owner)
-	e.Tracker.Track(r.Owner.OwnerKey, d, rev.Metadata, id)
-	obs := e.Tracker.Observe(key, live)
-	r.applied[key] = &phases.Applied{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
-	return obs
+	return false
+}
+
+// exposes reports whether a revision of the owner annotates an object as holding
+// sensitive values outside of Secrets.
+func (r *Rollout) exposes(key objects.Key) bool {
+	annotation := r.Owner.Names.ExposeSecretValuesAnnotation
+	for _, rev := range r.revisions {
+		if d, _ := rev.Find(key); d != nil && annotation != "" && bytes.Contains(d.Raw, []byte(annotation)) {
+			return true
+		}
+	}
+	return false
+}
+
+// note keeps a fact about an object that its users should know although the write succeeded; mu is
+// held.
+func (r *Rollout) note(key objects.Key, text string) {
+	if before := r.notes[key]; before != "" && before != text {
+		text = before + "; " + text
+	}
+	r.notes[key], r.noted = text, false
+}
+
+// Noted returns the note about an object, or an empty text.
+func (r *Rollout) Noted(key objects.Key) string { return r.notes[key] }
+
+// clearFailures ends the backoff of writes after a change of another object: after the creation of
+// a namespace for the objects in it, and after the removal of a policy or webhook for all objects.
+func (r *Rollout) clearFailures(because objects.Key) {
+	for key, rec := range r.applied {
+		if because.Admission() || key.Namespace == because.Name {
+			rec.Failure = nil
+		}
+	}
+}
+
+// Retry ends the backoff of failed writes and of conflicts with other writers, and reads accounts
+// and unwatched objects again.
+func (r *Rollout) Retry() {
+	clear(r.accounts)
+	for _, rev := range r.revisions {
+		rev.recheck, rev.unauthorizedLooks = time.Time{}, 0
+	}
+	for _, rec := range r.applied {
+		rec.Failure, rec.Contention = nil, nil
+		if !rec.ReadAt.IsZero() {
+			rec.ReadAt = time.Unix(0, 0)
+		}
+	}
 }

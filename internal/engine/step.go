@@ -26,62 +26,6 @@ const (
 	staleRetry = 200 * time.Millisecond
 )
 
-// Want is the wanted state of an owner's objects, in addition to its revisions.
-type Want struct {
-	// Store can be nil if nothing has to be recorded: the revisions of Single and Removal are
-	// claimed, open and succeeded from the start. References can be nil.
-	Store      Store
-	References References
-	// Current is the revision that is to be claimed and to succeed; empty if there is none.
-	Current types.UID
-	// RecordsJobs means that the store records Jobs that have finished; Jobs is its record.
-	RecordsJobs bool
-	Jobs        map[objects.Key]phases.Run
-	// Teardown removes all objects, or with Orphan releases them.
-	Teardown, Orphan bool
-	// Paused keeps the objects for the next revision, and ReportDrift leaves changes by others.
-	Paused, ReportDrift bool
-	// Retain selects objects that only older revisions have: they are kept, without control, until
-	// those revisions are removed. Nil selects none.
-	Retain func(objects.Key) bool
-}
-
-// Outcome is the result of a step.
-type Outcome struct {
-	// Again means that the step changed something: the next step can be due at once.
-	Again bool
-	// Idle means that no step is due for now.
-	Idle bool
-	// TornDown means that all objects to remove no longer exist.
-	TornDown bool
-	// RequeueAt is when a step is due even without an event; zero for never.
-	RequeueAt time.Time
-}
-
-func (o *Outcome) at(due time.Time) {
-	if !due.IsZero() && (o.RequeueAt.IsZero() || due.Before(o.RequeueAt)) {
-		o.RequeueAt = due
-	}
-}
-
-// turn is one step of one owner.
-type turn struct {
-	*Engine
-	Outcome
-	r    *Rollout
-	want Want
-}
-
-func (e *Engine) turn(r *Rollout, w Want) *turn {
-	if w.Store == nil {
-		w.Store = unrecorded{}
-	}
-	if w.References == nil {
-		w.References = unrecorded{}
-	}
-	return &turn{Engine: e, r: r, want: w}
-}
-
 // Step takes the step that is due first: the current revision is claimed, finished Jobs are
 // recorded, objects are written and removed, a phase is entered, the next one is opened, the
 // revision succeeds. Each is durable in the store before a later step relies on it.
@@ -110,7 +54,7 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 // reports whether there were any. It leaves the rest to later reconciles, because the owner can
 // have changed by then.
 func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, error) {
-	steps := first(r.plan.Steps, true, backgroundSteps)
+	steps := firstSteps(r.plan.Steps, true, backgroundSteps)
 	if len(steps) == 0 {
 		return false, nil
 	}
@@ -265,7 +209,7 @@ func (t *turn) recordNotes(ctx context.Context) (bool, error) {
 
 // write performs the steps that neither enter a phase nor belong to the background.
 func (t *turn) write(ctx context.Context) (bool, error) {
-	steps := first(t.r.plan.Steps, false, urgentSteps)
+	steps := firstSteps(t.r.plan.Steps, false, urgentSteps)
 	if t.r.single {
 		steps = t.r.plan.Steps
 	}
@@ -285,8 +229,8 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 	return true, err
 }
 
-// first returns the first steps, at most so many, that are for the background or not.
-func first(steps []phases.Step, background bool, most int) []phases.Step {
+// firstSteps returns the first steps, at most so many, that are for the background or not.
+func firstSteps(steps []phases.Step, background bool, most int) []phases.Step {
 	var some []phases.Step
 	for _, step := range steps {
 		if step.Background == background && len(some) < most {

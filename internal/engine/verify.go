@@ -3,14 +3,9 @@ package engine
 import (
 	"context"
 
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/engine/tracking"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases/drift"
 )
-
-// differs is the content of an object that is known to differ from its template.
-var differs = objects.Digest{0xff}
 
 // verify finds out whether the object matches the template if this process has not written it: by
 // its values, or else by one dry run.
@@ -82,49 +77,4 @@ func (s *step) converted(watched *objects.Observed) {
 	if same && rec.Content == s.Desired.Content && rec.Template == s.Live.ProjectedBy && rec.Baseline == s.Live.Projection {
 		rec.Converted = watched.Projection
 	}
-}
-
-// own makes managedFields list our fields of the object if they do not: a POST or an earlier engine
-// wrote them differently, or they were wiped.
-func (s *step) own(ctx context.Context) error {
-	switch {
-	case s.Live == nil:
-		return nil
-	case s.migrates():
-		return s.migrate(ctx)
-	case s.Live.Unrecorded:
-		return s.record(ctx)
-	}
-	return nil
-}
-
-// record puts the Apply entry back that the template left which wrote the object
-// last, as a dry run shows it.
-func (s *step) record(ctx context.Context) error {
-	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
-	if err != nil || former == nil {
-		return err
-	}
-	if former, err = s.keepIgnored(ctx, former); err != nil {
-		return err
-	}
-
-	Guard(former, s.Live, s.Desired.Owner(s.Metadata.Owner))
-	dry, err := s.send(ctx, former, apply.ApplyRequest{Force: true, DryRun: true})
-	if err != nil {
-		return err
-	}
-
-	patch, err := drift.Record(dry, s.Live.ResourceVersion)
-	if err != nil {
-		return err
-	}
-
-	live, err := s.patch(ctx, patch, false)
-	if err != nil {
-		return err
-	}
-
-	s.live, s.Live = live, s.run.Tracker.Observe(s.Key, live)
-	return nil
 }
