@@ -421,30 +421,8 @@ func TestClassDefault(t *testing.T) {
 	}
 	env.Journal(t).Silent(t, ns)
 
-	t.Log("another package")
-	j := env.Journal(t)
-	other := deployment(ns, phase("one", configMap("other", "v1")), here("two", configMap("local", "v9", collision(corev1alpha1.CollisionProtectionNone))))
-	other.Name = "other"
-	other.Spec.Selector.MatchLabels, other.Spec.Template.Metadata.Labels = map[string]string{"app": "other"}, map[string]string{"app": "other"}
-	env.Create(t, other)
-	await(t, other, "to be refused as a whole", func(d *corev1alpha1.ObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/local: belongs to ObjectSetPhase")
-	})
-	absent(t, ns, "other")
-	third := deployment(ns, phase("one", configMap("other", "v1")))
-	third.Name = "third"
-	third.Spec.Selector.MatchLabels, third.Spec.Template.Metadata.Labels = map[string]string{"app": "third"}, map[string]string{"app": "third"}
-	install(t, third) // a refused owner holds nothing
-	require.NoError(t, env.Client.Delete(t.Context(), third))
-	env.WaitGone(t, patience, third)
-	if writes := j.Requests(t, ns, sandbox.Writes(), named("local")); len(writes) > 0 {
-		t.Errorf("it was written:%s", harness.Lines(writes))
-	}
-	require.NoError(t, env.Client.Delete(t.Context(), other))
-	env.WaitGone(t, patience, other)
-
 	t.Log("teardown")
-	j = env.Journal(t)
+	j := env.Journal(t)
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
 	var order []string

@@ -106,30 +106,6 @@ func TestAdoptionByAnnotation(t *testing.T) {
 	}
 }
 
-// An object with the label of the engine is not listed before an install, as the watch shows it: it
-// still blocks the install.
-func TestCollisionWithALabelledObject(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	before := gated(ns, phase("gate", configMap("gate", "v1")), phase("after", configMap("after", "v1")))
-	before.Name = "before"
-	env.Create(t, before)
-	awaitValue(t, ns, "gate", "v1")
-	theirs := foreign(t, ns, "object", false)
-	theirs = edit(t, ns, theirs.Name, fmt.Sprintf(`{"metadata":{"labels":{%q:%q}}}`, corev1alpha1.CacheLabel, corev1alpha1.CacheLabelValue))
-	edit(t, ns, "gate", makeReady)
-	awaitValue(t, ns, "after", "v1") // so the watch has come past their object
-	dep := deployment(ns, phase("one", configMap("ours", "v1")), phase("two", configMap("object", "v1")))
-	env.Create(t, dep)
-	await(t, dep, "to be refused", func(d *corev1alpha1.ObjectDeployment) error {
-		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/object")
-	})
-	absent(t, ns, "ours")
-	if cm := get(t, ns, theirs.Name); cm.ResourceVersion != theirs.ResourceVersion {
-		t.Error("the foreign object was touched")
-	}
-}
-
 func judgeAdopted(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *corev1.ConfigMap) {
 	t.Helper()
 	awaitRollout(t, dep)

@@ -121,5 +121,4 @@ func TestDriftInAnotherVersion(t *testing.T) {
 		}
 		return nil
 	})
-	env.Settle(t, ns)
 }

@@ -161,45 +161,6 @@ func TestGateIsConfirmed(t *testing.T) {
 	}
 }
 
-// A gate is also confirmed if objects lack the labels of the package, because an upgrade or another
-// client changed them.
-func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
-	t.Parallel()
-	instance := func(d *corev1alpha1.ObjectDeployment, value string) {
-		d.Spec.Template.Metadata.Labels = map[string]string{"app": "shop", corev1alpha1.PackageInstanceLabel: value}
-	}
-	for name, relabel := range map[string]func(*testing.T, *corev1alpha1.ObjectDeployment){
-		"by an upgrade": func(t *testing.T, dep *corev1alpha1.ObjectDeployment) {
-			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-				instance(d, "after")
-				d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
-			})
-		},
-		"by another client": func(t *testing.T, dep *corev1alpha1.ObjectDeployment) {
-			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.DriftPolicy = corev1alpha1.DriftPolicyReport })
-			edit(t, dep.Namespace, "one", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.PackageInstanceLabel))
-			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-				d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("two", "v2")
-			})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ns := env.TestNamespace(t)
-			dep := gatedByTwoKinds(ns)
-			instance(dep, "before")
-			env.Create(t, dep)
-			for _, name := range []string{"one", "two"} {
-				awaitValue(t, ns, name, "v1")
-				edit(t, ns, name, makeReady)
-			}
-			awaitRollout(t, dep)
-			relabel(t, dep)
-			awaitValue(t, ns, "two", "v2")
-		})
-	}
-}
-
 // Phases without probes open together with the claim. They are still written in order: each phase
 // waits until the previous one is complete (invariant 1).
 func TestOrderWithoutProbes(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -147,35 +146,6 @@ func TestPhaseObjectsHandOver(t *testing.T) {
 	})
 }
 
-// A phase of a deployment's revision takes over objects from an earlier revision. The objects are
-// written as the account of the set that created the phase.
-func TestPhaseObjectOfASet(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	writer := account(t, ns, "writer", allVerbs...)
-	dep := install(t, deployment(ns, phase("one", configMap("moves", "v1"))))
-	moves := get(t, ns, "moves")
-	owner := set(ns, "shop-2", 2, phase("one", configMap("inline", "v1")))
-	owner.Spec.ServiceAccountName = "writer"
-	env.Create(t, owner)
-	j := env.Journal(t)
-	p := phaseObject(ns, "shop-2-deploy", 2, configMap("moves", "v2"))
-	p.Labels[corev1alpha1.ObjectDeploymentLabel] = dep.Name
-	p.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true),
-	}}
-	env.Create(t, p)
-	await(t, p, "to be available", phaseAvailable)
-	cm := awaitValue(t, ns, "moves", "v2")
-	if ref := metav1.GetControllerOf(cm); cm.UID != moves.UID || ref == nil || ref.UID != p.UID {
-		t.Errorf("it has UID %s, was %s, and is controlled by %v", cm.UID, moves.UID, ref)
-	}
-	writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps"), named("moves"))
-	if wrong := notAs(writes, writer); len(writes) == 0 || len(wrong) > 0 {
-		t.Errorf("%d writes, and not as the account:%s", len(writes), harness.Lines(wrong))
-	}
-}
-
 // An ObjectSetPhase reports its fault in the status, and none of its objects are written.
 func TestPhaseObjectProblems(t *testing.T) {
 	t.Parallel()
@@ -241,32 +211,4 @@ func TestClusterPhaseObject(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), p))
 	env.WaitGone(t, patience, p)
 	absent(t, ns, "object")
-}
-
-// A phase follows the driftPolicy of the deployment that it belongs to.
-func TestPhaseObjectReportsDrift(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := deployment(ns, phase("one", configMap("inline", "v1")))
-	dep.Spec.DriftPolicy = corev1alpha1.DriftPolicyReport
-	install(t, dep)
-	sets := &corev1alpha1.ObjectSetList{}
-	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
-	owner := &sets.Items[0]
-	p := phaseObject(ns, owner.Name+"-extra", 1, configMap("object", "v1"))
-	p.Labels[corev1alpha1.ObjectDeploymentLabel] = dep.Name
-	p.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true),
-	}}
-	env.Create(t, p)
-	await(t, p, "to be available", phaseAvailable)
-	edit(t, ns, "object", `{"data":{"value":"theirs"}}`)
-	await(t, p, "to report drift", func(p *corev1alpha1.ObjectSetPhase) error {
-		return harness.HasCondition(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, corev1alpha1.ReasonDriftReported)
-	})
-	if cm := get(t, ns, "object"); cm.Data["value"] != "theirs" {
-		t.Errorf("it has %v", cm.Data)
-	}
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.DriftPolicy = corev1alpha1.DriftPolicyCorrect })
-	awaitValue(t, ns, "object", "v1")
 }

@@ -22,18 +22,16 @@ func leaving(o *corev1alpha1.ObjectSetObject) {
 	o.Object.Raw = []byte(strings.Replace(string(o.Object.Raw), `"data":{`, `"data":{"leaves":"v1",`, 1))
 }
 
-func TestFieldsOfAnEarlierEngineLeave(t *testing.T) { adoptedFieldsLeave(t, "package-operator") }
-
-// adoptedFieldsLeave checks that an adopted object loses the fields of its former manager that the
-// template lacks, at once or when a later template drops them. Fields of other managers stay.
-func adoptedFieldsLeave(t *testing.T, manager string) {
+// An adopted object loses the fields of its former manager that the template lacks, at once or when
+// a later template drops them. Fields of other managers stay.
+func TestFieldsOfAnEarlierEngineLeave(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	former := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
 		Data:       map[string]string{"value": "v1", "leaves": "v1", "former": "v1"},
 	}
-	require.NoError(t, env.Client.Create(t.Context(), former, client.FieldOwner(manager)))
+	require.NoError(t, env.Client.Create(t.Context(), former, client.FieldOwner("package-operator")))
 	edit(t, ns, "object", `{"data":{"others":"added"}}`)
 
 	adopt := collision(corev1alpha1.CollisionProtectionIfNoController)
@@ -88,47 +86,6 @@ func TestFieldsLeaveUnderAPolicy(t *testing.T) {
 	})
 	awaitRollout(t, dep)
 	if is := get(t, ns, "object"); is.Data["value"] != "v2" || is.Data["leaves"] != "" {
-		t.Errorf("after a field left the template the object has %v", is.Data)
-	}
-}
-
-// Fields that left the template leave the object although the revision that wrote them
-// was archived by hand before its successor wrote the object.
-func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := deployment(ns, phase("one", configMap("gate", "v1")), phase("two", configMap("object", "v1", leaving)))
-	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{Selector: readyProbe.Selector, Probes: []corev1alpha1.Probe{{
-		CEL: &corev1alpha1.ProbeCELSpec{Rule: `has(self.data.ready) && self.data.ready == self.data.value`, Message: "not ready yet"},
-	}}}}
-	env.Create(t, dep)
-	ready := func(name, value string) {
-		awaitValue(t, ns, name, value)
-		edit(t, ns, name, fmt.Sprintf(`{"data":{"ready":%q}}`, value))
-	}
-	ready("gate", "v1")
-	ready("object", "v1")
-	awaitRollout(t, dep)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("gate", "v2")), phase("two", configMap("object", "v2"))}
-	})
-	awaitValue(t, ns, "gate", "v2") // and is not ready yet
-	sets := &corev1alpha1.ObjectSetList{}
-	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
-	for i := range sets.Items {
-		if set := &sets.Items[i]; set.Spec.Revision == 1 {
-			before := set.DeepCopy()
-			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
-			require.NoError(t, env.Client.Patch(t.Context(), set, client.MergeFrom(before)))
-			await(t, set, "to be archived", func(s *corev1alpha1.ObjectSet) error {
-				return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, "")
-			})
-		}
-	}
-	ready("gate", "v2")
-	ready("object", "v2")
-	awaitRollout(t, dep)
-	if is := get(t, ns, "object"); is.Data["leaves"] != "" {
 		t.Errorf("after a field left the template the object has %v", is.Data)
 	}
 }

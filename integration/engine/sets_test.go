@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -45,41 +43,6 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 		t.Error("the object was replaced")
 	}
 	meddle(t, old, `{"metadata":{"finalizers":null}}`)
-}
-
-// A deployment vanished, because its finalizer was taken off by force, and one of
-// the same name was made before anything was done about the sets and slices that it
-// left. Only the engine removes its finalizers from these.
-func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
-	before := get(t, ns, "object")
-	former := metav1.ObjectMeta{
-		Namespace: ns, Finalizers: []string{corev1alpha1.CachedFinalizer},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: dep.Name, UID: "former", Controller: ptr.To(true),
-		}},
-	}
-	slice := &corev1alpha1.ObjectSlice{ObjectMeta: *former.DeepCopy(), Objects: []corev1alpha1.ObjectSetObject{configMap("other", "v0")}}
-	slice.Name, slice.Labels = "shop-slice", map[string]string{corev1alpha1.SliceOwnerLabel: dep.Name}
-	env.Create(t, slice)
-	secret := sealed(t, ns, configMap("another", "v0"))
-	secret.SetFinalizers(former.Finalizers)
-	secret.SetOwnerReferences(former.OwnerReferences)
-	secret.SetLabels(map[string]string{corev1alpha1.SliceOwnerLabel: dep.Name, corev1alpha1.SliceOwnerKindLabel: "ObjectDeployment"})
-	env.Create(t, secret)
-	left := set(ns, "shop-former", 7, phase("one", configMap("object", "v0")))
-	left.ObjectMeta = *former.DeepCopy()
-	left.Name = "shop-former"
-	left.Spec.Phases[0].Slices, left.Spec.Phases[0].SecretSlices = []string{slice.Name}, []string{secret.GetName()}
-	env.Create(t, left)
-
-	harness.Eventually(t, patience, "the former set and its slices to be deleted", func(ctx context.Context) error { return gone(ctx, left, slice, secret) })
-	awaitRollout(t, dep)
-	if after := get(t, ns, "object"); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("the object of the present deployment was written: %v", after)
-	}
 }
 
 func currentSet(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectSet {
