@@ -19,14 +19,12 @@ func (w *world) step(t *testing.T) {
 	s := w.subjects[w.random.IntN(len(w.subjects))]
 	require.NoError(t, tolerable(s.create(t.Context())))
 	switch n := w.random.IntN(100); {
-	case n < 45:
+	case n < 49:
 		w.ask(t, s)
-	case n < 55:
+	case n < 59:
 		w.bounce(t, s)
-	case n < 63:
-		w.feed(t, s)
 	case n < 67:
-		w.change(t)
+		w.feed(t, s)
 	case n < 73:
 		w.remove(t, s)
 	case n < 90:

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
 
@@ -51,8 +50,6 @@ func TestConvergence(t *testing.T) {
 	}
 	t.Logf("LOCKSTEP_SEED=%d", seed)
 	images, version := push(t), serverVersion(t)
-	require.NoError(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}))
-	require.NoError(t, env.Client.Create(t.Context(), hyperShiftKind("HostedControlPlane", "hostedcontrolplanes")))
 	for i := 0; (i < rounds || time.Now().Before(end)) && !t.Failed(); i++ {
 		t.Run(fmt.Sprintf("seed-%d", seed+uint64(i)), func(t *testing.T) {
 			w := newWorld(t, seed+uint64(i), images, version, os.Getenv("LOCKSTEP_CONVERGENCE") != "")
@@ -91,7 +88,6 @@ func (w *world) round(t *testing.T) {
 	if !w.converge(t, "the end is not the former state that is desired again") {
 		return
 	}
-	w.withdraw(t)
 	for _, s := range w.subjects {
 		require.NoError(t, s.remove(t.Context(), false, metav1.DeletePropagationBackground))
 	}

@@ -9,16 +9,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/test/require"
 )
@@ -34,11 +30,8 @@ type world struct {
 	version  string // of the API server
 	manager  *harness.Manager
 	subjects []*subject
-	// namespace is the namespace of the Packages, and of the hosted cluster's control plane.
+	// namespace is the namespace of the Packages.
 	namespace string
-	// hosting means that the kind of hosted clusters exists, and hosted that the test's hosted
-	// cluster exists.
-	hosting, hosted bool
 	// orphaning means that Packages are deleted with Orphan, too: in longer runs, since
 	// the garbage collector does not know our kinds at first.
 	orphaning bool
@@ -49,24 +42,17 @@ type world struct {
 	begun   time.Time
 }
 
-// clusters is the namespace of hosted clusters.
-const clusters = "clusters"
-
 func newWorld(t *testing.T, seed uint64, images []image, version string, orphaning bool) *world {
 	t.Helper()
 	w := &world{
 		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), images: images, version: version, orphaning: orphaning, begun: time.Now(),
 	}
 	round := fmt.Sprintf("r%x", seed%(1<<32))
-	w.namespace = clusters + "-" + round
+	w.namespace = "packages-" + round
 	elsewhere := "of-cluster-" + round
 	for _, ns := range []string{w.namespace, elsewhere} {
 		env.Namespace(t, ns)
 	}
-	plane := w.hostedCluster() // its namespace always exists
-	plane.SetKind("HostedControlPlane")
-	plane.SetNamespace(w.namespace)
-	harness.Eventually(t, patience, "control planes to be served", func(ctx context.Context) error { return env.Client.Create(ctx, plane) })
 	for _, name := range []string{"one", "two", "three"} {
 		w.subjects = append(w.subjects, newSubject(corev1alpha1.ScopeNamespaced, w.namespace, name, w.namespace, images))
 	}
@@ -136,83 +122,6 @@ func (w *world) describe(ctx context.Context) string {
 		fmt.Fprintf(&b, "  blocking %+v\n", status.Blocking)
 	}
 	return b.String()
-}
-
-// sees returns the environment that packages in a namespace see.
-func (w *world) sees(namespace string) *manifestsv1alpha1.PackageEnvironment {
-	e := &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: w.version}}
-	if w.hosting {
-		e.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
-	}
-	if w.hosted && namespace == w.namespace {
-		e.HyperShift.HostedCluster = &manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster{
-			Metadata:               manifestsv1alpha1.TemplateContextObjectMeta{Name: w.hostedCluster().GetName(), Namespace: clusters},
-			HostedClusterNamespace: w.namespace,
-		}
-	}
-	return e
-}
-
-func (w *world) hostedCluster() *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetAPIVersion("hypershift.openshift.io/v1beta1")
-	u.SetKind("HostedCluster")
-	u.SetNamespace(clusters)
-	u.SetName(strings.TrimPrefix(w.namespace, clusters+"-"))
-	return u
-}
-
-func hostedKind() *apiextensionsv1.CustomResourceDefinition {
-	return hyperShiftKind("HostedCluster", "hostedclusters")
-}
-
-func hyperShiftKind(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
-	return &apiextensionsv1.CustomResourceDefinition{
-		ObjectMeta: metav1.ObjectMeta{
-			Name: plural + ".hypershift.openshift.io", Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved"},
-		},
-		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
-			Group: "hypershift.openshift.io", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
-			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
-				Name: "v1beta1", Served: true, Storage: true,
-				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
-					Type: "object", XPreserveUnknownFields: ptr.To(true),
-				}},
-			}},
-		},
-	}
-}
-
-// change creates or deletes a hosted cluster, or its kind.
-func (w *world) change(t *testing.T) {
-	t.Helper()
-	ctx := t.Context()
-	switch {
-	case !w.hosting:
-		harness.Eventually(t, patience, "the former kind of hosted clusters to be deleted", func(ctx context.Context) error {
-			return env.Client.Create(ctx, hostedKind())
-		})
-		w.hosting = true
-	case !w.hosted:
-		harness.Eventually(t, patience, "hosted clusters to be served", func(ctx context.Context) error {
-			return env.Client.Create(ctx, w.hostedCluster())
-		})
-		w.hosted = true
-	case w.random.IntN(3) == 0:
-		w.withdraw(t)
-	default:
-		require.NoError(t, env.Client.Delete(ctx, w.hostedCluster()))
-		w.hosted = false
-	}
-	w.note("environment: kind of hosted clusters %t, hosted cluster %t", w.hosting, w.hosted)
-}
-
-// withdraw deletes the kind of hosted clusters, with all its objects.
-func (w *world) withdraw(t *testing.T) {
-	t.Helper()
-	require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), hostedKind())))
-	w.hosting, w.hosted = false, false
 }
 
 // clear removes the namespaces of a round.
