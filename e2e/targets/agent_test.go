@@ -11,11 +11,8 @@ import (
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -41,9 +38,7 @@ func (f *fixture) agent(t *testing.T) []string {
 			require.NoError(t, f.Client.Create(t.Context(), object))
 		}
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "lockstep-agent"}}
-	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	require.NoError(t, f.Client.SubResource("token").Create(t.Context(), account, req))
+	token := harness.Token(t, f.Client, corev1alpha1.DefaultNamespace, "lockstep-agent")
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
@@ -51,10 +46,10 @@ func (f *fixture) agent(t *testing.T) []string {
 		return path
 	}
 	there := f.target.kubeconfig(t, "agent")
-	_, token, _ := strings.Cut(there, "token: ")
-	write("token", strings.TrimRight(token, "}]\n"))
+	_, remote, _ := strings.Cut(there, "token: ")
+	write("token", strings.TrimRight(remote, "}]\n"))
 	return []string{
-		"--kubeconfig", write("home", kubeconfigOf(f.Sandbox, "token: "+req.Status.Token)),
+		"--kubeconfig", write("home", kubeconfigOf(f.Sandbox, "token: "+token)),
 		"--class", class, "--target-kubeconfig", write("target", kubeconfigOf(f.target.Sandbox, "tokenFile: token")),
 	}
 }

@@ -4,19 +4,15 @@ package targets_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -52,21 +48,11 @@ func newTarget(t *testing.T) *target {
 // kubeconfig returns one of a new administrator of the target.
 func (s *target) kubeconfig(t *testing.T, name string) string {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: name}}
-	require.NoError(t, s.Create(t.Context(), account))
-	require.NoError(t, s.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: there, Name: name}},
-	}))
-	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	require.NoError(t, s.SubResource("token").Create(t.Context(), account, req))
-	return kubeconfigOf(s.Sandbox, "token: "+req.Status.Token)
+	return kubeconfigOf(s.Sandbox, "token: "+harness.Account(t, s, there, name, "cluster-admin"))
 }
 
 func kubeconfigOf(sb *sandbox.Sandbox, user string) string {
-	ca := base64.StdEncoding.EncodeToString(sb.Config().CAData)
-	return fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {%s}}]}`, sb.Server(), ca, user)
+	return harness.Kubeconfig(sb.Server(), sb.Config().CAData, user)
 }
 
 func user(name string) string { return "system:serviceaccount:" + there + ":" + name }
@@ -224,7 +210,6 @@ func TestTarget(t *testing.T) {
 	f.unusable(t)
 	f.scopes(t)
 	f.remove(t, app)
-	f.letGo(t, image)
 	f.guide(t)
 	f.phases(t)
 }
@@ -292,31 +277,4 @@ func (f *fixture) remove(t *testing.T, pkg *corev1alpha1.Package) {
 	if got := strings.Join(names, " "); got != "app-01 app-01 app-00 app-00" {
 		t.Errorf("deleted: %s", got)
 	}
-}
-
-// letGo deletes a package while its target is away.
-func (f *fixture) letGo(t *testing.T, image string) {
-	t.Helper()
-	pkg := f.install(t, "left", "edge", image)
-	f.WaitAvailable(t, home, "left")
-	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
-	require.NoError(t, f.Client.Delete(t.Context(), pkg))
-	f.connected(t, "left", "False", corev1alpha1.ReasonTargetUnreachable)
-	harness.Eventually(t, long, "the remedy to be named", func(ctx context.Context) error {
-		found := &corev1alpha1.Package{}
-		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(pkg), found); err != nil {
-			return err
-		}
-		for _, c := range found.Status.Conditions {
-			if strings.Contains(c.Message, corev1alpha1.AbandonTargetAnnotation) {
-				return nil
-			}
-		}
-		return fmt.Errorf("status %+v", found.Status)
-	})
-	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
-	require.NoError(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
-	f.WaitGone(t, long, pkg)
-	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
-	f.shows(t, "app-00-000")
 }

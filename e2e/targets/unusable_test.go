@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -106,17 +104,9 @@ func (f *fixture) abandon(t *testing.T, name string) {
 // poor returns the kubeconfig of a user who can connect, but has no other rights.
 func (f *fixture) poor(t *testing.T) string {
 	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: "poor"}}
-	require.NoError(t, f.target.Create(t.Context(), account))
 	require.NoError(t, f.target.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "poor"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"customresourcedefinitions", "apiservices"}, Verbs: []string{"list", "watch"}},
 	}}))
-	require.NoError(t, f.target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "poor"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "poor"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: there, Name: "poor"}},
-	}))
-	req := &authenticationv1.TokenRequest{}
-	require.NoError(t, f.target.SubResource("token").Create(t.Context(), account, req))
-	return kubeconfigOf(f.target.Sandbox, "token: "+req.Status.Token)
+	return kubeconfigOf(f.target.Sandbox, "token: "+harness.Account(t, f.target, there, "poor", "poor"))
 }

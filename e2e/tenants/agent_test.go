@@ -1,20 +1,17 @@
 package tenants_test
 
 import (
-	"encoding/base64"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -63,30 +60,16 @@ func startAgent(t *testing.T, ns string, target *agentTarget) {
 		}
 		env.Create(t, object)
 	}
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "lockstep-agent"}}
-	home := tokenOf(t, env.Client, account)
 	require.NoError(t, target.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
-	admin := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "admin"}}
-	require.NoError(t, target.Create(t.Context(), admin), target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "admin-" + ns}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "admin"}},
-	}))
 	dir := t.TempDir()
 	write := func(name string, sb *sandbox.Sandbox, token string) string {
 		path := filepath.Join(dir, name)
-		text := fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {token: %s}}],
-clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}]}`, token, sb.Server(), base64.StdEncoding.EncodeToString(sb.Config().CAData))
+		text := harness.Kubeconfig(sb.Server(), sb.Config().CAData, "token: "+token)
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	env.StartManager(t, "--namespace", ns, "--kubeconfig", write("home", env.Sandbox, home), "--target-kubeconfig", write("target", target.Sandbox, tokenOf(t, target.Client, admin)))
-}
-
-func tokenOf(t *testing.T, c client.Client, account *corev1.ServiceAccount) string {
-	t.Helper()
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	require.NoError(t, c.SubResource("token").Create(t.Context(), account, request))
-	return request.Status.Token
+	env.StartManager(t, "--namespace", ns, "--kubeconfig", write("home", env.Sandbox, harness.Token(t, env.Client, ns, "lockstep-agent")),
+		"--target-kubeconfig", write("target", target.Sandbox, harness.Account(t, target.Client, ns, "admin", "cluster-admin")))
 }
 
 // handed returns an ObjectSetPhase of the default class of agents with a ClusterRoleBinding.

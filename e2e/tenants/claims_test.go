@@ -2,7 +2,6 @@ package tenants_test
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/pem"
 	"fmt"
 	"net/http"
@@ -13,12 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -81,18 +78,15 @@ func serve(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 // namespace means all.
 func account(t *testing.T, namespace, name, role, in string) string {
 	t.Helper()
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	env.Create(t, sa)
-	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role}
-	subjects := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}}
 	if in == "" {
-		env.Create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: namespace + "-" + name}, RoleRef: ref, Subjects: subjects})
-	} else {
-		env.Create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, RoleRef: ref, Subjects: subjects})
+		return harness.Account(t, env.Client, namespace, name, role)
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	require.NoError(t, env.Client.SubResource("token").Create(t.Context(), sa, request))
-	return request.Status.Token
+	env.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	env.Create(t, &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: name}},
+	})
+	return harness.Token(t, env.Client, namespace, name)
 }
 
 // installInto creates a Package as the tenant, and the Secret with the kubeconfig of a target and
@@ -100,9 +94,7 @@ func account(t *testing.T, namespace, name, role, in string) string {
 func (u *tenant) installInto(t *testing.T, server *httptest.Server, token, namespace, name, image string) *corev1alpha1.Package {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	kubeconfig := fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {token: %q}}]}`,
-		server.URL, base64.StdEncoding.EncodeToString(ca), token)
+	kubeconfig := harness.Kubeconfig(server.URL, ca, fmt.Sprintf("token: %q", token))
 	u.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name}, StringData: map[string]string{"value": kubeconfig}})
 	pkg := harness.Package(u.namespace, name, image)
 	pkg.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: name}, Namespace: namespace}

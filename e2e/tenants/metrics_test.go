@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
@@ -54,20 +52,14 @@ func TestMetricsTakeAToken(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		return resp.StatusCode
 	}
-	prometheus := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "prometheus"}}
-	env.Create(t, prometheus)
-	reader := tokenOf(t, env.Client, prometheus)
-	env.Create(t, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: u.namespace}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "lockstep-metrics-reader"},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: u.namespace, Name: prometheus.Name}},
-	})
+	reader := harness.Account(t, env.Client, u.namespace, "prometheus", "lockstep-metrics-reader")
 	harness.Eventually(t, harness.Patience, "Prometheus to get metrics", func(ctx context.Context) error {
 		if got := status(ctx, "https", reader); got != http.StatusOK {
 			return fmt.Errorf("status %d", got)
 		}
 		return nil
 	})
-	tenant := tokenOf(t, env.Client, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "tenant"}})
+	tenant := harness.Token(t, env.Client, u.namespace, "tenant")
 	for what, tc := range map[string]struct {
 		scheme, token string
 		want          int

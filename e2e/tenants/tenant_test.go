@@ -6,12 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -43,10 +41,8 @@ func newTenant(t *testing.T, e *harness.Env, suffix string, more ...string) *ten
 			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: sa.Name}},
 		})
 	}
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	require.NoError(t, e.Client.SubResource("token").Create(t.Context(), sa, request))
 	config := rest.AnonymousClientConfig(e.Config())
-	config.BearerToken = request.Status.Token
+	config.BearerToken = harness.Token(t, e.Client, ns, sa.Name)
 	c, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
 	require.NoError(t, err)
 	return &tenant{Client: c, env: e, namespace: ns}

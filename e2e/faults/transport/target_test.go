@@ -2,17 +2,12 @@ package transport_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"testing"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -44,18 +39,9 @@ func newTarget(t *testing.T, g *gateway.Gateway) *target {
 	require.NoError(t, err)
 	audit, err := sb.Audit()
 	require.NoError(t, err)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: targetName}}
-	require.NoError(t, c.Create(t.Context(), account))
-	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: targetName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: targetName}},
-	}))
-	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	require.NoError(t, c.SubResource("token").Create(t.Context(), account, token))
+	token := harness.Account(t, c, "default", targetName, "cluster-admin")
 	server, authority := g.Other(t, sb)
-	return &target{Sandbox: sb, Client: c, audit: audit, kubeconfig: fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {token: %s}}]}`,
-		server, base64.StdEncoding.EncodeToString(authority), token.Status.Token)}
+	return &target{Sandbox: sb, Client: c, audit: audit, kubeconfig: harness.Kubeconfig(server, authority, "token: "+token)}
 }
 
 // namespace creates the namespace for the objects of a package.
