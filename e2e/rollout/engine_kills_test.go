@@ -2,24 +2,19 @@ package rollout_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -48,9 +43,6 @@ type switches struct {
 	audit  *sandbox.Audit
 	random *rand.Rand
 	leader *process
-	// without are the times without a leader.
-	writes, killed int
-	without        []time.Duration
 }
 
 // launch starts a manager without waiting until it is ready.
@@ -186,12 +178,12 @@ func (s *switches) asBefore() {
 }
 
 // drift changes an object of a package at rest, and returns its name.
-func (s *switches) drift() (name string, planted time.Time) {
+func (s *switches) drift() string {
 	s.Helper()
-	name = fmt.Sprintf("shop-%d-0%d-00%d", s.random.IntN(rested), s.random.IntN(2), s.random.IntN(3))
+	name := fmt.Sprintf("shop-%d-0%d-00%d", s.random.IntN(rested), s.random.IntN(2), s.random.IntN(3))
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	require.NoError(s.T, s.env.Client.Patch(s.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"drift"}}`)), client.FieldOwner("someone")))
-	return name, time.Now()
+	return name
 }
 
 // corrected waits until drift is corrected, and returns when it was.
@@ -216,15 +208,6 @@ func (s *switches) corrected(name string, mark sandbox.Position) (at time.Time) 
 	return at
 }
 
-// lasted checks how long drift lasted while there was a leader.
-func (s *switches) lasted(when, name string, took time.Duration) time.Duration {
-	s.Helper()
-	if took > corrects {
-		s.Errorf("%s: drift of %s lasted %s", when, name, took)
-	}
-	return max(took, 0)
-}
-
 // rest waits until the packages are at rest, and checks the writes since a mark: each drift is
 // corrected once, and each leader writes each status at most once.
 func (s *switches) rest(when string, mark sandbox.Position, drifted, before string) {
@@ -234,7 +217,6 @@ func (s *switches) rest(when string, mark sandbox.Position, drifted, before stri
 	require.NoError(s.T, err)
 	writes := s.since(mark, sandbox.Writes())
 	s.oneWriter(when, writes, s.leases(mark), before)
-	s.writes += len(writes)
 	seen := map[string]int{}
 	for i := range writes {
 		e := &writes[i]
@@ -250,74 +232,57 @@ func (s *switches) rest(when string, mark sandbox.Position, drifted, before stri
 			s.Errorf("%s: a write to an object at rest: %s %s (%d)", when, e.Verb, e.RequestURI, e.Code)
 		}
 	}
-	s.Logf("%s: %d writes, %d of them of packages at rest", when, len(writes), len(seen))
 }
 
 // round lets the other version take over while one of both is killed.
 func (s *switches) round(i int, program string) {
 	s.Helper()
-	mark, err := s.audit.Mark(s.Context())
-	require.NoError(s.T, err)
-	from, next := s.leader, s.launch(program)
 	n := s.random.IntN(120)
-	s.requested(mark, next.Process, n)
-	drifted, planted := s.drift()
-	victim := "the former"
-	ended := time.Now()
-	if s.random.IntN(2) == 0 {
-		from.Kill()
-	} else {
-		victim = "the next"
+	s.change(fmt.Sprintf("switch %d, after %d requests of the next", i, n), program, n, func(from, next *process) *process {
+		if s.random.IntN(2) == 0 {
+			from.Kill()
+			return next
+		}
 		next.Kill()
 		next = s.launch(program)
 		harness.Eventually(s.T, harness.Patience, "the next to be ready", next.Ready)
-		ended = time.Now()
 		from.Stop()
-	}
-	s.killed++
-	led := s.leads(mark, next)
-	s.leader = next
-	without := max(led.Sub(ended), 0)
-	s.without = append(s.without, without)
-	since := planted
-	if led.After(since) {
-		since = led
-	}
-	when := fmt.Sprintf("switch %d: %s is killed after %d requests of the next", i, victim, n)
-	took := s.lasted(when, drifted, s.corrected(drifted, mark).Sub(since))
-	s.rest(when, mark, drifted, from.Credential)
-	s.asBefore()
-	s.Logf("%s: %.1f s without a leader, drift corrected %.1f s after there was one", when, without.Seconds(), took.Seconds())
+		return next
+	})
 }
 
 // outage lets the other version take over while the API server is killed and started again.
 func (s *switches) outage(program string) {
 	s.Helper()
+	n := s.random.IntN(60)
+	s.change(fmt.Sprintf("the API server is killed after %d requests of the next", n), program, n, func(from, next *process) *process {
+		require.NoError(s.T, s.env.KillComponent(s.Context(), sandbox.APIServer))
+		from.Stop()
+		require.NoError(s.T, s.env.StartComponent(s.Context(), sandbox.APIServer))
+		if next.Exited() { // as the kubelet starts it again
+			next = s.launch(program)
+		}
+		return next
+	})
+}
+
+// change starts another version, and judges its work after the present one has ended.
+func (s *switches) change(when, program string, requests int, end func(from, next *process) *process) {
+	s.Helper()
 	mark, err := s.audit.Mark(s.Context())
 	require.NoError(s.T, err)
 	from, next := s.leader, s.launch(program)
-	n := s.random.IntN(60)
-	s.requested(mark, next.Process, n)
-	require.NoError(s.T, s.env.KillComponent(s.Context(), sandbox.APIServer))
-	from.Stop()
-	ended := time.Now()
-	require.NoError(s.T, s.env.StartComponent(s.Context(), sandbox.APIServer))
-	drifted, planted := s.drift()
-	if next.Exited() { // as the kubelet starts it again
-		next = s.launch(program)
+	s.requested(mark, next.Process, requests)
+	drifted := s.drift()
+	s.leader = end(from, next)
+	since := s.leads(mark, s.leader)
+	took := s.corrected(drifted, mark).Sub(since)
+	if took > corrects {
+		s.Errorf("%s: drift of %s lasted %s", when, drifted, took)
 	}
-	led := s.leads(mark, next)
-	s.leader = next
-	s.without = append(s.without, led.Sub(ended))
-	when := fmt.Sprintf("the API server is killed after %d requests of the next", n)
-	since := planted
-	if led.After(since) {
-		since = led
-	}
-	took := s.lasted(when, drifted, s.corrected(drifted, mark).Sub(since))
 	s.rest(when, mark, drifted, from.Credential)
 	s.asBefore()
-	s.Logf("%s: %.1f s without a leader, drift corrected %.1f s after there was one", when, led.Sub(ended).Seconds(), took.Seconds())
+	s.Logf("%s: drift corrected %.1f s after there was a leader", when, took.Seconds())
 }
 
 // stores makes another cluster, and the Secret with its kubeconfig.
@@ -326,21 +291,8 @@ func (s *switches) stores() {
 	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
 	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
 	require.NoError(t, err)
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "stores", Name: "manager"}}
-	for _, obj := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "stores"}}, account,
-		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: "manager"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "stores", Name: "manager"}},
-		},
-	} {
-		require.NoError(t, c.Create(t.Context(), obj))
-	}
-	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	require.NoError(t, c.SubResource("token").Create(t.Context(), account, req))
-	kubeconfig := fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
-clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {token: %s}}]}`,
-		sb.Server(), base64.StdEncoding.EncodeToString(sb.Config().CAData), req.Status.Token)
+	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "stores"}}))
+	kubeconfig := harness.Kubeconfig(sb.Server(), sb.Config().CAData, "token: "+harness.Account(t, c, "stores", "manager", "cluster-admin"))
 	s.env.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stores"}, StringData: map[string]string{"value": kubeconfig}})
 }
 
@@ -364,7 +316,6 @@ func TestSwitchUnderKills(t *testing.T) {
 	for i := range programs {
 		s.outage(programs[i])
 	}
-	s.summary("2 outages of the API server")
 }
 
 // newSwitches draws by a seed, which it logs.
@@ -382,14 +333,4 @@ func newSwitches(t *testing.T, env *harness.Env) *switches {
 	require.NoError(t, err)
 	s.stores()
 	return s
-}
-
-// summary logs the number of writes and kills, and the times without a leader.
-func (s *switches) summary(also string) {
-	slices.Sort(s.without)
-	var sum time.Duration
-	for _, d := range s.without {
-		sum += d
-	}
-	s.Logf("%d times another leader, %d kills, %s; %d writes; without a leader %.1f s in all, at most %.1f s", len(s.without), s.killed, also, s.writes, sum.Seconds(), s.without[len(s.without)-1].Seconds())
 }
