@@ -42,11 +42,9 @@ func TestDependencies(t *testing.T) {
 	env := harness.Shared(t)
 	const ns = "dependencies"
 	env.Namespace(t, ns)
-	c := &console{env: env}
-	defer func() { t.Logf("transcript:\n%s", c.text.String()) }()
 	run := func(code int, args ...string) string {
 		t.Helper()
-		return c.in(t, ns, code, args...)
+		return text(t, env, ns, code, args...)
 	}
 
 	dir := t.TempDir()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -170,40 +169,4 @@ func keepsWhatItReleased(t *testing.T, env *harness.Env, ns string) {
 		}
 		return client.IgnoreNotFound(err)
 	})
-}
-
-// A ClusterPackage adopts objects of the cluster and of a namespace, and releases only one object
-// in that namespace.
-func TestAdoptIntoAClusterPackage(t *testing.T) {
-	t.Parallel()
-	env := harness.Shared(t)
-	const ns = "handover-cluster"
-	env.Namespace(t, ns)
-	shared := legacy(t, env, ns, "shared", "kubectl-client-side-apply")
-	elsewhere := legacy(t, env, "default", "shared", "helm")
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-	env.Create(t, role)
-	in := func(namespace string) string {
-		return strings.Replace(harness.ConfigMap("shared", "all", "new"), "metadata:\n", "metadata:\n  namespace: "+namespace+"\n", 1)
-	}
-	image := env.Push(t, "handover-cluster:v1", harness.Files{
-		"manifest.yaml": harness.Manifest(ns, []string{"all"}, ""), "shared.yaml": in(ns), "other.yaml": in("default"),
-		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + ns + ", annotations: {package-operator.run/phase: all}}\nrules: []\n",
-	})
-	ok(t, env, "install", image, ns, "--cluster", "--wait=false")
-	fails(t, env, []string{"ClusterRole " + ns + " is cluster-scoped: write ClusterRole/" + ns}, "adopt", ns+"/ClusterRole/"+ns, "--into", "clusterpackage/"+ns)
-	fails(t, env, []string{"the cluster serves no kind " + ns + ": cm/" + ns + "/shared is read as NAMESPACE/KIND/NAME"}, "adopt", "cm/"+ns+"/shared", "--into", "clusterpackage/"+ns)
-	fails(t, env, []string{"1 refusal", "ConfigMap default/shared"}, "adopt", "ClusterRole/"+ns, ns+"/cm/shared", "--into", "clusterpackage/"+ns, "--yes")
-	ok(t, env, "adopt", "ClusterRole/"+ns, "configmaps/shared", "default/cm/shared", "--into", "clusterpackage/"+ns, "-n", ns, "--yes")
-	want := state{UID: shared, Controller: "ClusterObjectDeployment " + ns, Value: "new", Managed: true}
-	require.Equal(t, want, stateOf(t, env, ns, "shared"), "the adopted object")
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || metav1.GetControllerOf(role) == nil {
-		t.Errorf("the role is controlled by %v, %v", metav1.GetControllerOf(role), err)
-	}
-	ok(t, env, "release", "cm/shared", "-n", ns, "--yes")
-	require.Equal(t, state{UID: shared, Value: "new"}, stateOf(t, env, ns, "shared"), "the released object")
-	if s := stateOf(t, env, "default", "shared"); !s.Managed || s.UID != elsewhere {
-		t.Errorf("the object of the other namespace is %+v", s)
-	}
-	ok(t, env, "delete", "clusterpackage/"+ns)
 }

@@ -82,25 +82,6 @@ func TestRolloutCommands(t *testing.T) {
 	ok(t, env, "delete", "notes", "-n", "rollout")
 }
 
-// Installing an image again once it is pushed ends the backoff of its failed pull.
-func TestInstallAfterFailedPull(t *testing.T) {
-	t.Parallel()
-	env := harness.Shared(t)
-	env.Namespace(t, "later")
-	image := env.Registry() + "/later:v1"
-	for range 5 { // the fifth backoff is 160 s
-		if got := run(t, env, "install", image, "notes", "-n", "later", "--timeout", patience); got.code != 1 || !strings.Contains(got.err, "image not found") {
-			t.Fatalf("got %+v", got)
-		}
-	}
-	env.Push(t, "later:v1", release("one", 0))
-	got := ok(t, env, "install", image, "notes", "-n", "later", "--timeout", "150s")
-	if !strings.HasPrefix(got.out, "package later/notes is already up to date; failed steps are retried\npackage later/notes is available: ") {
-		t.Errorf("got %+v", got)
-	}
-	ok(t, env, "delete", "notes", "-n", "later")
-}
-
 // A package that cannot become available can be paused and resumed.
 func TestPauseWhileUnavailable(t *testing.T) {
 	t.Parallel()

@@ -18,23 +18,22 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/ui"
 	"lockstep.run/lockstep/test/require"
 )
 
 // The page of a cluster requires the code. It updates when a package becomes available, and shows
-// why a package does not, and the changes between two revisions. It ends with the command.
+// why a package does not, and the changes between two revisions. At rest, an open page only watches.
+// It ends with the command.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
-	begin := time.Now()
-	step := func(what string) { t.Logf("%6.1fs %s", time.Since(begin).Seconds(), what) }
 	env.Namespace(t, "page")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	address, ended := startPage(ctx, t, env)
-	step("started")
 	p := enter(t, address)
 	client, site, base, code, get := p.client, p.site, p.base, p.code, p.get
 	if again, err := http.PostForm(site+"enter", url.Values{"code": {code}}); err != nil || again.StatusCode != http.StatusForbidden {
@@ -44,14 +43,11 @@ func TestPage(t *testing.T) {
 		t.Errorf("without the cookie: %v, %v", response, err)
 	}
 
-	step("signed in")
 	lines := follow(ctx, t, client, site+base+"packages/stream?namespace=page")
 	first := env.Push(t, "page:1", release("one", 0))
 	ok(t, env, "install", first, "notes", "-n", "page", "--wait=false")
 	await(t, lines, `data-key=\"package page/notes\" data-state=\"available\"`, `data-key="package page/notes" data-state="available"`)
-	step("available")
 	ok(t, env, "install", env.Push(t, "page:2", release("two", 0)), "notes", "-n", "page")
-	step("changed")
 	for path, texts := range map[string][]string{
 		"":                  {"Package source image changed.", "ConfigMap notes"},
 		"/diff?from=1&to=2": {"data.value", "&#34;two&#34;"},
@@ -67,14 +63,22 @@ func TestPage(t *testing.T) {
 			return nil
 		})
 	}
-	step("read")
+	audit, err := env.Audit()
+	require.NoError(t, err)
+	atRest := []sandbox.Filter{sandbox.ByUser(pageUser), sandbox.Not(sandbox.ByVerb("watch"))}
+	_, err = audit.Settled(t.Context(), 0, time.Second, atRest...)
+	require.NoError(t, err)
+	mark, err := audit.Mark(t.Context())
+	require.NoError(t, err)
+	if asked, err := audit.Settled(t.Context(), mark, time.Second, atRest...); err != nil || len(asked) > 0 {
+		t.Errorf("at rest:%s, %v", harness.Lines(asked), err)
+	}
 	stuck := follow(ctx, t, client, site+base+"packages/stream?namespace=page&state=ImagePullError")
 	ok(t, env, "install", env.Registry()+"/page:none", "missing", "-n", "page", "--wait=false")
 	await(t, stuck, "package page/missing")
 	detail := follow(ctx, t, client, site+base+"packages/page/missing/stream")
 	await(t, detail, "kubectl package retry package/missing -n page")
 
-	step("explained")
 	cancel()
 	select {
 	case code := <-ended:
@@ -130,9 +134,14 @@ func read(t *testing.T, response *http.Response) string {
 	return string(body)
 }
 
+// pageUser is the user of the page.
+const pageUser = "reader-of-the-page"
+
 // startPage starts the command, and returns the address that it prints and its exit code.
 func startPage(ctx context.Context, t *testing.T, env *harness.Env) (address string, ended <-chan int) {
 	t.Helper()
+	kubeconfig, err := env.UserKubeconfig(pageUser, "system:masters")
+	require.NoError(t, err)
 	out, in := io.Pipe()
 	codes := make(chan int, 1)
 	var errOut bytes.Buffer
@@ -142,7 +151,7 @@ func startPage(ctx context.Context, t *testing.T, env *harness.Env) (address str
 		command.Wait()
 	})
 	command.Go(func() {
-		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut}, ui.Commands)
+		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", kubeconfig}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut}, ui.Commands)
 		_ = in.CloseWithError(fmt.Errorf("the command ended: %s", errOut.String()))
 		codes <- code
 	})
