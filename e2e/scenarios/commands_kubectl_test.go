@@ -19,18 +19,6 @@ var kubectlCommands = commands{
 	// kubectl ARGUMENTS: as the administrator. --FLAG=@FILE names a file of the
 	// script. With "!" before it, the command has to be refused; stderr has the message.
 	"kubectl": func(s *scenario, neg bool, args []string) { s.kubectl(neg, args) },
-	// as USER kubectl ARGUMENTS: as a user of that name without groups; manager is
-	// the manager's service account.
-	"as": func(s *scenario, neg bool, args []string) {
-		s.usage(len(args) >= 3 && args[1] == "kubectl", "as USER kubectl …")
-		path := s.cluster().ManagerKubeconfig
-		if args[0] != "manager" {
-			var err error
-			path, err = s.env.UserKubeconfig(args[0])
-			s.check(err)
-		}
-		s.kubectl(neg, append([]string{"--kubeconfig=" + path}, args[2:]...))
-	},
 	// ready NAME…: simulates an operator for ConfigMaps with the label gated=true. It copies
 	// data.value to data.ready, as a controller reports its observed generation. It waits
 	// until the ConfigMap has the value of the desired version.

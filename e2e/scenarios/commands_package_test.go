@@ -20,27 +20,22 @@ import (
 
 // packageCommands install, change and delete packages in the script's namespace.
 var packageCommands = commands{
-	// package push NAME VERSION: makes an image of the files below VERSION/, and
-	// prints its reference.
-	// package create NAME VERSION: the same, and a Package of it.
+	// package create NAME VERSION: makes an image of the files below VERSION/, and a Package
+	// of it.
 	// package upgrade NAME VERSION: the same, and the Package's image is changed.
 	// package delete NAME [--propagation=Background|Foreground|Orphan]
 	// package patch NAME JSON: a merge patch of the Package.
 	"package": func(s *scenario, _ bool, args []string) {
-		s.usage(len(args) >= 2, "package push|create|upgrade|delete|patch NAME …")
+		s.usage(len(args) >= 2, "package create|upgrade|delete|patch NAME …")
 		name, rest := args[1], args[2:]
 		switch args[0] {
-		case "push", "create", "upgrade":
+		case "create", "upgrade":
 			s.usage(len(rest) == 1, "package "+args[0]+" NAME VERSION")
 			image := s.push(name, rest[0])
-			switch args[0] {
-			case "push":
-				s.print(image + "\n")
-			case "create":
-				s.note(name, rest[0])
+			s.note(name, rest[0])
+			if args[0] == "create" {
 				s.cluster().Create(s, harness.Package(s.namespace, name, image))
-			default:
-				s.note(name, rest[0])
+			} else {
 				s.cluster().SetImage(s, s.namespace, name, image)
 			}
 		case "delete":

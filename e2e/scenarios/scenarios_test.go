@@ -16,7 +16,7 @@ type commands map[string]func(s *scenario, neg bool, args []string)
 // vocabulary contains all commands. Each file defines the commands of one topic.
 var vocabulary = []commands{
 	sandboxCommands, packageCommands, waitCommands, managerCommands, componentCommands,
-	etcdCommands, archiveCommands, rightsCommands, kubectlCommands, auditCommands, checkCommands,
+	etcdCommands, rightsCommands, kubectlCommands, auditCommands, checkCommands,
 	objectCommands, rivalCommands,
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
@@ -32,8 +31,6 @@ type scenario struct {
 	releases map[string]*release
 	// steps are the script's changes of the desired state, in order.
 	steps []step
-	// archive are the objects that the command archive saved.
-	archive []unstructured.Unstructured
 	// snapshots are the steps that a saved state of etcd had seen.
 	snapshots map[string][]step
 	// rivals are other controllers that are running.
