@@ -38,9 +38,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(standInVariable) != "" {
-		os.Exit(runStandIn(os.Args[1:]))
-	}
 	if os.Getenv(jqVariable) != "" {
 		os.Exit(runJQ(os.Args[1:]))
 	}

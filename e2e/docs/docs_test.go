@@ -55,7 +55,7 @@ type change struct {
 func (r *runner) block(t *testing.T, b block) {
 	t.Helper()
 	switch {
-	case b.verb == "skip":
+	case b.verb == "skip" && len(b.argument) >= 10:
 		t.Logf("%s: left out: %s", b, b.argument)
 	case b.language == "sh" || b.language == "console":
 		r.commands(t, b)
@@ -70,13 +70,16 @@ func (r *runner) block(t *testing.T, b block) {
 	case b.verb == "probe":
 		probe(t, b)
 	default:
-		t.Errorf("%s: what is this %s for?", b, b.language)
+		t.Errorf("%s: what is this %s for? No comment above it says so, or why it is left out", b, b.language)
 	}
 }
 
 func (r *runner) commands(t *testing.T, b block) {
 	t.Helper()
 	steps := b.steps()
+	if len(steps) == 0 {
+		t.Errorf("%s: no line begins with $", b)
+	}
 	for i, s := range steps {
 		got, code := r.run(t, s.command)
 		r.transcript = append(r.transcript, "$ "+strings.TrimSpace(s.command))

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -132,29 +131,4 @@ func (b block) steps() []step {
 		out = append(out, s)
 	}
 	return out
-}
-
-// Every block has a known language or comment, and every skipped block has a reason.
-func TestBlocksAreNotLeftOut(t *testing.T) {
-	verbs := []string{"file", "manifest", "object", "package", "apply", "probe", "skip"}
-	count := map[string]int{}
-	for _, page := range pages(t) {
-		for _, b := range blocks(t, page) {
-			switch {
-			case b.verb == "skip":
-				if len(b.argument) < 10 {
-					t.Errorf("%s: left out without a reason", b)
-				}
-				t.Logf("%s: left out: %s", b, b.argument)
-			case b.language == "sh" || b.language == "console":
-				if b.language == "console" && len(b.steps()) == 0 {
-					t.Errorf("%s: no line starts with $", b)
-				}
-			case !slices.Contains(verbs, b.verb):
-				t.Errorf("%s: a comment above this %s has to explain its purpose", b, b.language)
-			}
-			count[b.language+" "+b.verb]++
-		}
-	}
-	t.Logf("blocks: %v", count)
 }

@@ -97,8 +97,7 @@ func readmeTable(t *testing.T) (commands []string) {
 	return commands
 }
 
-// Every command of the README's table works as written and in order. It also works for a
-// package in a namespace, as the sentence below the table describes.
+// Every command of the README's table works as written and in order.
 func TestReadme(t *testing.T) {
 	var known []string
 	for _, s := range readmeSteps {
@@ -107,40 +106,18 @@ func TestReadme(t *testing.T) {
 	if table := readmeTable(t); !slices.Equal(table, known) {
 		t.Fatalf("the README's table has the commands\n%s\nand this test runs\n%s", strings.Join(table, "\n"), strings.Join(known, "\n"))
 	}
-	env := harness.New(t)
-	env.StartManager(t)
-	t.Run("cluster", func(t *testing.T) { followReadme(t, env, strings.Clone, strings.Clone) })
-	t.Run("namespace", func(t *testing.T) {
-		env.Namespace(t, "shop")
-		followReadme(t, env, inNamespace, strings.NewReplacer("clusterpackagerepository stable", "packagerepository shop/stable", "clusterpackage shop", "package shop/shop").Replace)
-	})
-}
-
-// inNamespace is a command for a package in the namespace shop.
-func inNamespace(command string) string {
-	namespaced := strings.NewReplacer("clusterpackage", "package", " --cluster", "").Replace(command)
-	if strings.Contains(command, "clusterpackage/shop") || strings.Contains(command, " --cluster") && !strings.Contains(command, " init ") {
-		namespaced += " -n shop"
-	}
-	return namespaced
-}
-
-// followReadme runs the steps and compares their outputs. command and output convert the
-// README's commands and the expected outputs.
-func followReadme(t *testing.T, env *harness.Env, command, output func(string) string) {
-	t.Helper()
-	s := newShell(t, env)
+	s := newShell(t, harness.Shared(t))
 	s.write(t, filepath.Join(filepath.Dir(s.dir), "bin", "helm"), "#!/bin/sh\ncat <<'EOF'\n"+chart+"EOF\n", 0o755)
 	for _, step := range readmeSteps {
-		if out, code := s.run(t, "set -e\n"+command(step.before)); code != 0 {
+		if out, code := s.run(t, "set -e\n"+step.before); code != 0 {
 			t.Fatalf("%s: exit code %d\n%s", step.before, code, strings.Join(out, "\n"))
 		}
-		line, want := command(step.command), output(strings.TrimPrefix(step.want, "\n"))
-		if got, code := s.run(t, line); code != 0 || !matches(strings.Split(want, "\n"), got) {
-			t.Fatalf("%s ends with code %d and prints\n%s\nwant\n%s", line, code, strings.Join(got, "\n"), want)
+		want := strings.Split(strings.TrimPrefix(step.want, "\n"), "\n")
+		if got, code := s.run(t, step.command); code != 0 || !matches(want, got) {
+			t.Fatalf("%s ends with code %d and prints\n%s\nwant\n%s", step.command, code, strings.Join(got, "\n"), step.want)
 		}
 	}
-	if out, code := s.run(t, command(readmeEnd)); code != 0 {
+	if out, code := s.run(t, readmeEnd); code != 0 {
 		t.Errorf("%s: exit code %d\n%s", readmeEnd, code, strings.Join(out, "\n"))
 	}
 }

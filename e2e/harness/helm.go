@@ -38,21 +38,6 @@ func Helm(tb testing.TB) string {
 	return path
 }
 
-// HelmManifest reads the manifest in a record.
-func HelmManifest(secret *corev1.Secret) (string, error) {
-	zipped, err := base64.StdEncoding.DecodeString(string(secret.Data["release"]))
-	if err != nil {
-		return "", err
-	}
-	z, err := gzip.NewReader(bytes.NewReader(zipped))
-	if err != nil {
-		return "", err
-	}
-	var release struct{ Manifest string }
-	err = json.NewDecoder(z).Decode(&release)
-	return release.Manifest, err
-}
-
 // HelmRecord is a revision of a release as Helm stores it.
 func HelmRecord(namespace, name string, revision int, status, manifest string) *corev1.Secret {
 	text, err := json.Marshal(map[string]any{
