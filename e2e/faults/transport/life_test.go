@@ -42,7 +42,6 @@ type life struct {
 	seen   []position
 	hits   []fault
 	begins []time.Time
-	took   []time.Duration
 	ends   map[string]invariants.Snapshot
 }
 
@@ -83,8 +82,6 @@ func (l *life) enter(ctx context.Context, s *stage) error {
 
 // live goes through one stage to its end.
 func (l *life) live(ctx context.Context, s *stage) error {
-	begun := time.Now()
-	defer func() { l.took = append(l.took, time.Since(begun)) }()
 	defer l.disarm()
 	if err := l.enter(ctx, s); err != nil {
 		return fmt.Errorf("cannot start: %w", err)

@@ -81,23 +81,3 @@ func (s *suite) listPositions(t *testing.T) {
 	t.Logf("%d positions: %d of writes, %d of reads, %d of events of watches, %d of reads of a start\n%s",
 		len(s.positions), len(writes), len(reads), len(watches), len(starts), b.String())
 }
-
-// slowest prints how long the stages of a run took.
-func (r *run) slowest(t *testing.T) {
-	var all []string
-	total := time.Duration(0)
-	n := 0
-	for _, l := range r.lives {
-		for i, took := range l.took {
-			total += took
-			n++
-			if took > 10*time.Second {
-				s := r.scenario.stages[i].name
-				all = append(all, fmt.Sprintf("%5.1fs %s %v", took.Seconds(), l.namespace, l.plan[s]))
-			}
-		}
-	}
-	if n > 0 {
-		t.Logf("%d stages took %.1f s on average; those over 10 s:\n  %s", n, total.Seconds()/float64(n), strings.Join(all, "\n  "))
-	}
-}

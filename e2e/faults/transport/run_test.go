@@ -88,7 +88,6 @@ func (r *run) live(t *testing.T) {
 	r.through(t, stages[last:])
 	r.crew.Stop()
 	r.judge(t)
-	r.slowest(t)
 	for _, last := range r.crew.Unasked() {
 		// A manager exits with an error if discovery fails, and the kubelet restarts it.
 		if len(r.director.hits) == 0 || !strings.Contains("\n"+last, "\nlockstep-manager: ") {
@@ -164,11 +163,7 @@ func (r *run) rest(t *testing.T) {
 	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
 	require.NoError(t, err)
 	entries = slices.DeleteFunc(slices.DeleteFunc(entries, r.resent), collects)
-	broken := invariants.Rest("at rest", harness.ManagerUser(), entries)
-	if len(broken) > 0 {
-		r.retrace(t)
-	}
-	complain(t, broken)
+	complain(t, invariants.Rest("at rest", harness.ManagerUser(), entries))
 	complain(t, invariants.Rest("at rest, in the target", r.user(), r.there.since(t, there)))
 	mark, err = r.audit.Mark(ctx)
 	require.NoError(t, err)
@@ -228,19 +223,6 @@ func (r *run) quiescent(t *testing.T, from sandbox.Position) []sandbox.Entry {
 	entries, err := r.audit.Settled(t.Context(), from, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
 	require.NoError(t, err)
 	return entries
-}
-
-// retrace logs the last requests of the manager, watches included, and the faults so far:
-// a write at rest has a cause among them.
-func (r *run) retrace(t *testing.T) {
-	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.ByUser(harness.ManagerUser()))
-	require.NoError(t, err)
-	for _, e := range entries[max(0, len(entries)-40):] {
-		t.Logf("%s %s %s answered %d", e.Received.Format(time.StampMilli), e.Verb, e.RequestURI, e.Code)
-	}
-	for _, l := range r.lives {
-		t.Logf("faults in %s: %v", l.namespace, l.hits)
-	}
 }
 
 // resent reports whether a request is an event that client-go sends again, ten seconds after
