@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -27,8 +26,7 @@ import (
 
 // Five tenants at a time make each attack that takes memory or time, and one tenant makes a
 // flood. The manager has the memory limit of config/manager. It has to survive, and must only
-// change the tenants' objects. The test logs the install time of packages in another namespace,
-// but does not fail because of it, since it depends on the machine.
+// change the tenants' objects. Meanwhile packages in another namespace are installed.
 func TestTogether(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("takes ten minutes and all processors: a sweep of ./task test:deep")
@@ -36,10 +34,7 @@ func TestTogether(t *testing.T) {
 	e := harness.Lend(t)
 	m := e.StartManager(t, "--allow-local-targets", "--allow-private-sources=127.0.0.0/8")
 	confine(t, m)
-	watcher, err := client.NewWithWatch(e.Config(), client.Options{Scheme: e.Client.Scheme()})
-	require.NoError(t, err)
-	v := &victim{env: e, watcher: watcher, image: e.Push(t, "together-control:v1", renamable(5, ""))}
-	v.installs(t, "warm-up", 5)
+	v := &victim{env: e, image: e.Push(t, "together-control:v1", renamable(5, ""))}
 	journal := e.Journal(t)
 	for _, a := range []struct {
 		name    string
@@ -73,62 +68,26 @@ func changing(e sandbox.Entry) bool {
 
 // victim installs packages in its own namespaces while tenants attack.
 type victim struct {
-	env     *harness.Env
-	watcher client.WithWatch
-	image   string
+	env   *harness.Env
+	image string
 }
 
-// installs installs a number of packages one after the other, each with 10 objects in 2 phases. It
-// returns the times from create to Available, and for comparison the times that a plain client
-// takes to create 10 objects.
-func (v *victim) installs(t *testing.T, name string, number int) (took, raw []time.Duration) {
+// installs installs a number of packages one after the other, each with 10 objects in 2 phases.
+func (v *victim) installs(t *testing.T, name string, number int) {
 	t.Helper()
 	namespace := "together-victim-" + name
 	v.env.Namespace(t, namespace)
-	packages, err := v.watcher.Watch(t.Context(), &corev1alpha1.PackageList{}, client.InNamespace(namespace))
-	require.NoError(t, err)
-	defer packages.Stop()
 	for i := range number {
-		began := time.Now()
-		for k := range 10 {
-			v.env.Create(t, configMap(namespace, fmt.Sprintf("raw-%d-%d", i, k), "0"))
-		}
-		raw, began = append(raw, time.Since(began)), time.Now()
 		pkg := harness.Package(namespace, fmt.Sprintf("control-%d", i), v.image)
 		v.env.Create(t, pkg)
-		awaitAvailable(t, packages, pkg.Name)
-		took = append(took, time.Since(began))
-	}
-	slices.Sort(took)
-	slices.Sort(raw)
-	return took, raw
-}
-
-// awaitAvailable waits for the event that makes a package available.
-func awaitAvailable(t *testing.T, packages watch.Interface, name string) {
-	t.Helper()
-	end := time.After(harness.Patience)
-	for {
-		select {
-		case event, open := <-packages.ResultChan():
-			if !open {
-				t.Fatal("the watch has ended")
-			}
-			pkg, ok := event.Object.(*corev1alpha1.Package)
-			if ok && pkg.Name == name && harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "") == nil {
-				return
-			}
-		case <-end:
-			t.Fatalf("%s is not available after %s", name, harness.Patience)
-		}
+		v.env.WaitAvailable(t, namespace, pkg.Name)
 	}
 }
 
-// attacked compares install times without and with attacks by tenants.
+// attacked installs packages during attacks by tenants.
 func (v *victim) attacked(t *testing.T, m *harness.Manager, tenants int, begin func(*testing.T, *tenant)) {
 	t.Helper()
 	name := strings.ToLower(filepath.Base(t.Name()))
-	quiet, quietRaw := v.installs(t, name+"-quiet", 20)
 	var (
 		all       sync.WaitGroup
 		attackers []*tenant
@@ -138,7 +97,7 @@ func (v *victim) attacked(t *testing.T, m *harness.Manager, tenants int, begin f
 		attackers = append(attackers, u)
 		all.Go(func() { begin(t, u) })
 	}
-	meanwhile, raw := v.installs(t, name, 40)
+	v.installs(t, name, 40)
 	all.Wait()
 	for _, u := range attackers {
 		u.leave(t)
@@ -150,11 +109,7 @@ func (v *victim) attacked(t *testing.T, m *harness.Manager, tenants int, begin f
 	if peak > memory {
 		t.Errorf("the manager had %d MiB", peak>>20)
 	}
-	figures := func(all []time.Duration) string {
-		return fmt.Sprintf("p50 %d ms, at most %d", all[len(all)/2].Milliseconds(), slices.Max(all).Milliseconds())
-	}
-	t.Logf("%s: packages of others: %s (quiet: %s); of a plain client: %s (quiet: %s); the manager had %d MiB at most", name,
-		figures(meanwhile), figures(quiet), figures(raw), figures(quietRaw), peak>>20)
+	t.Logf("%s: the manager had %d MiB at most", name, peak>>20)
 }
 
 // renamable returns a package of two phases with a number of ConfigMaps each. It can be installed
