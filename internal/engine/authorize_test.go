@@ -92,7 +92,7 @@ func TestAuthorize(t *testing.T) {
 		objects    []*objects.Desired
 		rights     *authorizer
 		lists, ask int
-		want       string // of the message; empty where the revision is claimed
+		want       string // of the message; empty if the revision is claimed
 	}{
 		"held": {objects: config("shop"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {all}}}, lists: 1},
 		"without one verb": {
@@ -108,7 +108,7 @@ func TestAuthorize(t *testing.T) {
 			objects: config("a", "b"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"a": {all}}}, lists: 3,
 			want: "in namespace b: create configmaps; patch, delete configmaps (c1)",
 		},
-		"more namespaces than are asked for": {objects: config(many...), rights: &authorizer{}, lists: limits.Reviews, want: "in namespace n000: create"},
+		"more namespaces than are requested": {objects: config(many...), rights: &authorizer{}, lists: limits.Reviews, want: "in namespace n000: create"},
 		"a kind of the cluster": {
 			objects: []*objects.Desired{clusterRole}, lists: 1, rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {verbs("*", "*", "*")}}},
 			want: "in the whole cluster: create clusterroles.rbac.authorization.k8s.io; patch, delete clusterroles.rbac.authorization.k8s.io (cr)",
@@ -125,7 +125,7 @@ func TestAuthorize(t *testing.T) {
 				return a.Verb == "create" || a.Name == "c0" || a.Name != "" && a.Verb == "patch"
 			}},
 		},
-		"another authorizer, more than are asked for": {
+		"another authorizer, more than are requested": {
 			objects: config(in("shop", 400)...), lists: 1, ask: limits.Reviews - 1,
 			rights: &authorizer{incomplete: true, allowed: func(a authorizationv1.ResourceAttributes) bool { return a.Verb == "create" || a.Name != "" }},
 		},

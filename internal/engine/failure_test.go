@@ -42,10 +42,10 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 		"ordinary":        {"the text helps", false, refused, "is immutable", true},
 		"sensitive":       {"reason and field are left", true, refused, "apply Secret shop/a: Invalid: data[k]", false},
 		"immutable":       {"the remedy follows from it", true, &ImmutableError{refused}, "Invalid: data[k] (immutable in an object that exists)", false},
-		"network":         {"a proxy may quote the request", true, errors.New("502: " + value), "could not be reached", false},
-		"schema":          {"our own words quote nothing", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
-		"element":         {"a port may be one", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: `.spec.ports[name="hunter2",port=1]`, Problem: "expected map"}}}, ".spec.ports[*]: expected map", false},
-		"panic":           {"its error quotes nothing", true, panics.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
+		"network":         {"a proxy can quote the request", true, errors.New("502: " + value), "could not be reached", false},
+		"schema":          {"our own words quote no values", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
+		"element":         {"a port can be one", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: `.spec.ports[name="hunter2",port=1]`, Problem: "expected map"}}}, ".spec.ports[*]: expected map", false},
+		"panic":           {"its error quotes no values", true, panics.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
 		"schema not read": {"it is about the schema", true, &schemas.UnavailableError{Err: errors.New("503")}, "503", false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestPathsOfExposedObjects(t *testing.T) {
 	other := key
 	other.Name = "b"
 	if got, _ := r.Reduced(other, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec.port", Problem: schemas.Undeclared, Suggestion: "ports"}}}); got != `.spec.port: field not declared in schema, did you mean "ports"?` {
-		t.Errorf("of an object that has no such values: %q", got)
+		t.Errorf("of an object without such values: %q", got)
 	}
 }
 
@@ -158,9 +158,9 @@ func TestReported(t *testing.T) {
 		applies bool
 	}{
 		"same cause":  {"the template is wrong", invalid("selector", "type"), true},
-		"other cause": {"what made the apply fail is gone, and this is what is left", invalid("selector"), false},
+		"other cause": {"the cause of the failed apply was removed, and this problem remains", invalid("selector"), false},
 		"no object":   {"the object cannot be decoded, and the refusal quotes it", &apply.Error{Verb: "dry-run patch", Err: apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "hunter2", "no base64")})}, true},
-		"lost":        {"the request says nothing of the object", apierrors.NewServiceUnavailable("starting"), true},
+		"lost":        {"the request does not mention the object", apierrors.NewServiceUnavailable("starting"), true},
 	} {
 		if got := reported(applied, tc.implied); errors.Is(got, applied) != tc.applies {
 			t.Errorf("%s: %s: reported %v", name, tc.reason, got)

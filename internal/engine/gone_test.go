@@ -41,7 +41,7 @@ var answers404 = map[string]struct {
 	gone   bool
 }{
 	"object": {"there is no such object", absent, apply.OK, true},
-	"API":    {"its version went, or a proxy does not know it yet: the object may be there", http.NotFound, apply.NotServed, false},
+	"API":    {"its version was removed, or a proxy does not know it yet: the object can exist", http.NotFound, apply.NotServed, false},
 }
 
 // TestGone: only an answer about the object means that it no longer exists. If an existing object

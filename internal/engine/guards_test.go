@@ -160,9 +160,9 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 		{phases.Change, controlledBy("us"), seen, "an apply of the state that was dry-run"},
 		{phases.Correct, controlledBy("us"), seen, "drift of the state that was judged"},
 		{phases.Relabel, controlledBy("us"), seen, "labels come last, and are a write like any other"},
-		{phases.Adopt, controlledBy("other"), seen, "only what the collision rules saw is taken over"},
-		{phases.Delete, controlledBy("us"), seen, "someone may have taken it over since"},
-		{phases.Delete, terminating, seen, "the garbage collector does not let go"},
+		{phases.Adopt, controlledBy("other"), seen, "only a state that the collision rules saw is taken over"},
+		{phases.Delete, controlledBy("us"), seen, "another owner can have taken it over since"},
+		{phases.Delete, terminating, seen, "the garbage collector does not release it"},
 		{phases.Release, controlledBy("us"), guards{"uid-read", "77"}, "references are taken off the object that was just read"},
 	} {
 		t.Run(tc.action.String(), func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 			one.applied = tc.want != guards{}
 			err := one.do(t.Context())
 			if apply.Classify(err) != apply.Conflict {
-				t.Fatalf("the server refused the write, and the step says: %v", err)
+				t.Fatalf("the server refused the write, and the step reports: %v", err)
 			}
 			writes := server.writes()
 			if len(writes) != 1 {
@@ -227,7 +227,7 @@ func TestLostAnswer(t *testing.T) {
 	s := newStep(t, lost, phases.Create, nil)
 	s.run.rollout.applied.At(s.Key).Gone = true
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
-		t.Fatalf("the answer is lost, and the step says: %v", err)
+		t.Fatalf("the answer is lost, and the step reports: %v", err)
 	}
 	if s.run.rollout.Gone(s.Key) {
 		t.Error("the object still counts as absent")
@@ -244,7 +244,7 @@ func TestLostAnswerOfAChange(t *testing.T) {
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.UID = former, s.Live.UID
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
-		t.Fatalf("the answer is lost, and the step says: %v", err)
+		t.Fatalf("the answer is lost, and the step reports: %v", err)
 	}
 	if rec.Content == former || rec.Content == s.Desired.Content || rec.Content.IsZero() {
 		t.Errorf("the object counts as one of content %x", rec.Content)

@@ -52,7 +52,7 @@ func TestLookupsAreShared(t *testing.T) {
 				defer mu.Unlock()
 				i := slices.IndexFunc(requested, func(keys []objects.Key) bool { return slices.Contains(keys, keyNamed(name)) })
 				if began[i].Before(at) {
-					t.Errorf("%s got a lookup that began %s before its request", name, at.Sub(began[i]))
+					t.Errorf("%s got a lookup that started %s before its request", name, at.Sub(began[i]))
 				}
 			})
 		}

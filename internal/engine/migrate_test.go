@@ -21,7 +21,7 @@ func TestDataOf(t *testing.T) {
 			want:   map[string]any{"data": map[string]any{"a": "1"}},
 		},
 		"Secret": {
-			reason: "nor to that of one",
+			reason: "nor to one's own",
 			live:   map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "MQ=="}, "type": "Opaque"},
 			want:   map[string]any{"data": map[string]any{"a": "MQ=="}},
 		},
@@ -31,7 +31,7 @@ func TestDataOf(t *testing.T) {
 			want:   map[string]any{},
 		},
 		"custom resource": {
-			reason: "its schema may have defaults",
+			reason: "its schema can have defaults",
 			live:   map[string]any{"apiVersion": "shop.example/v1", "kind": "ConfigMap", "data": map[string]any{"a": "1"}},
 			want:   map[string]any{},
 		},

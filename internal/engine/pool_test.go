@@ -76,7 +76,7 @@ func TestPoolRunsBackgroundWorkWhileNothingElseWaits(t *testing.T) {
 		})
 		wg.Wait()
 		if n := late.Load(); n > 0 {
-			t.Errorf("%d background tasks began while others waited", n)
+			t.Errorf("%d background tasks started while others waited", n)
 		}
 	})
 }
@@ -94,7 +94,7 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 		asked := time.Now()
 		pool.Run(ctx, owner("team", "owner"), false, 1_000, func(int) { began.Add(1); time.Sleep(task) })
 		if n := began.Load(); n != 8 {
-			t.Errorf("%d tasks began, want the 8 of four rounds", n)
+			t.Errorf("%d tasks started, want the 8 of four rounds", n)
 		}
 		if took := time.Since(asked); took != 4*task {
 			t.Errorf("it returned after %s, want once the tasks under way had ended", took)
@@ -121,7 +121,7 @@ func TestPoolServesNamespacesInTurn(t *testing.T) {
 		asked := time.Now()
 		pool.Run(t.Context(), owner("team", "small"), false, 8, sleep)
 		if took := time.Since(asked); took > 8*task {
-			t.Errorf("8 tasks beside 1,000 owners of another namespace took %s", took)
+			t.Errorf("8 tasks along with 1,000 owners of another namespace took %s", took)
 		}
 		wg.Wait()
 		wg.Go(func() {
@@ -131,7 +131,7 @@ func TestPoolServesNamespacesInTurn(t *testing.T) {
 		asked = time.Now()
 		pool.Run(t.Context(), owner("team", "small"), false, 8, sleep)
 		if took := time.Since(asked); took > 8*task {
-			t.Errorf("8 tasks beside slow ones of another namespace took %s", took)
+			t.Errorf("8 tasks along with slow ones of another namespace took %s", took)
 		}
 		wg.Wait()
 	})

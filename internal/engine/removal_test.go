@@ -19,12 +19,12 @@ func TestPropagation(t *testing.T) {
 		custom, finalizers  bool
 		want                metav1.DeletionPropagation
 	}{
-		{reason: "it owns nothing", kind: "ConfigMap", want: background},
+		{reason: "it owns no objects", kind: "ConfigMap", want: background},
 		{reason: "its pods end first", group: "apps", kind: "Deployment", want: foreground},
-		{reason: "also beside a finalizer of others", group: "apps", kind: "StatefulSet", finalizers: true, want: foreground},
+		{reason: "also with another controller's finalizer", group: "apps", kind: "StatefulSet", finalizers: true, want: foreground},
 		{reason: "of the core group", kind: "ReplicationController", want: foreground},
 		{reason: "its Jobs have pods", group: "batch", kind: "CronJob", want: foreground},
-		{reason: "it may own pods", group: "example.com", kind: "Database", custom: true, want: foreground},
+		{reason: "it can own pods", group: "example.com", kind: "Database", custom: true, want: foreground},
 		{reason: "its controller knows the order", group: "example.com", kind: "Database", custom: true, finalizers: true, want: background},
 		{reason: "of an aggregated API", group: "metrics.example.com", kind: "Sample", want: background},
 		{reason: "refused for the engine's own kinds", group: apinames.Default.GroupVersion.Group, kind: "ObjectSetPhase", custom: true, want: background},

@@ -61,10 +61,10 @@ func TestRestoreWithAKindThatCannotBeRead(t *testing.T) {
 	unread := 0
 	controllers, err := e.controllers(t.Context(), all, []objects.Key{fine, broken}, func(error) error { unread++; return nil })
 	if by, known := controllers[fine]; err != nil || !known || by.UID != "two" {
-		t.Errorf("of what can be read: %v, %v", controllers, err)
+		t.Errorf("of readable owners: %v, %v", controllers, err)
 	}
 	if _, known := controllers[broken]; known || unread != 1 {
-		t.Errorf("of what cannot be read: %v, reported %d times", controllers, unread)
+		t.Errorf("of unreadable owners: %v, reported %d times", controllers, unread)
 	}
 	strict := errors.New("not yet")
 	if _, err := e.controllers(t.Context(), all, []objects.Key{fine, broken}, func(error) error { return strict }); !errors.Is(err, strict) {

@@ -26,7 +26,7 @@ func TestKeysOfARollout(t *testing.T) {
 		change func(*Revision)
 		want   int
 	}{
-		"claimed by nobody":   {func(*Revision) {}, 0},
+		"claimed by no owner": {func(*Revision) {}, 0},
 		"claimed":             {func(r *Revision) { r.Restore(phases.Recorded{Claimed: true}) }, 1},
 		"claimed at creation": {func(r *Revision) { r.ClaimedAtCreation = true }, 1},
 		"claimed at creation, and lost since": {func(r *Revision) {
@@ -57,7 +57,7 @@ func TestBackoff(t *testing.T) {
 		attempts int
 		want     time.Duration
 	}{
-		"first":                {"it may pass at once", reset, 1, 100 * time.Millisecond},
+		"first":                {"it can pass at once", reset, 1, 100 * time.Millisecond},
 		"fourth":               {"the pause doubles", reset, 4, 800 * time.Millisecond},
 		"many":                 {"up to half a minute", reset, 1000, 30 * time.Second},
 		"refused":              {"a user has to act", forbidden, 1, time.Second},

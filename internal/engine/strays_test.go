@@ -158,7 +158,7 @@ func TestForeignStraysHoldNothing(t *testing.T) {
 	}{
 		{"written by another client", "user", false, 1, false},
 		{"with managedFields that name the engine", names.FieldManager, false, 2, true},
-		{"which the account may not delete", names.FieldManager, true, 2, false},
+		{"which the account cannot delete", names.FieldManager, true, 2, false},
 	} {
 		for _, teardown := range []bool{false, true} {
 			server, here, e, _ := ownerOfConfigMaps(time.Now)

@@ -67,7 +67,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 		t.Errorf("the revision that runs judges by the same record as before: %+v", result)
 	}
 	if result := next.probe(key, before, &probeBudget{}); !result.Unseen || result.Status != probes.Unknown {
-		t.Errorf("the record lacks what the new revision reads: %+v", result)
+		t.Errorf("the record lacks fields that the new revision reads: %+v", result)
 	}
 	if result := next.probe(key, record(), &probeBudget{}); result.Unseen || result.Status != probes.False {
 		t.Errorf("the next record has it: %+v", result)
@@ -127,7 +127,7 @@ func TestRecordsOfStrays(t *testing.T) {
 	}
 }
 
-// TestReleaseAfterRestore: a released object no longer names the owner, whatever UID the owner had.
+// TestReleaseAfterRestore: a released object no longer names the owner, with any former UID.
 func TestReleaseAfterRestore(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []types.UID{"", "home"} {

@@ -58,7 +58,7 @@ func TestWithoutVersionAsPackageOperator(t *testing.T) {
 		{"time of creation", object("  creationTimestamp: '2020-01-01T00:00:00Z'\n"), namespaced(), "metadata.creationTimestamp: a package must not set it", ""},
 		{"duplicate key in fromYAML", pkg("manifest.yaml", plain, "a.yaml.gotmpl", configMap("a", "first", "data: {a: '{{ (fromYAML \"a: x\\na: z\").a }}'}\n")), namespaced(), "the key stands twice", `"data":{"a":"z"}`},
 		{"template defined twice", pkg("manifest.yaml", plain, "a.yaml.gotmpl", "{{define `x`}}1{{end}}"+configMap("a", "first", ""), "b.gotmpl", "{{define `x`}}2{{end}}"), namespaced(), `the template "x" is defined in`, ""},
-		{"template beside its output", pkg("manifest.yaml", plain, "a.yaml.gotmpl", configMap("a", "first", ""), "a.yaml", "x"), namespaced(), "the template replaces the file a.yaml", ""},
+		{"template next to its output", pkg("manifest.yaml", plain, "a.yaml.gotmpl", configMap("a", "first", ""), "a.yaml", "x"), namespaced(), "the template replaces the file a.yaml", ""},
 	} {
 		p, err := Load(context.Background(), test.files, test.opts)
 		if err != nil {

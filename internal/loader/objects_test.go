@@ -18,7 +18,7 @@ func TestPanicOverAFile(t *testing.T) {
 	defer func() {
 		caught, _ := recover().(*panics.Error)
 		if caught == nil || !strings.HasPrefix(caught.Error(), "reading b.yaml failed by a defect") {
-			t.Errorf("the caller is told %v", caught)
+			t.Errorf("the caller gets %v", caught)
 		}
 	}()
 	r.read(t.Context(), files)

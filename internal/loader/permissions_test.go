@@ -27,7 +27,7 @@ func rolesOf(t *testing.T, files Files, opts Options) string {
 	var b strings.Builder
 	for _, o := range p.Phases[0].Objects {
 		if o.CollisionProtection != corev1alpha1.CollisionProtectionPrevent {
-			t.Errorf("it may take over what is there: %s", o.Object.Raw)
+			t.Errorf("it can take over existing objects: %s", o.Object.Raw)
 		}
 		b.Write(o.Object.Raw)
 		b.WriteString("\n")
@@ -68,7 +68,7 @@ func TestPermissions(t *testing.T) {
 	}
 
 	if got := rolesOf(t, pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), namespaced()); got != "" {
-		t.Errorf("a package that asks for nothing:\n%s", got)
+		t.Errorf("a package without permissions:\n%s", got)
 	}
 }
 

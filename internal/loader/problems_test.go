@@ -28,8 +28,8 @@ func TestManifestProblems(t *testing.T) {
 		{"typo deep within", stated(spec("  config: {openAPIV3Schema: {type: object, propertys: {}}}\n")), namespaced(), `spec.config.openAPIV3Schema.propertys: unknown field. Did you mean "properties"?`},
 		{"typo by ear", stated(strings.Replace(plain, "phases:", "fases:", 1)), namespaced(), `spec.fases: unknown field. Did you mean "phases"?`},
 		{"below spec by mistake", stated(spec("  test: {template: []}\n")), namespaced(), "spec.test: unknown field. Write it at the top of the document, next to spec."},
-		{"beside spec by mistake", stated(plain) + "availabilityProbes: []\n", namespaced(), "availabilityProbes: unknown field. Write it below spec."},
-		{"typo, nothing near", stated(spec("  zzzz: 1\n")), namespaced(), "spec.zzzz: unknown field"},
+		{"next to spec by mistake", stated(plain) + "availabilityProbes: []\n", namespaced(), "availabilityProbes: unknown field. Write it below spec."},
+		{"typo, no similar name", stated(spec("  zzzz: 1\n")), namespaced(), "spec.zzzz: unknown field"},
 		{"package name", stated(spec("  packageName: shop.example\n")), namespaced(), `spec.packageName: "shop.example" has fewer than three segments. Write it as shop.example.com.`},
 		{"package name, characters", spec("  packageName: Shop.example.com\n"), namespaced(), `spec.packageName: "Shop.example.com" is not a valid package name`},
 		{"release date", spec("  release: {date: 2026-13-01}\n"), namespaced(), `spec.release.date: "2026-13-01" is not a date. Write it as 2026-01-31 or 2026-01-31T12:00:00Z.`},
@@ -80,7 +80,7 @@ func TestManifestProblems(t *testing.T) {
 		{"probe without probes", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}}]\n"), namespaced(), "spec.availabilityProbes[0].probes: Required value"},
 		{"two in one probe", stated(spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{condition: {type: A}, fieldsEqual: {fieldA: .a, fieldB: .b}}]}]\n")), namespaced(), "Availability probe invalid in manifest.yaml idx 0 line 7: spec.availabilityProbes[0].probes[0]: 2 of condition, fieldsEqual and cel are set"},
 		{"CEL that does not compile", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{cel: {rule: 'self.', message: m}}]}]\n"), namespaced(), "Availability probe invalid in manifest.yaml idx 0 line 7: spec.availabilityProbes[0].probes[0].cel.rule"},
-		{"CEL that is no bool", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{cel: {rule: 'self.a', message: m}}]}]\n"), namespaced(), "spec.availabilityProbes[0].probes[0].cel.rule"},
+		{"CEL that is not a bool", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}}, probes: [{cel: {rule: 'self.a', message: m}}]}]\n"), namespaced(), "spec.availabilityProbes[0].probes[0].cel.rule"},
 		{"label selector", spec("  availabilityProbes: [{selector: {kind: {group: a, kind: B}, selector: {matchLabels: {'a b': c}}}, probes: [{condition: {type: A}}]}]\n"), namespaced(), "spec.availabilityProbes[0].selector.selector"},
 		{"config schema", spec("  config: {openAPIV3Schema: {type: object, properties: {a: {description: x}}}}\n"), namespaced(), "spec.config.openAPIV3Schema.properties[a].type: Required value"},
 		{"images without a lock", spec("  images: [{name: a, image: example.com/a:v1}]\n"), namespaced(), "Missing image in manifest.lock.yaml, but using PackageManifest.spec.images in manifest.yaml idx 0 line 7: spec.images: the package has no manifest.lock.yaml. Run kubectl package update."},
@@ -307,7 +307,7 @@ func TestProblemsAreBounded(t *testing.T) {
 			t.Errorf("%d bytes of problems", n)
 		}
 		if !strings.Contains(err.Error(), "more problems are not shown") {
-			t.Errorf("it is not said that there are more: %s", err.Error()[max(0, len(err.Error())-300):])
+			t.Errorf("further ones are not mentioned: %s", err.Error()[max(0, len(err.Error())-300):])
 		}
 	}
 }

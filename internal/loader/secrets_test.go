@@ -41,7 +41,7 @@ func TestSensitiveValuesStayInSecrets(t *testing.T) {
 		{"in a Secret, as base64", secretObject("data: {p: '{{.config.password | b64enc}}'}"), ""},
 		{"hashed", configMap("a", "first", "data: {sum: '{{.config.password | sha256sum}}'}"), ""},
 		{"short", configMap("a", "first", "data: {p: '{{.config.short}}'}"), ""},
-		{"a key of an object that is no Secret", configMap("a", "first", "data: {p: '{{.config.password}}'}"), "data.p"},
+		{"a key of an object that is not a Secret", configMap("a", "first", "data: {p: '{{.config.password}}'}"), "data.p"},
 		{"within other text", configMap("a", "first", "data: {url: 'postgres://user:{{.config.password}}@db'}"), "data.url"},
 		{"as base64", configMap("a", "first", "data: {p: '{{.config.password | b64enc}}'}"), "data.p"},
 		{"as base64 of more", configMap("a", "first", "data: {p: '{{printf `ab%sc` .config.password | b64enc}}'}"), "data.p"},
@@ -176,7 +176,7 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 		{"config, format", schema("properties: {password: {type: string, format: ipv4}}"), withSecret()},
 		{"config, short value", schema("properties: {short: {type: string, maxLength: 3}}"), withSecret()},
 		{"config, number", schema("properties: {pin: {type: integer, maximum: 3}}"), withSecret()},
-		{"config, required beside it", schema("required: [other]"), withSecret()},
+		{"config, required next to it", schema("required: [other]"), withSecret()},
 		{"config, rule", schema("properties: {password: {type: string, x-kubernetes-validations: [{rule: 'self == \"x\"'}]}}"), withSecret()},
 		{"config, message of a rule", schema("properties: {password: {type: string, x-kubernetes-validations: [{rule: 'self == \"x\"', messageExpression: '\"got \" + self'}]}}"), withSecret()},
 		{"config, no object", schema("properties: {password: {type: object}}"), withSecret()},
@@ -207,7 +207,7 @@ func TestMessagesHaveNoSensitiveValues(t *testing.T) {
 		{"CEL of a value", template("cel (print `config.map[\"` .config.password `\"]`)"), withSecret()},
 		{"a path rule", manifest("  filter: {paths: [{glob: '*', expression: 'config.map[config.password]'}]}\n"), withSecret()},
 		{"a condition", manifest("  filter: {conditions: [{name: a, expression: 'int(config.password) > 1'}]}\n"), withSecret()},
-		{"a condition that is no bool", manifest("  filter: {conditions: [{name: a, expression: 'config.password'}]}\n"), withSecret()},
+		{"a condition that is not a bool", manifest("  filter: {conditions: [{name: a, expression: 'config.password'}]}\n"), withSecret()},
 		{"the condition of an object", object("    package-operator.run/condition: '{{.config.password}}'\n"), withSecret()},
 		{"the condition of an object, evaluated", object("    package-operator.run/condition: 'duration(config.password) == duration(config.password)'\n"), withSecret()},
 		{"YAML, syntax", object("data: {a: {{.config.password}} }}\n"), withSecret()},
@@ -281,6 +281,6 @@ func TestSensitiveValuesInPatches(t *testing.T) {
 	if _, err := Load(context.Background(), files, withSecret(func(o *Options) {
 		o.Patches = []Patch{{Target: PatchTarget{Name: "a"}, Patch: "metadata: {annotations: {" + corev1alpha1.ExposeSecretValuesAnnotation + ": 'true'}}\ndata: {p: '" + secretValue + "'}"}}
 	})); err != nil {
-		t.Error("the user who installs the package may expose a value, too:", err)
+		t.Error("the user who installs the package can expose a value, too:", err)
 	}
 }

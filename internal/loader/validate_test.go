@@ -23,7 +23,7 @@ func TestValidate(t *testing.T) {
 		problems []string
 		warnings []string
 	}{
-		{"nothing is wrong", pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "")), nil, nil},
+		{"no problem", pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "")), nil, nil},
 		{
 			"a problem in one of two scopes is a warning",
 			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), nil,
@@ -34,7 +34,7 @@ func TestValidate(t *testing.T) {
 			pkg("manifest.yaml", plain, "a.yaml", strings.Replace(configMap("a", "frist", ""), "v1\nkind: ConfigMap", "example.com/v1\nkind: X", 1)), []string{`phase "frist"`}, nil,
 		},
 		{
-			"one problem says that cluster-scoped objects and the scope Namespaced do not go together",
+			"one problem reports that cluster-scoped objects and the scope Namespaced exclude each other",
 			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", ""), "b.yaml", strings.NewReplacer("ConfigMap", "Namespace").Replace(configMap("b", "first", "")+"---\n"+configMap("c", "first", ""))),
 			[]string{"spec.scopes: v1 Namespace b is cluster-scoped"}, nil,
 		},
@@ -53,12 +53,12 @@ func TestValidate(t *testing.T) {
 			pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "  namespace: x\n")), nil, []string{`the package can be installed in the namespace "x" only`},
 		},
 		{
-			"a ClusterPackage may name the namespace of objects that name none",
+			"a ClusterPackage can name the namespace of objects that name none",
 			pkg("manifest.yaml", clusterOnly, "a.yaml", configMap("a", "first", "")), nil,
 			[]string{"ConfigMap names no namespace: a ClusterPackage of the package needs spec.defaultNamespace, or in another cluster spec.targetRef.namespace"},
 		},
 		{
-			"so it may in a test case",
+			"it can in a test case as well",
 			pkg("manifest.yaml", clusterOnly+tests("{name: good, context: {package: {metadata: {name: x}}}}"), "a.yaml", configMap("a", "first", "")), nil,
 			[]string{"ConfigMap names no namespace"},
 		},

@@ -23,7 +23,7 @@ func TestDecideReportsDrift(t *testing.T) {
 		// drift is part of the reported drift; empty for none.
 		drift string
 	}{
-		"as wanted": {reason: "nothing to say"},
+		"as wanted": {reason: "no drift"},
 		"changed": {
 			reason: "the values are others'", drift: "was changed by field manager tuner",
 			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
@@ -31,14 +31,14 @@ func TestDecideReportsDrift(t *testing.T) {
 			}},
 		},
 		"changed again and again": {
-			reason: "nothing is corrected, so nothing is throttled", drift: "was changed",
+			reason: "without a correction there is no throttling", drift: "was changed",
 			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
 				c.Live.Object.Projection, c.Applied.Contention = digest("drift"), &phases.Contention{Corrections: 20, Corrected: noon}
 			}},
 		},
-		"deleted": {reason: "by someone else", given: []func(*phases.DecisionInput){absent}, drift: "was deleted"},
+		"deleted": {reason: "by another client", given: []func(*phases.DecisionInput){absent}, drift: "was deleted"},
 		"deleted before a restart": {
-			reason: "the durable record says that it was written", drift: "was deleted",
+			reason: "by the durable record it was written", drift: "was deleted",
 			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
 		},
 		"never written": {
@@ -53,11 +53,11 @@ func TestDecideReportsDrift(t *testing.T) {
 			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.WrittenBefore = phases.Applied{Gone: true}, true }},
 		},
 		"recreated by an engine that was stopped": {
-			reason: "no record says who deleted it", want: phases.Create,
+			reason: "no record names the client that deleted it", want: phases.Create,
 			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore, c.Desired.Recreate = true, true }},
 		},
 		"changed in an immutable field before a restart": {
-			reason: "Recreate is for what the package changes", drift: "cannot be changed back",
+			reason: "Recreate applies to changes by the package", drift: "cannot be changed back",
 			given: []func(*phases.DecisionInput){unwritten, func(c *phases.DecisionInput) {
 				c.WrittenBefore, c.Desired.Recreate = true, true
 				c.Applied.Failure = &phases.Failure{Immutable: true, Content: c.Desired.Content, UID: c.Live.Object.UID}
@@ -80,7 +80,7 @@ func TestDecideReportsDrift(t *testing.T) {
 			reason: "a look tells", want: phases.Verify, given: []func(*phases.DecisionInput){unwritten},
 		},
 		"someone else's": {
-			reason: "a collision is no drift", want: phases.Refuse,
+			reason: "a collision is not drift", want: phases.Refuse,
 			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
 				c.Desired.Collision = objects.CollisionProtectionPrevent
 				c.Live.Object.Owners = controlledBy("Someone", "helm", "helm")

@@ -122,7 +122,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "not served", given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
 			want: phases.Wait, says: "does not serve apps/v1 Deployment",
-			reason: "an operator of an earlier phase may bring the API",
+			reason: "an operator of an earlier phase can install the API",
 		},
 		{
 			name: "core kind not served", given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Live.Unserved = true; c.Desired.Key.Group = "" }},
@@ -132,12 +132,12 @@ func TestDecide(t *testing.T) {
 		{
 			name: "watch starting", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Synced = false }},
 			want: phases.Wait, says: "is starting",
-			reason: "what a watch has not shown may exist",
+			reason: "an object can exist before its watch has synced",
 		},
 		{
 			name: "watch broken", given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Synced, c.Live.Err = false, "forbidden" }},
 			want: phases.Wait, says: "cannot be watched: forbidden",
-			reason: "without a watch nothing is known",
+			reason: "without a watch the state is unknown",
 		},
 		{
 			name: "absent", given: []func(*phases.DecisionInput){absent}, want: phases.Create,
@@ -153,11 +153,11 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "the garbage collector has time", given: []func(*phases.DecisionInput){terminating, collected(119 * time.Second)},
-			want: phases.Wait, says: "is being deleted", retry: time.Second, reason: "dependents may take a while to end",
+			want: phases.Wait, says: "is being deleted", retry: time.Second, reason: "dependents can take a while to end",
 		},
 		{
 			name: "the garbage collector does not act", given: []func(*phases.DecisionInput){terminating, collected(2 * time.Minute)},
-			want: phases.Delete, reason: "it may know the object under a version that is no longer served",
+			want: phases.Delete, reason: "it can know the object under a version that is no longer served",
 		},
 		{
 			name: "the garbage collector does not act on an object of others", given: []func(*phases.DecisionInput){terminating, collected(time.Hour), by("ObjectSet", "other", "other")},
@@ -166,7 +166,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "terminating, unlabelled, just read", given: []func(*phases.DecisionInput){terminating, unwatched, looked(time.Second)},
 			want: phases.Wait, says: "is being deleted", retry: time.Second,
-			reason: "no watch reports when an object without our label is gone",
+			reason: "no watch reports the deletion of an object without our label",
 		},
 		{
 			name: "terminating, unlabelled, read before", given: []func(*phases.DecisionInput){terminating, unwatched, looked(2 * time.Second)},
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "reference taken off while no manager ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore, c.Live.Object.Wrote = true, true }},
-			want: phases.Correct, reason: "a phase that was complete, and fields that we applied, say the same after a restart",
+			want: phases.Correct, reason: "after a restart, a complete phase and our applied fields prove the same",
 		},
 		{
 			name: "uncontrolled, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
@@ -198,7 +198,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "of the set of its revision", given: []func(*phases.DecisionInput){by("ObjectSet", "app-2", "current set"), func(c *phases.DecisionInput) { c.Set = "current set" }},
-			want: phases.None, reason: "an earlier engine left it so, and nothing is to be written",
+			want: phases.None, reason: "an earlier engine left it in this state, and no write is needed",
 		},
 		{
 			name: "of the set of its revision, drifted", given: []func(*phases.DecisionInput){
@@ -220,7 +220,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "of a successor, unlabelled", given: []func(*phases.DecisionInput){by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)},
-			want: phases.Confirm, says: "handed over", reason: "no watch reports when the successor lets go",
+			want: phases.Confirm, says: "handed over", reason: "no watch reports when the successor releases it",
 		},
 		{
 			name: "of our namesake", given: []func(*phases.DecisionInput){by("ObjectDeployment", "app", "before the restore")}, want: phases.Adopt,
@@ -248,7 +248,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "uncontrolled", given: []func(*phases.DecisionInput){free, another}, want: phases.Refuse, says: "nothing controls it",
-			reason: "Prevent takes nothing over",
+			reason: "Prevent takes no object over",
 		},
 		{
 			name: "uncontrolled, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionIfNoController)},
@@ -288,7 +288,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a field that cannot be changed, Recreate", given: []func(*phases.DecisionInput){immutable(content)}, want: phases.Recreate,
-			reason: "the object says that it may be recreated",
+			reason: "the object's annotation permits recreating it",
 		},
 		{
 			name:  "a field that cannot be changed, Recreate, after a restart",
@@ -302,18 +302,18 @@ func TestDecide(t *testing.T) {
 		{
 			name:  "a field that cannot be changed, Recreate, of another object",
 			given: []func(*phases.DecisionInput){immutable(content), record(func(r *phases.Applied) { r.Failure.UID = "gone" })},
-			want:  phases.Change, reason: "the refusal was about an object that is gone",
+			want:  phases.Change, reason: "the refusal was about a deleted object",
 		},
 		{
 			name: "a field that cannot be changed", given: []func(*phases.DecisionInput){immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }},
-			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "nothing is deleted that did not ask for it",
+			want: phases.Wait, says: "immutable", retry: time.Minute, reason: "an object without the annotation is not deleted",
 		},
 		{
 			name: "a field that cannot be changed, Recreate by the live object",
 			given: []func(*phases.DecisionInput){
 				immutable(content), func(c *phases.DecisionInput) { c.Desired.Recreate = false }, live(func(o *objects.Observed) { o.Recreate = true }),
 			},
-			want: phases.Recreate, reason: "the revision that is rolled back to may lack the annotation",
+			want: phases.Recreate, reason: "the target of a rollback can lack the annotation",
 		},
 		{
 			name: "a field that cannot be changed, Recreate and Keep", given: []func(*phases.DecisionInput){immutable(content), func(c *phases.DecisionInput) { c.Desired.Keep = true }},
@@ -322,7 +322,7 @@ func TestDecide(t *testing.T) {
 		{
 			name:  "a field that cannot be changed, Recreate, kept by its annotation",
 			given: []func(*phases.DecisionInput){immutable(content), live(func(o *objects.Observed) { o.Keep = true })},
-			want:  phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first, wherever it is said",
+			want:  phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep wins, in the template or on the object",
 		},
 		{
 			name: "a field that cannot be changed, Recreate, of our namesake", given: []func(*phases.DecisionInput){immutable(content), by("ObjectDeployment", "app", "before the restore")},
@@ -334,31 +334,31 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a field that cannot be changed, Recreate, on its way out", given: []func(*phases.DecisionInput){immutable(content), terminating},
-			want: phases.Wait, says: "is being deleted", reason: "it is created when it is gone",
+			want: phases.Wait, says: "is being deleted", reason: "it is created after the deletion",
 		},
 		{
 			name: "other content and drift", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { r.Content = former }), drifted, corrected(9, 0)},
-			want: phases.Change, reason: "a change is no fight",
+			want: phases.Change, reason: "a change is not a fight",
 		},
 		{
 			name: "compared with another template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.ProjectedBy = digest("other") }), drifted},
-			want: phases.Verify, reason: "such a projection says nothing about drift",
+			want: phases.Verify, reason: "such a projection does not show drift",
 		},
 		{
 			name: "in another version", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.ProjectedBy = objects.Digest{} })},
-			want: phases.Verify, reason: "it is not known what it shows of the template",
+			want: phases.Verify, reason: "its relation to the template is unknown",
 		},
 		{
-			name: "in another version, as it was found to show the template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
+			name: "in another version, with the projection that matched the template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
 				o.Projection, o.ProjectedBy = digest("converted"), objects.Digest{}
 			}), record(func(r *phases.Applied) { r.Converted = digest("converted") })},
-			want: phases.None, reason: "nothing has changed but the status",
+			want: phases.None, reason: "only the status has changed",
 		},
 		{
 			name: "changed in another version", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
 				o.Projection, o.ProjectedBy = digest("changed"), objects.Digest{}
 			}), record(func(r *phases.Applied) { r.Converted = digest("converted") })},
-			want: phases.Verify, reason: "the change may be to fields that the template does not name",
+			want: phases.Verify, reason: "the change can be to fields outside of the template",
 		},
 		{
 			name: "drift", given: []func(*phases.DecisionInput){drifted}, want: phases.Correct, reason: "the first time at once",
@@ -372,11 +372,11 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "drift of known fields", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.Fields = []string{".data.a", ".data.b"} })},
-			want: phases.Wait, says: "field manager tuner changes .data.a, .data.b back", retry: time.Second, reason: "the field is what both writers have to agree on",
+			want: phases.Wait, says: "field manager tuner changes .data.a, .data.b back", retry: time.Second, reason: "both writers have to agree on the field",
 		},
 		{
 			name: "drift, by an unknown manager", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
-			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields may not tell",
+			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields might not show it",
 		},
 		{
 			name: "drift, after the pause", given: []func(*phases.DecisionInput){drifted, corrected(5, time.Second)}, want: phases.Correct,
@@ -396,7 +396,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "deleted, other content", given: []func(*phases.DecisionInput){absent, corrected(9, 0), record(func(r *phases.Applied) { r.Content = former })},
-			want: phases.Create, reason: "a revision that brings it is no fight",
+			want: phases.Create, reason: "a revision that adds it is not a fight",
 		},
 		{
 			name: "reference taken off, the sixth time", given: []func(*phases.DecisionInput){free, corrected(5, 300*time.Millisecond)},
@@ -443,7 +443,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "failed, and deleted since", given: []func(*phases.DecisionInput){failed(content, false), absent}, want: phases.Create,
-			reason: "to delete an object is how a user makes room for what could not be changed",
+			reason: "a user deletes an object because it could not be changed",
 		},
 		{
 			name:  "failed, and another object by now",
@@ -463,16 +463,16 @@ func TestDecide(t *testing.T) {
 			says: "controlled by Helm release", reason: "the owner comes first",
 		},
 		{
-			name: "gone, as confirmed", given: []func(*phases.DecisionInput){leaves, absent, record(func(r *phases.Applied) { *r = phases.Applied{Gone: true} })},
-			want: phases.None, reason: "a GET said so",
+			name: "deleted, as confirmed", given: []func(*phases.DecisionInput){leaves, absent, record(func(r *phases.Applied) { *r = phases.Applied{Gone: true} })},
+			want: phases.None, reason: "a GET confirmed it",
 		},
 		{
-			name: "gone, as the watch says", given: []func(*phases.DecisionInput){leaves, absent}, want: phases.Confirm,
+			name: "deleted, by the watch", given: []func(*phases.DecisionInput){leaves, absent}, want: phases.Confirm,
 			reason: "an object that lost our label looks deleted too",
 		},
 		{
 			name: "stray that went", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Confirm = false }}, want: phases.None,
-			reason: "nothing waits for it",
+			reason: "no object waits for it",
 		},
 		{
 			name: "removal, API gone", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
@@ -480,7 +480,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "removal, watch starting", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Synced = false }},
-			want: phases.Wait, says: "is starting", reason: "it may be there",
+			want: phases.Wait, says: "is starting", reason: "it can exist",
 		},
 		{
 			name: "removal, the last try failed", given: []func(*phases.DecisionInput){leaves, failed(objects.Digest{}, false)},
@@ -488,7 +488,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "removal, a write failed before", given: []func(*phases.DecisionInput){leaves, failed(content, false)}, want: phases.Delete,
-			reason: "that says nothing about a removal",
+			reason: "that is not evidence about a removal",
 		},
 		{
 			name: "removal", given: []func(*phases.DecisionInput){leaves}, want: phases.Delete, reason: "ours",
@@ -517,7 +517,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "removal, uncontrolled, read and not watched yet", given: []func(*phases.DecisionInput){leaves, free, unwatched}, want: phases.Release,
-			reason: "the event of what was read follows, and is not waited for",
+			reason: "the event of the read state follows, and is not awaited",
 		},
 		{
 			name: "removal, uncontrolled, without our label", given: []func(*phases.DecisionInput){leaves, free, unlabelled}, want: phases.None,
@@ -525,7 +525,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "removal, uncontrolled, after a restart", given: []func(*phases.DecisionInput){leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })},
-			want: phases.Release, reason: "managedFields say that it is ours",
+			want: phases.Release, reason: "managedFields prove that it is ours",
 		},
 		{
 			name: "removal, uncontrolled, of others", given: []func(*phases.DecisionInput){leaves, free, another}, want: phases.None,
@@ -540,15 +540,15 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "removal, terminating, unlabelled", given: []func(*phases.DecisionInput){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
-			says: "a/b", reason: "no watch reports when it is gone",
+			says: "a/b", reason: "no watch reports its deletion",
 		},
 		{
-			name: "to keep, says the template", given: []func(*phases.DecisionInput){leaves, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Release,
+			name: "kept by the template", given: []func(*phases.DecisionInput){leaves, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Release,
 			reason: "data and CRDs outlive their package",
 		},
 		{
-			name: "to keep, says the object", given: []func(*phases.DecisionInput){leaves, live(func(o *objects.Observed) { o.Keep = true })}, want: phases.Release,
-			reason: "whatever wrote it",
+			name: "kept by the object", given: []func(*phases.DecisionInput){leaves, live(func(o *objects.Observed) { o.Keep = true })}, want: phases.Release,
+			reason: "by any writer",
 		},
 		{
 			name: "removal, terminating, an ancestor of the owner", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Reserved = true }}, want: phases.None,
@@ -557,7 +557,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "removal, of a kind that is not stored", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) {
 				c.Live.Synced, c.Live.Unstored, c.Live.Err = false, true, "cannot list and watch"
-			}}, want: phases.None, reason: "nothing can have been written",
+			}}, want: phases.None, reason: "no write was possible",
 		},
 		{
 			name: "to keep, terminating", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Wait,
@@ -575,7 +575,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s: got %s, %q; want %s, %q", tc.reason, got.Action, got.Message, tc.want, tc.says)
 			}
 			if (got.Action == phases.Wait || got.Action == phases.Refuse) && got.Message == "" {
-				t.Errorf("%s: %s has to say why", tc.reason, got.Action)
+				t.Errorf("%s: %s needs a reason", tc.reason, got.Action)
 			}
 			want := time.Time{}
 			if tc.retry > 0 {
@@ -617,7 +617,7 @@ func TestCollisionNamesTheController(t *testing.T) {
 		"of the same home":           {other(true, "home"), remote, "is controlled by ObjectDeployment evil/x: "},
 		"of another home":            {other(true, "elsewhere"), remote, "is controlled by ObjectDeployment evil/x of another cluster: "},
 		"nothing, here":              {nil, local, "exists already and nothing controls it: take it over by kubectl package adopt"},
-		"nothing, in a target":       {nil, remote, "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over"},
+		"no action, in a target":     {nil, remote, "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over"},
 		"of another home, seen here": {other(true, ""), local, "is controlled by ObjectDeployment evil/x of another cluster: "},
 	} {
 		if got := phases.Collision(tc.controller, tc.owner); !strings.HasPrefix(got, tc.want) {

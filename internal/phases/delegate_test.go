@@ -139,7 +139,7 @@ func TestDelegatedObjects(t *testing.T) {
 
 	s.Live[d.Key] = phases.LiveState{Synced: true, Object: heldBy(owner.Kind, owner.Name, owner.UID)}
 	if _, deleted := adopts(); !deleted {
-		t.Error("the ObjectSetPhase stays although it controls nothing that is wanted")
+		t.Error("the ObjectSetPhase stays although it controls no wanted object")
 	}
 
 	newer = delegating(2, "set-2")

@@ -87,19 +87,19 @@ func TestJobsAreRecorded(t *testing.T) {
 		due       bool
 		noted     bool
 	}{
-		"nothing seen": {reason: "there is nothing to record", revisions: []*phases.Revision{first}},
+		"nothing seen": {reason: "there is no outcome to record", revisions: []*phases.Revision{first}},
 		"written by this process": {
 			reason: "the last write is known", revisions: []*phases.Revision{first, second},
 			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "a", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("two", objects.Succeeded)}, due: true,
 		},
 		"written by another process": {
-			reason: "the revision that it names tells", revisions: []*phases.Revision{first, second},
+			reason: "its revision decides", revisions: []*phases.Revision{first, second},
 			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("two")},
 			want:  map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
 		},
 		"written by a revision that is history": {
-			reason: "its values tell", revisions: []*phases.Revision{second},
+			reason: "its values decide", revisions: []*phases.Revision{second},
 			ended: &objects.Finished{UID: "a", Outcome: objects.Failed, Revision: 1, Shows: digest("two")},
 			want:  map[objects.Key]phases.Run{job: run("two", objects.Failed)}, due: true,
 		},
@@ -129,12 +129,12 @@ func TestJobsAreRecorded(t *testing.T) {
 			recorded: map[objects.Key]phases.Run{jobKey("other"): run("one", objects.Succeeded)},
 		},
 		"no revision at present": {
-			reason:   "the next one may have it",
+			reason:   "the next one can have it",
 			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 		},
 		"a slice is missing": {
-			reason: "it may have the Job", revisions: []*phases.Revision{incomplete},
+			reason: "it can have the Job", revisions: []*phases.Revision{incomplete},
 			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 		},
@@ -213,15 +213,15 @@ func TestCompletedJobs(t *testing.T) {
 		"never seen": {reason: "it has to run", creates: true},
 		"recorded":   {reason: "its success satisfies its probes", recorded: succeeded("one"), complete: true},
 		"recorded, drift is reported": {
-			reason: "that it is gone is no drift", recorded: succeeded("one"), report: true, complete: true,
+			reason: "its deletion is not drift", recorded: succeeded("one"), report: true, complete: true,
 		},
 		"recorded with another content": {reason: "that content has not run", recorded: succeeded("before"), creates: true},
 		"recorded as failed": {
-			reason: "to delete it is to ask for another attempt", creates: true,
+			reason: "its deletion requests another attempt", creates: true,
 			recorded: map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Failed}},
 		},
 		"seen and not recorded yet": {
-			reason: "a crash must not lose what the probes rely on", ended: ended, says: "has succeeded and no longer exists; that is being recorded",
+			reason: "a crash must not lose the record that the probes rely on", ended: ended, says: "has succeeded and no longer exists; that is being recorded",
 		},
 		"on its way out": {
 			reason: "it was there long enough", recorded: succeeded("one"), complete: true,
@@ -254,10 +254,10 @@ func TestCompletedJobs(t *testing.T) {
 				t.Errorf("%s: complete %t, want %t: %+v", tc.reason, got, tc.complete, report)
 			}
 			if len(report.Drifted) > 0 || tc.complete && len(report.Controlled) > 0 {
-				t.Errorf("%s: a Job that is gone is neither drifted nor controlled: %+v", tc.reason, report)
+				t.Errorf("%s: a deleted Job is neither drifted nor controlled: %+v", tc.reason, report)
 			}
 			if got := phases.Describe(report.Blocking); tc.says != "" && !containsAll(got, tc.says) || tc.says == "" && got != "" {
-				t.Errorf("%s: it says %q, want %q", tc.reason, got, tc.says)
+				t.Errorf("%s: it has %q, want %q", tc.reason, got, tc.says)
 			}
 		})
 	}
@@ -300,12 +300,12 @@ func TestJobsOfAFormerNamespace(t *testing.T) {
 	}{
 		"the same":                       {"nothing went", true, "former", nil, nil, recorded, false},
 		"another":                        {"what it made went with the former one", true, "now", nil, nil, recorded, true},
-		"not shown":                      {"it may have lost its label", true, "", nil, nil, recorded, false},
-		"seen to end as the former went": {"that is no news of the present one", true, "now", nil, &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, recorded, true},
+		"not shown":                      {"it can have lost its label", true, "", nil, nil, recorded, false},
+		"seen to end as the former went": {"that is not an event of the present one", true, "now", nil, &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, recorded, true},
 		"of an older record":             {"it is not known where it ran", true, "now", nil, nil, phases.Run{Content: digest("one"), Outcome: objects.Succeeded}, false},
 		"foreign, the same":              {"nothing went", false, "", map[string]types.UID{"n": "former"}, nil, recorded, false},
 		"foreign, another":               {"what it made went with the former one", false, "", map[string]types.UID{"n": "now"}, nil, recorded, true},
-		"foreign, gone":                  {"there is nothing to create it in", false, "", map[string]types.UID{"n": ""}, nil, recorded, false},
+		"foreign, gone":                  {"its namespace does not exist", false, "", map[string]types.UID{"n": ""}, nil, recorded, false},
 		"foreign, not known":             {"it was not looked up", false, "", nil, nil, recorded, false},
 	} {
 		t.Run(name, func(t *testing.T) {

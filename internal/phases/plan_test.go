@@ -82,9 +82,9 @@ func TestSetIsHeldByWhatItControls(t *testing.T) {
 		"it controls the object":      {live("ObjectSet", "set-1"), false},
 		"the deployment controls it":  {live("ObjectDeployment", "deployment"), true},
 		"its successor controls it":   {live("ObjectSet", "set-2"), true},
-		"the object is gone":          {phases.LiveState{Synced: true}, true},
+		"the object was deleted":      {phases.LiveState{Synced: true}, true},
 		"that is not known yet":       {phases.LiveState{}, false},
-		"the API is gone":             {phases.LiveState{Unserved: true}, true},
+		"the API was removed":         {phases.LiveState{Unserved: true}, true},
 		"objects are not stored":      {phases.LiveState{Unstored: true}, true},
 		"another cluster controls it": {phases.LiveState{Synced: true, Object: &objects.Observed{Owners: []objects.Reference{{OwnerReference: controlledBy("ObjectSet", "app", "set-1")[0].OwnerReference, Remote: true}}}}, true},
 	} {

@@ -36,7 +36,7 @@ func TestReadinessGrace(t *testing.T) {
 			looks: []look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {2, sick, 2, 0}, {2, ready, 2, 0}, {2, ready, 0, limits.ReadinessGrace}, {2, sick, 0, 0}},
 		},
 		{
-			name: "passes too early", reason: "a controller reports what it has not acted on yet",
+			name: "passes too early", reason: "a controller reports a generation that it has not acted on yet",
 			looks: []look{{1, ready, 0, 0}, {2, ready, 2, 0}, {2, sick, 2, 0}, {2, ready, 2, 0}},
 		},
 		{
@@ -44,7 +44,7 @@ func TestReadinessGrace(t *testing.T) {
 			looks: []look{{1, ready, 0, 0}, {2, ready, 2, 0}, {3, sick, 3, 0}, {4, sick, 3, 0}},
 		},
 		{
-			name: "never well again", reason: "its time is not renewed, whatever moves",
+			name: "never well again", reason: "its time is not renewed by any change",
 			looks: []look{{1, ready, 0, 0}, {2, sick, 2, 0}, {3, sick, 2, limits.ReadinessGrace}, {4, outdated, 2, 0}, {4, ready, 0, 0}},
 		},
 		{
@@ -55,7 +55,7 @@ func TestReadinessGrace(t *testing.T) {
 			name: "fails", reason: "no other generation explains it", looks: []look{{1, ready, 0, 0}, {1, sick, 0, 0}},
 		},
 		{
-			name: "failed before", reason: "a generation that moves makes nothing better",
+			name: "failed before", reason: "another generation does not make the object ready",
 			looks: []look{{1, ready, 0, 0}, {1, sick, 0, 0}, {2, outdated, 0, 0}, {2, sick, 0, 0}},
 		},
 		{
@@ -72,11 +72,11 @@ func TestReadinessGrace(t *testing.T) {
 			name: "changed back", reason: "it fails at the generation that was fine", looks: []look{{1, ready, 0, 0}, {1, outdated, 2, 0}, {1, sick, 0, 0}},
 		},
 		{
-			name: "recreated", reason: "the object that was ready is gone", replaced: 2,
+			name: "recreated", reason: "the ready object was deleted", replaced: 2,
 			looks: []look{{1, ready, 0, 0}, {1, unseen, 0, 0}, {1, outdated, 0, 0}},
 		},
 		{
-			name: "recreated in its grace", reason: "the object that was ready is gone", replaced: 3,
+			name: "recreated in its grace", reason: "the ready object was deleted", replaced: 3,
 			looks: []look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {1, outdated, 0, 0}, {1, sick, 0, 0}},
 		},
 	} {

@@ -94,7 +94,7 @@ func TestRetain(t *testing.T) {
 		"but not those that the policy deletes": {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: nothingOf("b")}, "Delete b", 0, false},
 		"done":                                  {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: everything}, "", 0, true},
 		"under the other policy":                {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{}, "Delete b", 0, false},
-		"of one deleted beside it":              {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a")), "a"), succeeded(revision("new", 2, "c")), removing(revision("deleted", 3, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything}, "", 0, true},
+		"of one deleted next to it":             {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a")), "a"), succeeded(revision("new", 2, "c")), removing(revision("deleted", 3, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: everything}, "", 0, true},
 		"more than is recorded":                 {[]*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{many[0]: controlled}, phases.State{Retain: everything}, "", 1, false},
 		"history stays":                         {[]*phases.Revision{history(revision("old", 1, "a", "b"), false, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: everything}, "", 0, true},
 		"history is torn down in reverse":       {[]*phases.Revision{history(revision("old", 1, "a", "b"), true, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: everything}, "Delete b", 0, false},
@@ -159,6 +159,6 @@ func TestRetain(t *testing.T) {
 
 	plan = phases.Next(&big)
 	if text := phases.Describe(plan.Reports[0].Blocking); plan.TornDown || !strings.Contains(text, "archivalPolicy: Delete") {
-		t.Errorf("torn down: %t, it says %q", plan.TornDown, text)
+		t.Errorf("torn down: %t, it reports %q", plan.TornDown, text)
 	}
 }

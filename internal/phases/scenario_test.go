@@ -358,7 +358,7 @@ func (p *player) set(r *phases.Revision, words []string) error {
 		case "incomplete":
 			r.MarkIncomplete(r.Blocked())
 		default:
-			return fmt.Errorf("%q is no property of a revision", word)
+			return fmt.Errorf("%q is not a property of a revision", word)
 		}
 	}
 
@@ -431,7 +431,7 @@ func (p *player) live(key objects.Key, words []string) error {
 		case "unknown":
 			delete(p.state.Applied, key)
 		default:
-			return fmt.Errorf("%q is no property of an object", word)
+			return fmt.Errorf("%q is not a property of an object", word)
 		}
 	}
 
@@ -449,7 +449,7 @@ func (p *player) fail(key objects.Key, words []string) error {
 		case "collision":
 			f.Collision = true
 		default:
-			return fmt.Errorf("%q is no sort of failure", word)
+			return fmt.Errorf("%q is not a kind of failure", word)
 		}
 	}
 

@@ -50,7 +50,7 @@ func TestTransitions(t *testing.T) {
 			func(r *Revision) error { return r.Open(1) }, func(s stage) bool { return rolling(s) && s.opened-s.preopened < 2 },
 			func(s *stage) { s.opened, s.preopened = 2, 0 },
 		},
-		"open what it does not have": {func(r *Revision) error { return r.Open(2) }, func(stage) bool { return false }, nil},
+		"open a phase that it does not have": {func(r *Revision) error { return r.Open(2) }, func(stage) bool { return false }, nil},
 		"succeed": {
 			(*Revision).Succeed, func(s stage) bool { return rolling(s) && s.opened == 2 && s.preopened == 0 },
 			func(s *stage) { s.succeeded = true },

@@ -55,7 +55,7 @@ func TestAvailable(t *testing.T) {
 			name: "nothing yet", reason: "no set was made", given: revisions.AvailabilityInput{}, says: "no revision has been created yet",
 		},
 		{
-			name: "first install", reason: "nothing was available before",
+			name: "first install", reason: "no revision was available before",
 			given: input(func(s *revisions.AvailabilityInput) { s.Previous = nil }), says: "has not become available",
 		},
 		{
@@ -75,7 +75,7 @@ func TestAvailable(t *testing.T) {
 			given: input(func(s *revisions.AvailabilityInput) { s.Succeeded, s.Current, s.Opened = true, report(3), 3 }), says: "Latest revision app-2 is available.",
 		},
 		{
-			name: "succeeded, then broken", reason: "the previous revision owns nothing any more",
+			name: "succeeded, then broken", reason: "the previous revision owns no object any more",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Succeeded, s.Current, s.Opened = true, report(2, blocker("third", phases.BlockProbe)), 3
 			}),
@@ -90,7 +90,7 @@ func TestAvailable(t *testing.T) {
 			want: true, says: "Previous revision app-1 is still available.",
 		},
 		{
-			name: "rollout not begun", reason: "nothing was touched", want: true,
+			name: "rollout not started", reason: "no object was touched", want: true,
 			given: input(func(s *revisions.AvailabilityInput) { s.Opened, s.Current = 0, report(0) }), says: "app-1 is still available",
 		},
 		{
@@ -98,7 +98,7 @@ func TestAvailable(t *testing.T) {
 			given: input(func(s *revisions.AvailabilityInput) { s.Current = nil }), says: "app-1 is still available",
 		},
 		{
-			name: "rollout, claim refused", reason: "nothing of it was written", want: true,
+			name: "rollout, claim refused", reason: "none of its objects was written", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Opened, s.Current = 0, report(0, blocker("first", phases.BlockCollision))
 			}),
@@ -156,7 +156,7 @@ func TestAvailable(t *testing.T) {
 			says: "app-2 broke",
 		},
 		{
-			name: "phase in progress: refused after the deadline", reason: "a refused write changed nothing", want: true,
+			name: "phase in progress: refused after the deadline", reason: "a refused write has no effect", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockRefused)), true
 			}),
@@ -184,7 +184,7 @@ func TestAvailable(t *testing.T) {
 			says: `unavailable: Phase "third" failed`,
 		},
 		{
-			name: "object of a revision that never succeeded was never ready", reason: "it breaks nothing", want: true,
+			name: "object of a revision that never succeeded was never ready", reason: "it does not break a ready object", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous = report(2, made(blocker("third", phases.BlockProbeFalse)))
 			}),
@@ -205,14 +205,14 @@ func TestAvailable(t *testing.T) {
 			says: "app-1 is still available",
 		},
 		{
-			name: "phase in progress: a condition of a new object is False", reason: "it was never ready, so nothing broke", want: true,
+			name: "phase in progress: a condition of a new object is False", reason: "it was never ready, so it did not break", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)))
 			}),
 			says: "app-1 is still available",
 		},
 		{
-			name: "phase in progress: a condition is False beside a new object", reason: "that counts at once",
+			name: "phase in progress: a condition is False along with a new object", reason: "that counts at once",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, made(blocker("second", phases.BlockProbeFalse)), blocker("second", phases.BlockProbeFalse))
 			}),
@@ -226,14 +226,14 @@ func TestAvailable(t *testing.T) {
 			says: "app-2 broke objects that were available",
 		},
 		{
-			name: "phase in progress: a new object after the deadline", reason: "the deadline is over, though nothing broke",
+			name: "phase in progress: a new object after the deadline", reason: "the deadline has passed, although no object broke",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, made(blocker("second", phases.BlockProbe))), true
 			}),
 			says: `revision app-2 missed its progress deadline: Phase "second" failed`,
 		},
 		{
-			name: "phase in progress: missing API", reason: "the phase waits, nothing broke", want: true,
+			name: "phase in progress: missing API", reason: "the phase waits, no object broke", want: true,
 			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("second", phases.BlockAPI)) }), says: "app-1 is still available",
 		},
 	} {

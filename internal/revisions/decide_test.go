@@ -85,7 +85,7 @@ func TestDecide(t *testing.T) {
 			given: all(with(next(3), deleting)), want: revisions.Decision{Current: -1, Create: 4},
 		},
 		{
-			name: "current is archived by the user", reason: "it is to own nothing; the template still wants its objects",
+			name: "current is archived by the user", reason: "it must not own objects, which the template still wants",
 			given: all(with(next(3), func(r *revisions.Revision) { r.Lifecycle = archived })), want: revisions.Decision{Current: -1, Create: 4},
 		},
 		{
@@ -93,7 +93,7 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: -1, Create: 8},
 		},
 		{
-			name: "numbers were dropped", reason: "the current one goes on without", given: all(done(0), with(next(0), func(r *revisions.Revision) { r.Name = "b" })),
+			name: "numbers were dropped", reason: "the current one continues without it", given: all(done(0), with(next(0), func(r *revisions.Revision) { r.Name = "b" })),
 			want: revisions.Decision{Current: 1},
 		},
 		{
@@ -105,7 +105,7 @@ func TestDecide(t *testing.T) {
 			given: torn(old(0), with(next(0), outdated), with(old(1), current)), want: revisions.Decision{Current: 2, Archive: []int{0, 1}},
 		},
 		{
-			name: "old one while the new one rolls out", reason: "it holds what the new one has not reached",
+			name: "old one while the new one rolls out", reason: "it has objects that the new one has not reached",
 			given: torn(old(1), next(2)), want: revisions.Decision{Current: 1},
 		},
 		{
@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 			given: all(old(1), with(old(2), current)), want: revisions.Decision{Current: 1},
 		},
 		{
-			name: "old one, new one succeeded, torn", reason: "it owns nothing any more",
+			name: "old one, new one succeeded, torn", reason: "it owns no object any more",
 			given: torn(old(1), with(old(2), current)), want: revisions.Decision{Current: 1, Archive: []int{0}},
 		},
 		{
@@ -125,7 +125,7 @@ func TestDecide(t *testing.T) {
 			given: torn(old(1), old(2), next(3)), want: revisions.Decision{Current: 2, Archive: []int{0}},
 		},
 		{
-			name: "a deleted success counts for nothing", reason: "the older one is needed again",
+			name: "a deleted success is ignored", reason: "the older one is needed again",
 			given: torn(old(1), with(old(2), deleting), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
@@ -133,11 +133,11 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: 2, Archive: []int{1}},
 		},
 		{
-			name: "overtaken before it opened a phase, not torn", reason: "it may have inherited the objects of a deleted set",
+			name: "overtaken before it opened a phase, not torn", reason: "it can have inherited the objects of a deleted set",
 			given: all(with(with(next(2), outdated), unopened), next(3)), want: revisions.Decision{Current: 1},
 		},
 		{
-			name: "overtaken in everything", reason: "it holds nothing that the newest one has not; the one that succeeded is needed until then",
+			name: "overtaken in everything", reason: "the newest one has all of its objects; the successful one is needed until then",
 			given: torn(with(old(1), taken), with(with(next(2), outdated), taken), next(3)), want: revisions.Decision{Current: 2, Archive: []int{1}},
 		},
 		{
@@ -145,15 +145,15 @@ func TestDecide(t *testing.T) {
 			given: all(old(1), with(with(next(2), outdated), taken), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
-			name: "overtaken in everything, of an earlier engine", reason: "it may control objects",
+			name: "overtaken in everything, of an earlier engine", reason: "it can control objects",
 			given: torn(with(with(with(next(2), outdated), taken), former), next(3)), want: revisions.Decision{Current: 1},
 		},
 		{
-			name: "failed, apart", reason: "it serves nobody, and has nothing to hand over",
+			name: "failed, apart", reason: "it serves no user, and has no object to hand over",
 			given: all(old(1), with(with(next(2), outdated), failed), next(3)), want: revisions.Decision{Current: 2, Abandon: []int{1}},
 		},
 		{
-			name: "failed first ones, apart", reason: "nothing ever served",
+			name: "failed first ones, apart", reason: "no revision ever served",
 			given: torn(with(with(next(1), outdated), failed), with(with(next(2), outdated), failed), next(3)), want: revisions.Decision{Current: 2, Abandon: []int{0, 1}},
 		},
 		{
@@ -161,11 +161,11 @@ func TestDecide(t *testing.T) {
 			given: torn(old(1), with(with(next(2), outdated), func(r *revisions.Revision) { r.NeverAvailable = true }), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
-			name: "apart, maybe available", reason: "it may be what serves",
+			name: "apart, maybe available", reason: "it can be the serving one",
 			given: torn(old(1), with(with(next(2), outdated), func(r *revisions.Revision) { r.Apart = true }), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
-			name: "failed, apart, the newest is paused", reason: "nothing is archived while paused",
+			name: "failed, apart, the newest is paused", reason: "no archival while paused",
 			given: torn(old(1), with(with(next(2), outdated), failed), with(next(3), byUser)), want: revisions.Decision{Current: 2},
 		},
 		{
@@ -173,7 +173,7 @@ func TestDecide(t *testing.T) {
 			given: torn(old(1), with(with(with(next(2), outdated), failed), byUser), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
-			name: "failed, apart, of an earlier engine", reason: "its record says less",
+			name: "failed, apart, of an earlier engine", reason: "its record has fewer phases",
 			given: torn(with(with(with(next(2), outdated), failed), former), next(3)), want: revisions.Decision{Current: 1},
 		},
 		{
@@ -181,7 +181,7 @@ func TestDecide(t *testing.T) {
 			given: revisions.State{Revisions: []revisions.Revision{with(with(next(2), outdated), failed), next(3)}, HistoryLimit: 10, Retains: true}, want: revisions.Decision{Current: 1},
 		},
 		{
-			name: "no current one", reason: "nothing is archived before the new set is there",
+			name: "no current one", reason: "no archival before the new set exists",
 			given: torn(old(1), old(2)), want: revisions.Decision{Current: -1, Create: 3},
 		},
 		{
@@ -189,7 +189,7 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: -1, Pause: []int{1}},
 		},
 		{
-			name: "paused: nothing else", reason: "no new revision, no archival, no collection while paused",
+			name: "paused: no other action", reason: "no new revision, no archival, no collection while paused",
 			given: halted(done(1), with(old(2), byParent), with(old(3), byParent)), want: revisions.Decision{Current: -1},
 		},
 		{
@@ -225,11 +225,11 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: 2, Collect: []int{0}},
 		},
 		{
-			name: "history of an earlier engine beyond its limit", reason: "the garbage collector deletes with it what it still controls, and the newest may contain",
+			name: "history of an earlier engine beyond its limit", reason: "the garbage collector would delete the objects that it still controls, and the newest one can contain them",
 			given: limit(0, with(done(1), former), next(2)), want: revisions.Decision{Current: 1},
 		},
 		{
-			name: "history of an earlier engine, after success", reason: "the newest has taken over what it contains",
+			name: "history of an earlier engine, after success", reason: "the newest one has taken over its objects",
 			given: limit(0, with(done(1), former), with(old(2), current)), want: revisions.Decision{Current: 1, Collect: []int{0}},
 		},
 		{
@@ -243,7 +243,7 @@ func TestDecide(t *testing.T) {
 			want:  revisions.Decision{Current: -1, Create: 8},
 		},
 		{
-			name: "archival that is not finished", reason: "it is no history yet",
+			name: "archival that is not finished", reason: "it is not in history yet",
 			given: limit(0, with(old(1), func(r *revisions.Revision) { r.Lifecycle = archived }), next(2)), want: revisions.Decision{Current: 1},
 		},
 	} {
@@ -288,7 +288,7 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 			t.Fatalf("paused, and yet %+v", d)
 		}
 		if d.Create > 0 && (d.Current >= 0 && !s.Manual || s.Rejected || revisions.Wanted(s) >= 0) {
-			t.Fatalf("a new revision beside that of the template: %+v", d)
+			t.Fatalf("a new revision in addition to the template's: %+v", d)
 		}
 		for _, i := range d.Retire {
 			if r := s.Revisions[i]; !r.Live() || !r.Waits {
@@ -372,15 +372,15 @@ func TestActivation(t *testing.T) {
 		wanted       int
 	}{
 		{name: "first", reason: "it is made, and waits", given: state(), want: revisions.Decision{Current: -1, Create: 1}, wanted: -1},
-		{name: "first waits", reason: "nothing is in charge", given: state(waiting(1)), want: revisions.Decision{Current: -1}},
+		{name: "first waits", reason: "no revision is in charge", given: state(waiting(1)), want: revisions.Decision{Current: -1}},
 		{name: "first was activated", reason: "its number is the highest", given: state(with(waiting(1), activated)), want: revisions.Decision{}},
 		{
-			name: "template changed", reason: "the one in charge goes on", given: state(old(1)),
+			name: "template changed", reason: "the one in charge continues", given: state(old(1)),
 			want: revisions.Decision{Current: 0, Create: 2}, wanted: -1,
 		},
-		{name: "next one waits", reason: "the one in charge goes on", given: torn(state(old(1), waiting(2))), want: revisions.Decision{Current: 0}, wanted: 1},
+		{name: "next one waits", reason: "the one in charge continues", given: torn(state(old(1), waiting(2))), want: revisions.Decision{Current: 0}, wanted: 1},
 		{
-			name: "next one was activated", reason: "the hand-over is that of an upgrade", given: torn(state(old(1), with(waiting(2), activated))),
+			name: "next one was activated", reason: "the hand-over is the same as in an upgrade", given: torn(state(old(1), with(waiting(2), activated))),
 			want: revisions.Decision{Current: 1}, wanted: 1,
 		},
 		{
@@ -388,7 +388,7 @@ func TestActivation(t *testing.T) {
 			want: revisions.Decision{Current: 0, Activation: revisions.Activation{Retire: []int{1}}}, wanted: 2,
 		},
 		{
-			name: "template of one in history", reason: "none is made of it", given: state(with(done(1), current), old(2)),
+			name: "template of one in history", reason: "no revision is made of it", given: state(with(done(1), current), old(2)),
 			want: revisions.Decision{Current: 1},
 		},
 		{
@@ -404,11 +404,11 @@ func TestActivation(t *testing.T) {
 			want: revisions.Decision{Current: 0, Activation: revisions.Activation{Renew: []int{1}}},
 		},
 		{
-			name: "one that waits, after another one was activated again", reason: "it gets a number above that of the one in charge",
+			name: "one that waits, after another one was activated again", reason: "it gets a higher number than the one in charge",
 			given: state(with(waiting(2), activated), old(3)), want: revisions.Decision{Current: 1, Activation: revisions.Activation{Activate: []int{0}}},
 		},
 		{
-			name: "two in history at once", reason: "that of the higher number is activated", given: state(with(done(1), activated), with(done(2), activated), old(3)),
+			name: "two in history at once", reason: "the one with the higher number is activated", given: state(with(done(1), activated), with(done(2), activated), old(3)),
 			want: revisions.Decision{Current: 2, Create: 4, Activation: revisions.Activation{
 				Return: []revisions.Return{{Revision: 0, Reason: corev1alpha1.ReasonOvertaken}}, Activate: []int{1},
 			}}, wanted: -1,
@@ -451,7 +451,7 @@ func TestActivation(t *testing.T) {
 			name: "paused while one waits", reason: "the parent has not paused it", given: halted(state(waiting(1))), want: revisions.Decision{Current: -1},
 		},
 		{
-			name: "one in charge is deleted by the user", reason: "the one that the template stands for waits",
+			name: "one in charge is deleted by the user", reason: "the one of the template waits",
 			given: state(with(old(1), both(current, deleting))), want: revisions.Decision{Current: -1, Create: 2}, wanted: -1,
 		},
 		{
@@ -489,30 +489,30 @@ func TestRollback(t *testing.T) {
 		given        revisions.State
 		want         revisions.Rollback
 	}{
-		{name: "in time", reason: "it goes on", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Rollback: true}},
+		{name: "in time", reason: "it continues", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Rollback: true}},
 		{name: "hold", reason: "no rollback was requested", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Late: true}},
 		{name: "late", reason: "what failed is on record first", given: late(old(1), next(2)), want: revisions.Rollback{Reject: []int{1}}},
 		{name: "on record", reason: "the last success takes over", given: given(done(1), old(2), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{1}}},
 		{name: "success in history", reason: "it will do", given: given(done(1), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{0}}},
 		{
-			name: "success in history that a user numbered", reason: "it takes over nothing before it is activated", given: given(raised, with(next(3), rejected)),
+			name: "success in history that a user numbered", reason: "it takes over no object before it is activated", given: given(raised, with(next(3), rejected)),
 			want: revisions.Rollback{Restore: []int{0}},
 		},
 		{name: "success that takes over", reason: "once is enough", given: given(with(raised, func(r *revisions.Revision) { r.Lifecycle = active }), with(next(3), rejected))},
-		{name: "no success", reason: "there is nothing to go back to", given: late(next(1)), want: revisions.Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess}},
+		{name: "no success", reason: "there is no revision to go back to", given: late(next(1)), want: revisions.Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess}},
 		{
 			name: "success that was rejected", reason: "its content is not tried again", given: late(with(old(1), rejected), next(2)),
 			want: revisions.Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess},
 		},
 		{
-			name: "values are gone", reason: "an older one is not what ran last", given: late(done(1), with(done(2), func(r *revisions.Revision) { r.ValuesGone = true }), next(3)),
+			name: "values are gone", reason: "an older one did not run last", given: late(done(1), with(done(2), func(r *revisions.Revision) { r.ValuesGone = true }), next(3)),
 			want: revisions.Rollback{Held: corev1alpha1.ReasonValuesNotKept},
 		},
 		{
 			name: "of a rollback", reason: "it holds", given: given(old(1), with(next(2), rejected), with(next(3), func(r *revisions.Revision) { r.Current, r.Fallback = false, true })),
 		},
 		{name: "succeeded", reason: "nothing failed", given: late(old(1), with(old(2), change))},
-		{name: "rejected by a user", reason: "as late, whatever the policy", given: revisions.State{
+		{name: "rejected by a user", reason: "as late, with any policy", given: revisions.State{
 			Revisions: []revisions.Revision{old(1), with(next(2), rejected)}, Rejected: true,
 		}, want: revisions.Rollback{Restore: []int{0}}},
 	} {

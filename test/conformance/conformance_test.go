@@ -49,7 +49,7 @@ func TestJudge(t *testing.T) {
 		{reason: "not different any more", name: "constraint-long", input: `{"size": 2, "known": true}`, expected: `{"double": 4}`, problem: "listed among those that differ"},
 		{reason: "of that kind, elsewhere", input: `{"size": 2, "known": true}`, expected: `{"double": 5}`, because: "a long constraint"},
 		{reason: "of that kind and not listed, here", input: `{"size": 2, "known": true}`, expected: `{"double": 5}`, own: true, problem: "a long constraint"},
-		{reason: "different beside it", tag: "core", input: `{"size": 2, "known": true}`, expected: `{"double": 5, "error": true}`, problem: "error is false"},
+		{reason: "different in another field", tag: "core", input: `{"size": 2, "known": true}`, expected: `{"double": 5, "error": true}`, problem: "error is false"},
 	} {
 		r := Row{Name: tc.name, Tags: []string{tc.tag}, Dialect: tc.dialect, Input: json.RawMessage(tc.input), Expected: json.RawMessage(tc.expected)}
 		because, problem := Suite{}.judge(r, run(t, r), tc.own)

@@ -147,7 +147,7 @@ var Sets = []Set{
 		Want:    map[string]string{"top": "1.0.0", "edge": "1.0.0", "deep": "1.0.0", "mid": "2.0.0", "low": "2.1.0"},
 	},
 	{
-		Name: "an optional one limits nothing",
+		Name: "an optional one does not limit versions",
 		Offered: `a 1.0.0: cache? >=2
 			b 1.0.0: cache <2
 			cache 1.0.0

@@ -69,7 +69,7 @@ func TestFieldsOfOtherNamespaces(t *testing.T) {
 		tracker.Disown(owner)
 	}
 	if len(tracker.kinds) > 0 {
-		t.Errorf("fields that nobody reads: %v", tracker.kinds)
+		t.Errorf("fields without a reader: %v", tracker.kinds)
 	}
 }
 
@@ -121,18 +121,18 @@ func TestRoomForFields(t *testing.T) {
 		}
 	}
 	for reason, end := range map[string]func(){
-		"it left the watch":        func() { tracker.Changed(key, nil) },
-		"it was found to be gone":  func() { tracker.Gone(key) },
-		"it is not tracked":        func() { tracker.Untrack(owner, key); tracker.Observe(key, liveOf(key, 50<<10)) },
-		"its owner is gone":        func() { tracker.Disown(owner) },
-		"its fields are not read":  func() { tracker.Probe(owner, "evil", nil); tracker.Observe(key, liveOf(key, 50<<10)) },
-		"it is another one by now": func() { tracker.Observe(key, liveOf(key, 10)) },
+		"it left the watch":          func() { tracker.Changed(key, nil) },
+		"it was found to be deleted": func() { tracker.Gone(key) },
+		"it is not tracked":          func() { tracker.Untrack(owner, key); tracker.Observe(key, liveOf(key, 50<<10)) },
+		"its owner was deleted":      func() { tracker.Disown(owner) },
+		"its fields are not read":    func() { tracker.Probe(owner, "evil", nil); tracker.Observe(key, liveOf(key, 50<<10)) },
+		"it is another one by now":   func() { tracker.Observe(key, liveOf(key, 10)) },
 	} {
 		tracker.Track(owner, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
 		tracker.Probe(owner, "evil", all)
 		tracker.Observe(key, liveOf(key, 50<<10))
 		if held[key] == 0 {
-			t.Fatal("nothing is held")
+			t.Fatal("no memory is held")
 		}
 		if end(); len(held) > 0 {
 			t.Errorf("%s, and %v is held", reason, held)

@@ -34,13 +34,13 @@ func TestFieldsGeneration(t *testing.T) {
 	type step struct {
 		reason string
 		owner  objects.OwnerKey
-		needs  *probes.Needs // nil: the owner probes the kind no more
+		needs  *probes.Needs // nil: the owner no longer probes the kind
 		// lacks reports whether the record of the step before lacks a field that is read now.
 		lacks bool
 	}
 	for name, steps := range map[string][]step{
 		"one owner": {
-			{"nothing was kept", first, needs("a"), true},
+			{"no record was kept", first, needs("a"), true},
 			{"the same again", first, needs("a"), false},
 			{"less", first, needs(), false},
 			{"the field that was left out meanwhile", first, needs("a"), true},
@@ -49,7 +49,7 @@ func TestFieldsGeneration(t *testing.T) {
 			{"all again", first, needs("a"), true},
 		},
 		"two owners": {
-			{"nothing was kept", first, needs("a"), true},
+			{"no record was kept", first, needs("a"), true},
 			{"another reads more", second, needs("a", "b"), true},
 			{"what the other one reads", first, needs("b"), false},
 			{"the other one is dropped", second, nil, false},
@@ -184,7 +184,7 @@ func TestStrays(t *testing.T) {
 			tracker.Changed(key, nil)
 			tracker.Changed(key, nil)
 			if left := len(tracker.Strays(tc.owner.OwnerKey)); left > 0 {
-				t.Errorf("%s, seen before its owner %t: gone, and a stray", name, early)
+				t.Errorf("%s, seen before its owner %t: deleted, and a stray", name, early)
 			}
 			if want := map[bool]int{true: 2}[tc.want]; woken != want {
 				t.Errorf("%s, seen before its owner %t: its release and its end enqueue the owner %d times, want %d", name, early, woken, want)

@@ -89,10 +89,10 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 		{"the last of two in one layer wins", []entry{file("package/b", "4"), file("./package//b", "5")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2"), "b": []byte("5")}},
 		{"a whiteout hides a file", []entry{file("package/.wh.b", "")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2")}},
 		{"a whiteout hides a folder", []entry{file("package/.wh.a", "")}, Files{"manifest.yaml": []byte("m"), "b": []byte("3")}},
-		{"an opaque whiteout hides lower entries, not those beside it", []entry{file("package/a/z", "9"), file("package/a/.wh..wh..opq", "")}, Files{"manifest.yaml": []byte("m"), "a/z": []byte("9"), "b": []byte("3")}},
+		{"an opaque whiteout hides lower entries, not its neighbours", []entry{file("package/a/z", "9"), file("package/a/.wh..wh..opq", "")}, Files{"manifest.yaml": []byte("m"), "a/z": []byte("9"), "b": []byte("3")}},
 		{"the package as a whole", []entry{file(".wh.package", "")}, Files{}},
 		{"everything", []entry{file(".wh..wh..opq", ""), file("package/n", "n")}, Files{"n": []byte("n")}},
-		{"metadata of aufs is nothing", []entry{file("package/.wh..wh.plnk", "")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2"), "b": []byte("3")}},
+		{"metadata of aufs is ignored", []entry{file("package/.wh..wh.plnk", "")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2"), "b": []byte("3")}},
 		{"a file in place of a folder", []entry{file("package/a", "f")}, Files{"manifest.yaml": []byte("m"), "a": []byte("f"), "b": []byte("3")}},
 		{"a folder in place of a file", []entry{file("package/b/c", "f")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2"), "b/c": []byte("f")}},
 	} {
@@ -146,7 +146,7 @@ func TestLayerRefuses(t *testing.T) {
 		{"long path", file("package/"+long+"/x", ""), KindLimit, fmt.Sprintf("the limit is %d", limits.PathBytes)},
 		{"deep path", file("package/"+strings.Repeat("a/", limits.PathDepth)+"x", ""), KindLimit, fmt.Sprintf("the limit is %d", limits.PathDepth)},
 		{"large file", file("package/x", strings.Repeat("x", limits.FileBytes+1)), KindLimit, fmt.Sprintf("the file has %d bytes; the limit is %d", limits.FileBytes+1, limits.FileBytes)},
-		{"whiteout of nothing", file("package/.wh.", ""), KindEntry, "the whiteout names nothing"},
+		{"whiteout without a target", file("package/.wh.", ""), KindEntry, "the whiteout names nothing"},
 	} {
 		_, err := unpack(tarball(t, test.entry))
 		checkError(t, test.name, err, test.kind, test.want)
@@ -236,11 +236,11 @@ func TestBombsAreRefusedInBoundedMemory(t *testing.T) {
 		stream io.Reader
 		want   string
 	}{
-		{"10 GB beside the package, gzip", bomb(fastGzip, oneFile("big", 10<<30)), fmt.Sprintf("more than %d bytes unpacked", limits.UnpackedBytes)},
-		{"10 GB beside the package, zstd", bomb(fastZstd, oneFile("big", 10<<30)), fmt.Sprintf("more than %d bytes unpacked", limits.UnpackedBytes)},
+		{"10 GB next to the package, gzip", bomb(fastGzip, oneFile("big", 10<<30)), fmt.Sprintf("more than %d bytes unpacked", limits.UnpackedBytes)},
+		{"10 GB next to the package, zstd", bomb(fastZstd, oneFile("big", 10<<30)), fmt.Sprintf("more than %d bytes unpacked", limits.UnpackedBytes)},
 		{"10 GB file", bomb(fastGzip, oneFile("package/big", 10<<30)), fmt.Sprintf("the limit is %d", limits.FileBytes)},
 		{"a size of 2^62", bomb(fastGzip, oneFile("package/big", math.MaxInt64>>1)), fmt.Sprintf("the limit is %d", limits.FileBytes)},
-		{"a million files beside the package", bomb(fastGzip, manyFiles("f", 1_000_000, 0)), fmt.Sprintf("more than %d entries", limits.ArchiveEntries)},
+		{"a million files next to the package", bomb(fastGzip, manyFiles("f", 1_000_000, 0)), fmt.Sprintf("more than %d entries", limits.ArchiveEntries)},
 		{"a million files in the package", bomb(fastGzip, manyFiles("package/f", 1_000_000, 0)), fmt.Sprintf("more than %d files", limits.PackageFiles)},
 		{"many files of legal size", bomb(fastGzip, manyFiles("package/f", 100, 1<<20)), fmt.Sprintf("more than %d bytes", limits.PackageBytes)},
 		{"one path again and again", bomb(fastGzip, sameFile("package/f", 100, 1<<20)), fmt.Sprintf("more than %d bytes", limits.PackageBytes)},
@@ -263,7 +263,7 @@ func TestLayerIsCorrupt(t *testing.T) {
 	good := tarball(t, file("package/a", strings.Repeat("a", 10_000)))
 	z := gzipped(good)
 	for name, data := range map[string][]byte{
-		"text":               []byte("this is no archive at all, and long enough to be one header of it"),
+		"text":               []byte("this is not an archive, but long enough for a header of one"),
 		"truncated tar":      good[:3000],
 		"truncated gzip":     z[:len(z)-5],
 		"garbage after gzip": append(bytes.Clone(z), "garbage"...),
@@ -277,7 +277,7 @@ func TestLayerIsCorrupt(t *testing.T) {
 	}
 
 	if files, err := unpack(nil, good, append(gzipped(tarball(t)), z...)); err != nil || len(files) != 1 {
-		t.Error("an empty layer, or gzip members one after the other, are no error", err)
+		t.Error("an empty layer, or several gzip members, are valid", err)
 	}
 }
 

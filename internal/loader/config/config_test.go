@@ -171,8 +171,8 @@ func TestAdmitIsBounded(t *testing.T) {
 		reason, raw, want string
 		schema            *Schema
 	}{
-		{"many values, each of which may be one of many", `{"a":[` + strings.Repeat(`"x",`, 9000) + `"x"]}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork), choice},
-		{"a value that may be one of many", `{"a":["x"]}`, "", choice},
+		{"many values, each of them one of many", `{"a":[` + strings.Repeat(`"x",`, 9000) + `"x"]}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork), choice},
+		{"a value that is one of many", `{"a":["x"]}`, "", choice},
 		{"a default for each of many elements", `{"a":[` + strings.Repeat("{},", 20_000) + `{}]}`, fmt.Sprintf("more than %d values with its defaults", limits.ConfigValues), many},
 		{"a default for each of some elements", `{"a":[` + strings.Repeat("{},", 40) + `{}]}`, "", many},
 		{"a long text for a long pattern", `{"a":"` + strings.Repeat("a", 100_000) + `"}`, fmt.Sprintf("the limit of the product is %d", limits.ConfigMatchWork), heavy},
@@ -192,13 +192,13 @@ func TestSchemasThatGrow(t *testing.T) {
 	double := "[[0]]" + strings.Repeat(".map(y, y + y)", 15) + ".map(y, y + y + y + y)" + strings.Repeat(".map(y, y + y)", 9) + "[0]"
 	for _, test := range []struct{ reason, schema, want string }{
 		{"a rule whose types nest", "type: object\nx-kubernetes-validations: [{rule: '[0]" + strings.Repeat(".map(y, [y])", 100) + " == []'}]\n", fmt.Sprintf("more than %d macros", limits.ExpressionMacros)},
-		{"a rule that compares what it doubled", "type: object\nx-kubernetes-validations: [{rule: '" + double + " == [0]'}]\n", "a rule of the schema builds a list"},
-		{"a rule that searches what it doubled", "type: object\nx-kubernetes-validations: [{rule: '1 in " + double + "'}]\n", "a rule of the schema builds a list"},
+		{"a rule that compares doubled values", "type: object\nx-kubernetes-validations: [{rule: '" + double + " == [0]'}]\n", "a rule of the schema builds a list"},
+		{"a rule that searches doubled values", "type: object\nx-kubernetes-validations: [{rule: '1 in " + double + "'}]\n", "a rule of the schema builds a list"},
 		{"a message that does", "type: object\nx-kubernetes-validations: [{rule: 'false', messageExpression: '1 in " + double + " ? \"a\" : \"b\"'}]\n", "a rule of the schema builds a list"},
 		{"many defaults", "type: object\nproperties: {a: {type: array, items: {type: string}, default: [" + repeated("a%d, ", 20_000) + "]}}\n", fmt.Sprintf("more than %d values in its defaults", limits.ConfigValues)},
 		{"defaults within each other, and many rules", nestedDefaults(40, 0, 100), fmt.Sprintf("a rule counted as 100; the limit is %d", limits.SchemaDefaultWork)},
 		{"defaults within each other, and many schemas", nestedDefaults(40, 10_000, 0), fmt.Sprintf("a rule counted as 100; the limit is %d", limits.SchemaDefaultWork)},
-		{"defaults, each of which may be one of many", "type: object\nproperties: {a: {type: array, items: {type: string, enum: [" + repeated("a%d, ", 5000) + "]}, default: [" + repeated("a%d, ", 5000) + "]}}\n", fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork)},
+		{"defaults, each of them one of many", "type: object\nproperties: {a: {type: array, items: {type: string, enum: [" + repeated("a%d, ", 5000) + "]}, default: [" + repeated("a%d, ", 5000) + "]}}\n", fmt.Sprintf("the limit of the product is %d", limits.ConfigCheckWork)},
 	} {
 		if _, errs := compile(t, test.schema); len(errs) != 1 || !strings.Contains(errs[0].Error(), test.want) {
 			t.Errorf("%s: %.300v", test.reason, errs)

@@ -30,19 +30,19 @@ func TestEachSplits(t *testing.T) {
 	}{
 		{"one document", "a: 1", []any{map[string]any{"a": int64(1)}}},
 		{"two documents", "a: 1\n---\nb: 2\n", []any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}},
-		{"a marker may be followed by a comment, white space, CRLF or content",
+		{"a comment, white space, CRLF or content can follow a marker",
 			"---   \r\na: 1\r\n--- # next\nb: 2\n--- {c: 3}\n---\n",
 			[]any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}, map[string]any{"c": int64(3)}}},
 		{"dashes that something follows are content, also at the ends of the file",
 			"a: |\n  " + strings.ReplaceAll(pem, "\n", "\n  ") + "\n", []any{map[string]any{"a": pem + "\n"}}},
 		{"empty documents and comments do not count", "# hello\n---\n\n---\n# x\n---\na: 1\n---\nnull\n", []any{map[string]any{"a": int64(1)}}},
-		{"a document may end explicitly", "a: 1\n...\n---\nb: 2\n...\n", []any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}},
+		{"a document can end explicitly", "a: 1\n...\n---\nb: 2\n...\n", []any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}}},
 		{"directives belong to the next document", "%YAML 1.1\n---\na: 1\n", []any{map[string]any{"a": int64(1)}}},
-		{"a byte order mark is no content", "\ufeffa: 1\n", []any{map[string]any{"a": int64(1)}}},
+		{"a byte order mark is not content", "\ufeffa: 1\n", []any{map[string]any{"a": int64(1)}}},
 		{"JSON objects that follow each other, as kubectl reads them", "{\"a\": 1}\n{\"b\": 2} {\"c\": \"}\"}\n---\n{\"d\": {}}\n",
 			[]any{map[string]any{"a": int64(1)}, map[string]any{"b": int64(2)}, map[string]any{"c": "}"}, map[string]any{"d": map[string]any{}}}},
 		{"a mapping of YAML in braces", "{a: 1,\n b: 2}\n", []any{map[string]any{"a": int64(1), "b": int64(2)}}},
-		{"nothing at all", "", nil},
+		{"no documents", "", nil},
 	} {
 		values, problems := read(t, test.data)
 		if diff := cmp.Diff(test.want, values); diff != "" || problems != nil {
@@ -126,7 +126,7 @@ func TestEachRefuses(t *testing.T) {
 		{"own tag", "a: !secret x\n", "line 1: a: the tag !secret is not supported. Remove the tag."},
 		{"own tag on a list", "a: !x [1]\n", "a: the tag !x is not supported"},
 		{"not a number", "a: .nan\n", "a: .nan has no form in JSON"},
-		{"not what the tag says", "a: !!int x\n", "a: the value is no int"},
+		{"it contradicts the tag", "a: !!int x\n", "a: the value is no int"},
 		{"null key", "~: 1\n", "a key is null. Put the key in quotes."},
 		{"list as key", "[1]: 1\n", "a key is a list or a mapping"},
 		{"merge of text", "<<: x\n", "<< has to name a mapping"},
@@ -267,7 +267,7 @@ func TestHostileDocuments(t *testing.T) {
 		{"keys that are long enough", "? " + strings.Repeat("k", 2000) + "\n: 1\n", "", 0},
 		{"more problems than are shown", "[" + strings.Repeat("!!x 1, ", 50_000) + "]", "the tag !!x is not supported", limits.Violations + 1},
 		{"keys that stand twice, more often than is shown", strings.Repeat("a: 1\n", 50_000), "the key stands twice", limits.Violations + 1},
-		{"directives, each of which is compared with all before it", directives.String() + "---\na: b\n", fmt.Sprintf("more than %d directives", limits.DocumentDirectives), 1},
+		{"directives, which are compared with all earlier ones", directives.String() + "---\na: b\n", fmt.Sprintf("more than %d directives", limits.DocumentDirectives), 1},
 		{"a percent sign in a document", "a: |\n" + strings.Repeat("  %x\n", 1000), "", 0},
 	} {
 		problems := Each("f.yaml", []byte(test.text), func(*Document) {})

@@ -70,13 +70,13 @@ func TestAccepted(t *testing.T) {
 		signatures  offered
 		want        imagepolicy.Verified
 	}{
-		"key, bundle":       {"what sign attaches is what cosign 3 attaches", []imagepolicy.Authority{own.Authority()}, bundles(own.Bundle(t, image)), imagepolicy.Verified{Authority: "release"}},
+		"key, bundle":       {"sign attaches the same as cosign 3", []imagepolicy.Authority{own.Authority()}, bundles(own.Bundle(t, image)), imagepolicy.Verified{Authority: "release"}},
 		"key, simple":       {"cosign 2 is in use", []imagepolicy.Authority{own.Authority()}, simple(own.Simple(t, image)), imagepolicy.Verified{Authority: "release"}},
 		"keyless, bundle":   {"by the log and the timestamp", []imagepolicy.Authority{virtual.Authority(false)}, bundles(virtual.Bundle(image, imagepolicy.PredicateType, signed.Subject, nil)), imagepolicy.Verified{Authority: "release", Subject: signed.Subject, Issuer: signed.Issuer}},
 		"keyless, simple":   {"the promise of the log is enough", []imagepolicy.Authority{virtual.Authority(false)}, simple(virtual.Simple(image, signed.Subject)), imagepolicy.Verified{Authority: "release", Subject: signed.Subject, Issuer: signed.Issuer}},
 		"keyless, no log":   {"a timestamp proves when it was signed", []imagepolicy.Authority{virtual.Authority(true)}, bundles(withoutLog), imagepolicy.Verified{Authority: "release", Subject: signed.Subject, Issuer: signed.Issuer}},
 		"one of many":       {"one authority and one signature suffice", []imagepolicy.Authority{signed.NewPair(t).Authority(), own.Authority()}, bundles(signed.NewPair(t).Bundle(t, image), own.Bundle(t, other), own.Bundle(t, image)), imagepolicy.Verified{Authority: "release"}},
-		"payload, two keys": {"each authority reads the payload from its begin", []imagepolicy.Authority{signed.NewPair(t).Authority(), own.Authority()}, simple(own.Simple(t, image)), imagepolicy.Verified{Authority: "release"}},
+		"payload, two keys": {"each authority reads the payload from its start", []imagepolicy.Authority{signed.NewPair(t).Authority(), own.Authority()}, simple(own.Simple(t, image)), imagepolicy.Verified{Authority: "release"}},
 		"beside a broken":   {"a key that cannot be read does not disturb others", []imagepolicy.Authority{imagepolicy.Unusable("gone", "there is no Secret"), own.Authority()}, bundles(own.Bundle(t, image)), imagepolicy.Verified{Authority: "release"}},
 		"expressions": {"they match whole values", []imagepolicy.Authority{virtual.Authority(false, imagepolicy.Identity{IssuerRegExp: `https://.*\.example\.com`, SubjectRegExp: `.*@example\.com`})},
 			bundles(virtual.Bundle(image, imagepolicy.PredicateType, signed.Subject, nil)), imagepolicy.Verified{Authority: "release", Subject: signed.Subject, Issuer: signed.Issuer}},

@@ -161,7 +161,7 @@ func TestRequired(t *testing.T) {
 
 	var none *imagepolicy.Set
 	if refusal := none.WithoutImage(); refusal != nil {
-		t.Errorf("content without an image, where nothing is required: %v", refusal)
+		t.Errorf("content without an image, if no verification is required: %v", refusal)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestSets(t *testing.T) {
 		t.Errorf("the key expires at %v, and then at %v", set.Turns(), expired.Turns())
 	}
 	if set.Key() == expired.Key() || set.Key() == both.Key() || set.Key() != imagepolicy.NewSet([]imagepolicy.Policy{policy}, false, now.Add(time.Minute)).Key() {
-		t.Error("the key of a set is not that of what it says")
+		t.Error("the key of a set differs from the key of its content")
 	}
 	if set.RewriteKey() != "" || both.RewriteKey() == "" {
 		t.Errorf("rewrites: %q, %q", set.RewriteKey(), both.RewriteKey())

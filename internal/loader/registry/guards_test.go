@@ -200,7 +200,7 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 			t.Error("another registry has the guard")
 		}
 		if of("a.example") != first {
-			t.Error("the guard is not that of the next pull")
+			t.Error("the guard differs from the next pull's")
 		}
 		if first.verified.transports[""].IdleConnTimeout != registryIdle || first.unverified.IdleConnTimeout != registryIdle {
 			t.Error("connections wait too long")

@@ -56,7 +56,7 @@ func TestLongLists(t *testing.T) {
 		text      string
 		requests  int
 	}{
-		"referrers that may be signatures": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`"}`), verify, "more signatures were not read, as the limit is 100", 2},
+		"referrers that can be signatures": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`"}`), verify, "more signatures were not read, as the limit is 100", 2},
 		"attestations": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`","annotations":{"`+imagepolicy.PredicateAnnotation+`":"x"}}`), verify,
 			fmt.Sprintf("attestations (%d), which do not count; at least 1 more", limits.RegistryEntries), 2},
 		"referrers without digests": {"/referrers/", types.OCIImageIndex, full(index, "{}"), verify, "the list of referrers is not a JSON object of the expected form", 1},
@@ -90,7 +90,7 @@ func TestLongLists(t *testing.T) {
 				t.Errorf("%v, want …%s", err, tc.text)
 			}
 			if n := after.TotalAlloc - before.TotalAlloc; n > most || requests > tc.requests {
-				t.Errorf("%d requests, %d MiB were allocated; at most %d MiB may be", requests, n>>20, most>>20)
+				t.Errorf("%d requests, %d MiB were allocated; the limit is %d MiB", requests, n>>20, most>>20)
 			}
 		})
 	}

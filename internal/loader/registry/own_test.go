@@ -76,10 +76,10 @@ func TestOwnAccess(t *testing.T) {
 			ref    string
 			want   Reason
 		}{
-			{"those who may read it", team, ref, ""},
-			{"those who may not", other, ref, ReasonUnauthorized},
+			{"accounts with the right to read it", team, ref, ""},
+			{"accounts without the right", other, ref, ReasonUnauthorized},
 			{"those without credentials", Access{Namespace: "c", Own: true}, ref, ReasonUnauthorized},
-			{"by a registry that says yes", other, stolen, ReasonNotFound},
+			{"by a registry that confirms everything", other, stolen, ReasonNotFound},
 			{"without a question", Access{Namespace: "a", Own: true, Offline: true}, ref, ReasonNotCached},
 			{"shared", Access{Namespace: "b"}, ref, ""},
 		} {

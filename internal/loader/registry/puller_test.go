@@ -261,7 +261,7 @@ func TestAbandonedPullEnds(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(time.Minute):
-		t.Error("the download goes on without callers")
+		t.Error("the download continues without callers")
 	}
 }
 
@@ -285,7 +285,7 @@ func TestIndex(t *testing.T) {
 			add(&v1.Platform{OS: "linux", Architecture: "arm64"}, "arm"), add(&v1.Platform{OS: "linux", Architecture: "amd64"}, "amd")), "amd"},
 		{"else the first", mutate.AppendManifests(empty.Index,
 			add(&v1.Platform{OS: "linux", Architecture: "s390x"}, "s390x"), add(&v1.Platform{OS: "linux", Architecture: "arm64"}, "arm")), "s390x"},
-		{"attestations are no image", mutate.AppendManifests(empty.Index,
+		{"attestations are not an image", mutate.AppendManifests(empty.Index,
 			add(&v1.Platform{OS: "unknown", Architecture: "unknown"}, "attestation"), add(&v1.Platform{OS: "linux", Architecture: "arm64"}, "arm")), "arm"},
 		{"an index within an index", within(mutate.AppendManifests(empty.Index, add(nil, "inner"))), "inner"},
 	} {

@@ -331,7 +331,7 @@ func TestHostileSignatures(t *testing.T) {
 			}
 			return false
 		}, imagepolicy.ReasonRegistryUnreachable, "did not answer within", 5},
-		"the list is no JSON": {func(w http.ResponseWriter, r *http.Request) bool {
+		"the list is not JSON": {func(w http.ResponseWriter, r *http.Request) bool {
 			if strings.Contains(r.URL.Path, "/referrers/") {
 				w.Header().Set("Content-Type", string(types.OCIImageIndex))
 				_, _ = w.Write([]byte("[[["))

@@ -47,7 +47,7 @@ func TestViolations(t *testing.T) {
 		t.Error(len(sorted), last)
 	}
 	if Violations(nil).Err() != nil {
-		t.Error("no violations are no error")
+		t.Error("no violations are not an error")
 	}
 
 	mixed := Violations{{Reason: ReasonObjectInvalid}, {Reason: ReasonTemplate}, {Reason: ReasonObjectScope}}

@@ -67,11 +67,11 @@ func TestRestore(t *testing.T) {
 			controls: map[string]string{"a": "one"}, want: "one - -", held: []bool{false, true},
 		},
 		{
-			name: "a forged claim", reason: "nothing of it has begun", want: "one one -", held: []bool{false, true},
+			name: "a forged claim", reason: "none of its phases has started", want: "one one -", held: []bool{false, true},
 			records: []recorded{{owner: "two", age: 9, uid: "a", names: []string{"a"}, unproven: true}, {owner: "one", uid: "b", names: []string{"a", "b"}}},
 		},
 		{
-			name: "a forged claim of the cluster", reason: "it is asked for again, in its own step", want: "one one -", held: []bool{false, true},
+			name: "a forged claim of the cluster", reason: "it is claimed again, in its own step", want: "one one -", held: []bool{false, true},
 			records: []recorded{{owner: "cluster", age: 9, names: []string{"a"}, unproven: true}, {owner: "one", names: []string{"a", "b"}}},
 		},
 		{

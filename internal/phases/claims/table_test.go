@@ -89,7 +89,7 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 	}
 
 	if err := table.Claim(holder("one"), keys("b", "c", "d")); err != nil {
-		t.Errorf("a holder may claim again, and more: %v", err)
+		t.Errorf("a holder can claim again, and more: %v", err)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestLosersAreWoken(t *testing.T) {
 		want         []string
 	}{
 		{
-			name: "release", reason: "the winner is gone", want: []string{"three", "two"},
+			name: "release", reason: "the winner has left", want: []string{"three", "two"},
 			do: func(t *claims.Table) { t.Release(holder("one")) },
 		},
 		{
@@ -155,19 +155,19 @@ func TestLosersAreWoken(t *testing.T) {
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "c")) },
 		},
 		{
-			name: "release of an unwanted object", reason: "none of the losers wants it",
+			name: "release of an unwanted object", reason: "no loser wants it",
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("b", "c")) },
 		},
 		{
-			name: "release by another", reason: "nothing that the losers want is free",
+			name: "release by another", reason: "none of the losers' objects is free",
 			do: func(t *claims.Table) { claimed(t, holder("four"), "y"); t.Release(holder("four")) },
 		},
 		{
-			name: "another wish", reason: "two asked for something else meanwhile", want: []string{"three"},
+			name: "another wish", reason: "two claim other objects meanwhile", want: []string{"three"},
 			do: func(t *claims.Table) { claimed(t, holder("two"), "a", "d"); t.Retain(holder("one"), set("a")) },
 		},
-		{name: "retain all", reason: "nothing is free", do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }},
-		{name: "unknown owner", reason: "it held nothing", do: func(t *claims.Table) { t.Release(holder("unknown")) }},
+		{name: "retain all", reason: "no object is free", do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }},
+		{name: "unknown owner", reason: "it held no object", do: func(t *claims.Table) { t.Release(holder("unknown")) }},
 		{
 			name: "loser released", reason: "it does not want anything any more", want: []string{"two"},
 			do: func(t *claims.Table) { t.Release(holder("three")); t.Release(holder("one")) },
@@ -212,7 +212,7 @@ func TestPreviousHandsItsClaimsOver(t *testing.T) {
 
 	table.Release(first)
 	if h, _ := table.Holder(key("b")); h != second {
-		t.Errorf("the predecessor's end freed what it had handed over: %v", h)
+		t.Errorf("the predecessor's end freed handed-over objects: %v", h)
 	}
 
 	table.Release(second)

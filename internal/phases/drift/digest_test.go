@@ -50,7 +50,7 @@ func TestDigestTypes(t *testing.T) {
 	same := []any{int64(1), 1, int32(1), 1.0, uint8(1)}
 	for _, value := range same {
 		if Digest(value) != Digest(int64(1)) {
-			t.Errorf("the digest of %T(1) is not that of 1", value)
+			t.Errorf("the digest of %T(1) differs from the digest of 1", value)
 		}
 	}
 

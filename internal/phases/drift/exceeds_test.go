@@ -45,12 +45,12 @@ func TestExceeds(t *testing.T) {
 	fieldsAt(t, null, "spec")["replicas"] = nil
 	delete(fieldsAt(t, null, "metadata"), "ownerReferences")
 	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
-		t.Error("a null is no field that left, and owner references do not count")
+		t.Error("a null is not a removed field, and owner references are ignored")
 	}
 
 	null["apiVersion"] = "apps/v2"
 	delete(null, "spec")
 	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
-		t.Error("an entry in another version says nothing")
+		t.Error("an entry in another version is ignored")
 	}
 }

@@ -62,7 +62,7 @@ func TestImplied(t *testing.T) {
 			want: `{kind: D, spec: {more: 1, list: [{name: first}, {name: a, v: 1, w: 3}]}}`,
 		},
 		"a field in an element that leaves": {
-			reason:   "whoever changed a field of an element does not own the element",
+			reason:   "a manager that changed a field of an element does not own the element",
 			template: `{kind: D, spec: {list: [{name: a}]}}`,
 			live: `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}}, 'k:{"name":"b"}': {".": {}, "f:name": {}}}}}},
 				` + byHand + `{"f:spec": {"f:list": {'k:{"name":"b"}': {"f:image": {}}}}}}]}, spec: {list: [{name: a}, {name: b, image: x}]}}`,
@@ -94,7 +94,7 @@ func TestImplied(t *testing.T) {
 			want:     `{kind: D, spec: {a: 1, replicas: 4}}`,
 		},
 		"metadata and status": {
-			reason:   "nothing of them is a default",
+			reason:   "none of their fields is a default",
 			template: `{kind: D, metadata: {name: x, labels: {a: b}}}`,
 			live: `{kind: D, metadata: {name: x, uid: u, finalizers: [f], labels: {c: d, left: x}, managedFields: [` + ours + `{"f:metadata": {"f:labels": {"f:left": {}}}}}]},
 				status: {ready: true}}`,
@@ -161,14 +161,14 @@ func TestYield(t *testing.T) {
 			want:   `{env: [{name: A, valueFrom: {key: k}}]}`,
 		},
 		"a struct": {
-			reason:   "a field that others wrote in a struct that leaves goes with it",
+			reason:   "another manager's field in a removed struct is removed with it",
 			template: `{kind: S, spec: {a: 1}}`,
 			live:     `{kind: S, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:probe": {"f:period": {}}}}}]}, spec: {probe: {period: 3}}}`,
 			causes:   []string{"spec.probe"},
 			want:     `{a: 1}`,
 		},
 		"a field of the object": {
-			reason:   "of two fields that exclude each other, the one of others gives way, and what is deeper stays",
+			reason:   "if two fields exclude each other, the other manager's yields, and deeper ones stay",
 			template: `{kind: S, spec: {minAvailable: 1}}`,
 			live: `{kind: S, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:maxUnavailable": {}, "f:deep": {"f:x": {}}}}}]},
 				spec: {maxUnavailable: 1, deep: {x: 1}}}`,
@@ -180,7 +180,7 @@ func TestYield(t *testing.T) {
 			t.Parallel()
 			m := imply(t, tc.template, tc.live)
 			if !m.Yield(tc.causes) {
-				t.Fatalf("nothing yields to %s", tc.causes)
+				t.Fatalf("no field yields to %s", tc.causes)
 			}
 			require.Equal(t, yamltest.Decode(t, tc.want), m.Object()["spec"], tc.reason)
 			require.Equal(t, []string{"kubectl-edit"}, m.Yielded(), "managers")
@@ -218,7 +218,7 @@ func TestYieldInVain(t *testing.T) {
 		causes, managers       []string
 		wants                  []string
 	}{
-		"beside the cause": {
+		"next to the cause": {
 			reason:   "the key of binaryData is in the way, and the injected key is not",
 			template: `{kind: C, data: {k: a}}`,
 			live: `{kind: C, metadata: {managedFields: [` + injected + `{"f:data": {"f:ca": {}}}},` + edited + `{"f:binaryData": {"f:k": {}}}}]},
@@ -227,8 +227,8 @@ func TestYieldInVain(t *testing.T) {
 			wants:    []string{`{data: {k: a}, binaryData: {k: Yg==}}`, `{data: {k: a, ca: x}}`, `{data: {k: a, ca: x}, binaryData: {k: Yg==}}`},
 			managers: nil,
 		},
-		"below what is beside the cause": {
-			reason:   "the other handler of the probe is in the way, and not the number beside it",
+		"below a neighbour of the cause": {
+			reason:   "the other handler of the probe conflicts, not the number next to it",
 			template: `{kind: D, probe: {grpc: {port: 1}}}`,
 			live: `{kind: D, metadata: {managedFields: [` + edited + `{"f:probe": {".": {}, "f:period": {}, "f:http": {".": {}, "f:path": {}}}}}]},
 				probe: {period: 3, http: {path: /}}}`,
@@ -236,7 +236,7 @@ func TestYieldInVain(t *testing.T) {
 			wants:  []string{`{probe: {grpc: {port: 1}, http: {path: /}}}`, `{probe: {grpc: {port: 1}}}`, `{probe: {grpc: {port: 1}, period: 3, http: {path: /}}}`},
 		},
 		"two managers": {
-			reason:   "what was injected is not in the way of what was edited",
+			reason:   "an injected field does not conflict with an edited one",
 			template: `{kind: W, hook: {service: s}}`,
 			live: `{kind: W, metadata: {managedFields: [` + injected + `{"f:hook": {"f:ca": {}}}},` + edited + `{"f:hook": {"f:url": {}}}}]},
 				hook: {service: s, ca: x, url: u}}`,
@@ -285,7 +285,7 @@ func TestKeep(t *testing.T) {
 	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {more: 1}}`), object, true, LearnListTypes(object.GetManagedFields()))
 	require.NoError(t, err)
 	if m.Keep([]string{"spec.other", "spec.more"}) {
-		t.Error("a field of the template, or of nobody, is kept")
+		t.Error("a field of the template, or without a manager, is kept")
 	}
 	if !m.Keep([]string{"spec.scopes", "spec.list[0].x"}) || m.Keep([]string{"spec.scopes"}) {
 		t.Error("what cannot change has to be kept, once")
@@ -409,7 +409,7 @@ func TestMigrationGivesUpReplicas(t *testing.T) {
 	require.Equal(t, []string{".spec.a"}, fields(`{spec: {a: 1}}`))
 	require.Equal(t, []string{".spec.a", ".spec.replicas"}, fields(`{spec: {replicas: 3}}`))
 	if _, needed, _ := Migration(apinames.Default, live, Origin{Next: yamltest.Decode(t, `{spec: {replicas: 3}}`)}); needed {
-		t.Error("nothing is to be given up")
+		t.Error("no field is given up")
 	}
 }
 

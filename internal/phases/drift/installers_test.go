@@ -72,7 +72,7 @@ spec:
 				t.Errorf("%v replicas are left of 2, which no template states", spec["replicas"])
 			}
 			if fieldsAt(t, after, "metadata", "labels")["injected"] != "yes" {
-				t.Error("a label of another manager is gone")
+				t.Error("a label of another manager was removed")
 			}
 			require.Equal(t, []any{"example.com/theirs"}, metadata["finalizers"], "finalizers")
 		})
@@ -109,7 +109,7 @@ func TestEntriesOfInstallers(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		want    []metav1.ManagedFieldsEntry
 	}{
-		{"whole, whatever the template says, and one with what we have",
+		{"as a whole, regardless of the template, and one with our fields",
 			[]metav1.ManagedFieldsEntry{entry("helm", update, "v1", `{"f:data":{"f:a":{},"f:z":{}}}`), entry("package-operator", apply, "v1", `{"f:data":{"f:b":{}}}`)},
 			[]metav1.ManagedFieldsEntry{entry("package-operator", apply, "v1", `{"f:data":{"f:a":{},"f:b":{},"f:z":{}}}`)}},
 		{"fields that others rely on stay with their manager, unless the template has them",

@@ -149,7 +149,7 @@ func TestMigrationEntries(t *testing.T) {
 		{"an Update entry is cut down to the template",
 			[]metav1.ManagedFieldsEntry{status, entry("package-operator", update, "v1", `{"f:data":{".":{},"f:a":{},"f:z":{}},"f:immutable":{}}`)},
 			[]metav1.ManagedFieldsEntry{status, entry("package-operator", apply, "v1", `{"f:data":{".":{},"f:a":{}}}`)}},
-		{"several become one, and an Apply entry keeps what it has",
+		{"several become one, and an Apply entry keeps its fields",
 			[]metav1.ManagedFieldsEntry{
 				entry("package-operator", apply, "v1", `{"f:data":{"f:gone":{}}}`),
 				entry("package-operator-manager", update, "v1", `{"f:data":{"f:a":{}}}`),

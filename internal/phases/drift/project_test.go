@@ -208,7 +208,7 @@ func TestProjectWithoutListTypes(t *testing.T) {
 
 	more := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}, {name: b}], map: {x: 1, y: 2}}}`)
 	if Matches(apinames.Default, template, more, nil) || Project(apinames.Default, template, more, nil) == Project(apinames.Default, template, live, nil) {
-		t.Error("an element that was added to an unknown list is no drift")
+		t.Error("an element that was added to an unknown list is not drift")
 	}
 
 	other := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, z: 2}}}`)
@@ -261,7 +261,7 @@ func TestProjectImpliedKeys(t *testing.T) {
 	tcp := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53, protocol: TCP}]}}`)
 	udp := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53, protocol: UDP}]}}`)
 	if Project(apinames.Default, template, tcp, types) == Project(apinames.Default, template, udp, types) {
-		t.Error("another protocol is no drift")
+		t.Error("another protocol is not drift")
 	}
 	if !Matches(apinames.Default, template, tcp, types) || Matches(apinames.Default, template, udp, types) {
 		t.Error("TCP has to match, and UDP must not")
@@ -277,7 +277,7 @@ func TestProjectEmptyAndNull(t *testing.T) {
 	want := Project(apinames.Default, template, yamltest.Decode(t, lives[0]), nil)
 	for _, live := range lives {
 		if got := Project(apinames.Default, template, yamltest.Decode(t, live), nil); got != want {
-			t.Errorf("Project(apinames.Default, %s) differs from that of the others", live)
+			t.Errorf("Project(apinames.Default, %s) differs from the others", live)
 		}
 		if !Matches(apinames.Default, template, yamltest.Decode(t, live), nil) {
 			t.Errorf("Matches(apinames.Default, %s) = false", live)
@@ -286,7 +286,7 @@ func TestProjectEmptyAndNull(t *testing.T) {
 
 	for _, live := range []string{`{g: 2}`, `{}`, `{g: 1, b: [1]}`} {
 		if Project(apinames.Default, template, yamltest.Decode(t, live), nil) == want || Matches(apinames.Default, template, yamltest.Decode(t, live), nil) {
-			t.Errorf("%s is no drift", live)
+			t.Errorf("%s is not drift", live)
 		}
 	}
 }
@@ -346,7 +346,7 @@ func TestMatchesIsNoGuess(t *testing.T) {
 		{"a finalizer that is missing", `{metadata: {finalizers: [a]}}`, `{metadata: {finalizers: [b]}}`},
 		{"another name", `{metadata: {name: a}}`, `{metadata: {name: b}}`},
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, `{metadata: {annotations: {}}}`},
-		{"a field more in a whole list, which another manager may have added", `{a: [{b: 1}]}`, `{metadata: {managedFields: [{manager: kubectl-edit, operation: Update}]}, a: [{b: 1, c: {}}]}`},
+		{"an additional field in a whole list, which another manager can have added", `{a: [{b: 1}]}`, `{metadata: {managedFields: [{manager: kubectl-edit, operation: Update}]}, a: [{b: 1, c: {}}]}`},
 	}
 
 	for _, test := range tests {
@@ -358,7 +358,7 @@ func TestMatchesIsNoGuess(t *testing.T) {
 	for _, manager := range []string{"manager: package-operator, operation: Update", "manager: kubelet, operation: Update, subresource: status"} {
 		live := yamltest.Decode(t, `{metadata: {managedFields: [{`+manager+`}]}, a: [{b: 1, c: {}}]}`)
 		if !Matches(apinames.Default, yamltest.Decode(t, `{a: [{b: 1}]}`), live, nil) {
-			t.Errorf("a default in a whole list does not match beside %s", manager)
+			t.Errorf("a default in a whole list does not match next to %s", manager)
 		}
 	}
 }
@@ -389,6 +389,6 @@ func TestProjectLongList(t *testing.T) {
 	changed := object(slices.Clone(reversed))
 	changed["spec"].(map[string]any)["list"].([]any)[n/2] = map[string]any{"name": fmt.Sprint(n - 1 - n/2), "value": "x"}
 	if Project(apinames.Default, template, changed, types) == want {
-		t.Error("a change in the middle is no drift")
+		t.Error("a change in the middle is not drift")
 	}
 }

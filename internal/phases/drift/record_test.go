@@ -36,5 +36,5 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	require.Equal(t, want, got, "others keep their entries, and what the API server made up goes")
+	require.Equal(t, want, got, "other managers keep their entries, and the API server's own entry is removed")
 }

@@ -171,7 +171,7 @@ func TestAttacks(t *testing.T) {
 			t.Errorf("%s: got %q", name, got)
 		}
 		if w.Header.Get("Access-Control-Allow-Origin") != "" {
-			t.Errorf("%s: other sites may read the answer", name)
+			t.Errorf("%s: other sites can read the answer", name)
 		}
 	}
 	// The file that opens the browser is another site, and only leads to the form.
@@ -242,7 +242,7 @@ func TestGuessing(t *testing.T) {
 		}
 	}
 	if s.closed != 1 {
-		t.Errorf("the terminal was told %d times", s.closed)
+		t.Errorf("the terminal was notified %d times", s.closed)
 	}
 }
 

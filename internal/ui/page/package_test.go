@@ -114,7 +114,7 @@ func TestAwaitingActivation(t *testing.T) {
 	t.Parallel()
 	p := pkg("shop", "web", "1.0.0", condition(corev1alpha1.ConditionAwaitingActivation, "True", "Manual", "Revision 4 awaits its activation: kubectl package rollout activate package/web -n shop"))
 	if got := page.RowOf(p).Waits; !strings.Contains(got, "Revision 4 awaits its activation") {
-		t.Errorf("the list says %q", got)
+		t.Errorf("the list has %q", got)
 	}
 	o := observed(p, nil)
 	o.Revisions = append([]page.Revision{{Number: 4, Awaiting: true}}, o.Revisions...)
@@ -140,7 +140,7 @@ func TestManyObjects(t *testing.T) {
 	o := observed(p, set(p, map[string][]string{"deploy": objects}))
 	state := time.Since(begin)
 	got := text(t, page.PackageOf(frame(), o))
-	t.Logf("20,000 objects: %d bytes in %s, of which %s for the state", len(got), time.Since(begin), state)
+	t.Logf("20,000 objects: %d bytes in %s, including %s for the state", len(got), time.Since(begin), state)
 	if len(got) > 256<<10 || strings.Count(got, `class="o"`) != page.PhaseObjects {
 		t.Errorf("%d bytes, %d objects", len(got), strings.Count(got, `class="o"`))
 	}
