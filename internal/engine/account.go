@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-const accountKnown = 10 * time.Second // for which a ServiceAccount counts as there after it was seen: a rollout looks for it once
+const accountKnown = 10 * time.Second // during which a ServiceAccount is assumed to exist after a look: a rollout looks once
 
 // MissingAccountError is a write that was not sent because its account does not exist.
 type MissingAccountError struct{ Account objects.Account }
@@ -47,6 +47,7 @@ func (x *run) require(ctx context.Context, account objects.Account) error {
 	defer x.accounts.Unlock()
 	known, now := x.rollout.accounts, x.Cluster.Now()
 	last, looked := known[account]
+	// A negative age means that the clock was set back.
 	if age := now.Sub(last.at); !looked || age < 0 || age >= accountKnown || !last.exists && age >= missingRetry {
 		exists, err := x.Exists(ctx, account)
 		if err != nil {

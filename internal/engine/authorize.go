@@ -100,8 +100,8 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	return p.lacks, nil
 }
 
-// add adds an object, and its kind as far as it is known. For most objects only the name counts;
-// the content also counts if it grants rights or defines a kind.
+// add adds an object, and its kind as far as it is known. For most objects only the name matters;
+// the content also matters if it grants rights or defines a kind.
 func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	u := &unstructured.Unstructured{}
 	switch d.Key.Group {

@@ -51,6 +51,8 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 		return answer, nil
 	}
 
+	// The apply is stored although fields stay behind, so the next request has to name its resource
+	// version.
 	if refusal == nil && !dryRun {
 		s.live, s.Live = answer, s.run.Tracker.Observe(s.Key, answer)
 	}

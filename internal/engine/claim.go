@@ -42,8 +42,8 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		return refusals, nil, err
 	}
 
-	// Nothing is claimed before it is known that the objects can be written, read and taken. An
-	// owner that can do none of these must not keep other owners away.
+	// A claim requires proof that the objects can be written, read and taken. An owner that can do
+	// none of these must not keep other owners away.
 	if unauthorized, err = e.authorize(ctx, r, rev); err != nil || unauthorized != nil {
 		return nil, unauthorized, err
 	}
@@ -53,7 +53,7 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 
 	claim := r.Claims.ClaimOver
 	if len(refusals) > 0 {
-		claim = r.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
+		claim = r.Claims.Check // another owner can have claimed the blocking object meanwhile
 	}
 
 	if err := claim(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...); err != nil {
@@ -138,7 +138,7 @@ func (r *Rollout) mayHaveWritten(live cluster.LiveState, key objects.Key) bool {
 	record := r.record(live, key)
 	if record == nil {
 		written := r.applied[key]
-		return written != nil && written.UID != "" // the watch may not show it yet
+		return written != nil && written.UID != "" // the watch might not show it yet
 	}
 	return record.Controller() != nil && r.isOurs(*record.Controller())
 }

@@ -20,10 +20,10 @@ type Engine struct {
 	Tracker *tracking.Tracker
 	Pool    Runner
 	// Exists reads from the API server whether a ServiceAccount exists, because rights can be bound
-	// to one that does not. Without the function all count as existing.
+	// to one that does not. Without the function, all are assumed to exist.
 	Exists func(ctx context.Context, account objects.Account) (bool, error)
-	// Rights asks as an account for its rights. Without the function these are not proven before a
-	// claim.
+	// Rights reads the rights of an account as the account. Without the function, a claim does not
+	// require proof of them.
 	Rights func(account objects.Account) Rights
 	// Count is called with each event that a process can count; it can be nil.
 	Count func(Event)

@@ -63,9 +63,9 @@ func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evalu
 }
 
 // probe evaluates the probes on a live object, and reuses the result as long as the fields that
-// they read are the same. A record from the response to our own write does not count yet, because
-// the cachedResults of one kind have to belong to one moment (invariant 1). A record that lacks
-// fields that the probes read does not count either.
+// they read are the same. It does not use a record from the response to our own write, because the
+// cachedResults of one kind have to belong to one moment (invariant 1), nor a record that lacks
+// fields that the probes read.
 func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget) probes.Result {
 	class := r.Class(key)
 	if class == "" && !r.Probes.Selects(key.GroupKind()) {

@@ -94,9 +94,9 @@ func (e *Engine) absent(ctx context.Context, steps []phases.Step) map[objects.Ke
 }
 
 // find looks for objects of one kind and namespace. It does not list objects with our label if a
-// watch shows them, which are nearly all objects in a namespace full of packages. It counts objects
-// that the watch shows before or after the listing, because an object can get or lose the label
-// meanwhile.
+// watch shows them, which are nearly all objects in a namespace full of packages. It includes
+// objects that the watch shows before or after the listing, because an object can get or lose the
+// label meanwhile.
 //
 // The watch can be behind by as long as an event takes, like any answer when it is acted on. If it
 // does not show an object yet, the create is refused. If it still shows an object that was deleted,
@@ -147,6 +147,8 @@ func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []o
 
 	seen := found{}
 	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
+	// Each page is one request: beyond this number, single reads of the remaining objects are
+	// cheaper.
 	for range len(wanted) / 2 {
 		page, err := e.Cluster.ListMetadata(ctx, mapping, keys[0].Namespace, opts)
 		if errors.Is(err, reflector.ErrTooLarge) {

@@ -65,7 +65,7 @@ var errNotLookedUp = errors.New("the objects were not looked for")
 // make performs a lookup, and unblocks its callers however it ends.
 func (l *lookups) make(ctx context.Context, g group, one *lookup, find func([]objects.Key) (found, error)) {
 	defer close(one.done)
-	one.err = errNotLookedUp // whatever happens before there is an answer
+	one.err = errNotLookedUp // even if the lookup ends without an answer
 	if err := l.start(ctx, g); err != nil {
 		one.err = err
 		return

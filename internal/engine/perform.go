@@ -49,6 +49,7 @@ func (x *run) do(ctx context.Context, s phases.Step) error {
 		return nil
 	}
 
+	// Neither is a fault of the object, so there is no failure to record.
 	if ctx.Err() != nil || apply.Classify(err) == apply.NotLeading {
 		return err
 	}

@@ -35,7 +35,7 @@ func (p *Pool) Run(ctx context.Context, owner objects.OwnerKey, background bool,
 	p.places.Start(owner.Namespace, "work for "+owner.String(), background, n, func() {
 		defer pending.Done()
 		defer queueing.Progress(ctx)
-		if ctx.Err() == nil { // a panic is what the caller makes of it, and ends no work of others
+		if ctx.Err() == nil { // the caller handles a panic, which does not end other work
 			do(int(begun.Add(1) - 1))
 		}
 	})

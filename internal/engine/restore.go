@@ -28,7 +28,7 @@ type Restored struct {
 func RestoreClaims(ctx context.Context, e *Engine, all []Restored, unread func(error) error) error {
 	tables := map[*claims.Table][]Restored{}
 	for _, r := range all {
-		if r.Rollout.Claims != nil { // else no cluster is recorded, so that nothing was written
+		if r.Rollout.Claims != nil { // otherwise no cluster is recorded, so no object was written
 			tables[r.Rollout.Claims] = append(tables[r.Rollout.Claims], r)
 		}
 	}

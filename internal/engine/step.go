@@ -66,6 +66,8 @@ func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, erro
 // claim claims all objects of the current revision at once, before the first of them is written.
 func (t *turn) claim(ctx context.Context) (bool, error) {
 	rev := t.r.Loaded(t.want.Current)
+	// A refused or unauthorized revision is checked again, because its obstacle can disappear.
+	// Other faults are permanent.
 	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused() || rev.Blocked() != "" && !rev.Refused() && rev.Unauthorized == nil {
 		return false, nil
 	}

@@ -78,7 +78,7 @@ func (r *Rollout) marks() []mark {
 	return all
 }
 
-// Assume counts an object as written for a revision, with live as the response, or as deleted if
+// Assume records an object as written for a revision, with live as the response, or as deleted if
 // that is nil. Plans use it for writes that they cannot perform.
 func (e *Engine) Assume(r *Rollout, rev *Revision, key objects.Key, live *unstructured.Unstructured) *objects.Observed {
 	if live == nil {

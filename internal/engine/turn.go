@@ -11,11 +11,11 @@ import (
 
 // Want is the wanted state of an owner's objects, in addition to its revisions.
 type Want struct {
-	// Store can be nil if nothing has to be recorded: the revisions of Single and Removal are
-	// claimed, open and succeeded from the start. References can be nil.
+	// Store can be nil if no record is needed: the revisions of Single and Removal are claimed,
+	// open and succeeded from the start. References can be nil.
 	Store      Store
 	References References
-	// Current is the revision that is to be claimed and to succeed; empty if there is none.
+	// Current is the revision to claim and to complete; empty if there is none.
 	Current types.UID
 	// RecordsJobs means that the store records Jobs that have finished; Jobs is its record.
 	RecordsJobs bool

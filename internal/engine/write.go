@@ -21,7 +21,7 @@ func (s *step) write(ctx context.Context, correction bool) error {
 	}
 
 	if err := s.own(ctx); err != nil && !refused(err) {
-		return err // admission may deny the object as it is, and admit its new content
+		return err // admission can deny the present object and admit its new content
 	}
 	if s.replacement != nil && len(s.replacement.kept) > 0 {
 		s.noteKept(s.replacement.kept)

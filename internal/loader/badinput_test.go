@@ -114,7 +114,7 @@ func badDocuments() []badInput {
 		{"C1 tabs", withData("data:\n\ta: b\n"), namespaced(), "found character that cannot start any token", ""},
 		{"C1 CRLF", pkg("manifest.yaml", strings.ReplaceAll(plain, "\n", "\r\n"), "a.yaml", strings.ReplaceAll(configMap("a", "first", "data: {k: v}\n"), "\n", "\r\n")), namespaced(), "", `"data":{"k":"v"}`},
 		{"C1 tag !!binary", withData("data: {k: !!binary aGFsbG8=}"), namespaced(), "", `"k":"hallo"`},
-		{"C1 tag !!binary that is not a text", withData("data: {k: !!binary /w==}"), namespaced(), "data.k: the value is no binary", ""},
+		{"C1 tag !!binary that is not a text", withData("data: {k: !!binary /w==}"), namespaced(), "data.k: the value is not a valid binary", ""},
 		{"C1 custom tag", versioned(withData("data: {k: !python/object x}")), namespaced(), "data.k: the tag !python/object", ""},
 		{"C1 booleans of YAML 1.1", withData("data: {a: yes, b: Off, c: 'no'}"), namespaced(), "", `"data":{"a":true,"b":false,"c":"no"}`},
 		{"C1 octals of YAML 1.1", withData("data: {a: 0644, b: 0o644, c: '0644'}"), namespaced(), "", `"data":{"a":420,"b":420,"c":"0644"}`},

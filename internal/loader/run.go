@@ -140,7 +140,7 @@ func (c *check) at(reason violation.Reason, field string) violation.Violation {
 
 func (c *check) fail(reason violation.Reason, field, remedy, format string, args ...any) {
 	if len(c.problems) > limits.Violations {
-		return // finding the line of a field takes a while, and no more problems are shown
+		return // finding the line of a field takes a while, and further problems are not shown
 	}
 	v := c.at(reason, field).Because(remedy, format, args...)
 	if len(c.patched) > 0 {

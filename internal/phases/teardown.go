@@ -59,6 +59,7 @@ func (p *planner) holds(r *Revision) bool {
 // not delete it. Therefore only the teardown waits for strays, and only for those that it can
 // delete. Otherwise they come after all other work.
 func (p *planner) strays() {
+	// Missing slices can contain any of the strays.
 	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.incomplete && !p.superseded(r) }) {
 		return
 	}

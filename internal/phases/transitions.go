@@ -29,6 +29,7 @@ func (r *Revision) Restore(rec Recorded) {
 
 	started := max(r.Started(), rec.Started)
 	if r.Claimed() {
+		// The first phase starts with the claim.
 		started = max(started, min(1, len(r.Phases)))
 		s.opened = max(s.opened, rec.Preopened)
 	}

@@ -86,6 +86,7 @@ func (p *probedFields) declare(gk schema.GroupKind, owner objects.OwnerKey, name
 	}
 
 	if !covered {
+		// Fields that other owners read are in the records already, so they need no new list.
 		if set.generation == 0 || !set.all.Covers(wanted) {
 			p.generation++
 			set.generation = p.generation

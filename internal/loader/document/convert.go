@@ -244,7 +244,7 @@ func (c *converter) scalar(n *yaml.Node) any {
 		return n.Value
 	}
 
-	c.fail(n, violation.ReasonInvalidYAML, "", "the value is no %s", strings.TrimPrefix(n.Tag, "!!"))
+	c.fail(n, violation.ReasonInvalidYAML, "", "the value is not a valid %s", strings.TrimPrefix(n.Tag, "!!"))
 	return nil
 }
 

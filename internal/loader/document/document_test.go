@@ -126,7 +126,7 @@ func TestEachRefuses(t *testing.T) {
 		{"own tag", "a: !secret x\n", "line 1: a: the tag !secret is not supported. Remove the tag."},
 		{"own tag on a list", "a: !x [1]\n", "a: the tag !x is not supported"},
 		{"not a number", "a: .nan\n", "a: .nan has no form in JSON"},
-		{"it contradicts the tag", "a: !!int x\n", "a: the value is no int"},
+		{"it contradicts the tag", "a: !!int x\n", "a: the value is not a valid int"},
 		{"null key", "~: 1\n", "a key is null. Put the key in quotes."},
 		{"list as key", "[1]: 1\n", "a key is a list or a mapping"},
 		{"merge of text", "<<: x\n", "<< has to name a mapping"},

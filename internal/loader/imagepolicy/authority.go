@@ -117,8 +117,8 @@ func (a *Authority) readKey(text []byte) error {
 	return nil
 }
 
-// verifierOf returns a verifier for a key. For ECDSA it uses the hash of the key's curve, as all
-// current clients do.
+// verifierOf returns a verifier for a key. For ECDSA it uses the hash of the key's curve, like all
+// current clients.
 func verifierOf(public crypto.PublicKey) (signature.Verifier, error) {
 	if key, ok := public.(*rsa.PublicKey); ok && (key.N.BitLen() < limits.RSABitsMin || key.N.BitLen() > limits.RSABitsMax) {
 		return nil, fmt.Errorf("the RSA key has %d bits; write one with %d to %d", key.N.BitLen(), limits.RSABitsMin, limits.RSABitsMax)

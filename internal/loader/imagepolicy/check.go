@@ -203,7 +203,7 @@ func (c *Check) attestation() bool {
 	return false
 }
 
-// Attestation counts an attestation that was not read.
+// Attestation counts an unread attestation.
 func (c *Check) Attestation() { c.attestations++ }
 
 // entity tries each authority. artifact is the signed content, which can be read only once.
@@ -233,7 +233,7 @@ func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOp
 		failures = append(failures, *failed)
 	}
 
-	// For each signature, the result of the authority of the right kind counts.
+	// Each signature has the result of the authority of its own kind.
 	if len(failures) > 0 {
 		c.failures = append(c.failures, slices.MaxFunc(failures, func(a, b failure) int { return cmp.Compare(byKind(a), byKind(b)) }))
 	}
@@ -280,7 +280,7 @@ func (c *Check) Result(unread int) (*Verified, *Refusal) {
 	}
 
 	if unread > 0 {
-		refusal.Message += fmt.Sprintf("; at least %d more signatures were not read, as the limit is %d", unread, limits.Signatures)
+		refusal.Message += fmt.Sprintf("; at least %d more signatures were not read, because the limit is %d", unread, limits.Signatures)
 	}
 
 	return nil, refusal

@@ -168,7 +168,7 @@ func TestUnread(t *testing.T) {
 
 	check.TooLarge(1 << 30)
 	_, refusal := check.Result(900)
-	for _, want := range []string{"none of its 4 signatures", "900 more signatures were not read, as the limit is 100"} {
+	for _, want := range []string{"none of its 4 signatures", "900 more signatures were not read, because the limit is 100"} {
 		if !strings.Contains(refusal.Message, want) {
 			t.Errorf("%q lacks %q", refusal.Message, want)
 		}

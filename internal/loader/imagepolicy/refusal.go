@@ -7,7 +7,8 @@ type Reason string
 
 // Reasons of a Refusal.
 const (
-	// ReasonNoSignature: the registry has no signature of the image. Attestations do not count.
+	// ReasonNoSignature: the registry has no signature of the image. Attestations are not
+	// signatures.
 	ReasonNoSignature Reason = "NoSignature"
 	// ReasonSignatureInvalid: no authority accepts a signature of this image.
 	ReasonSignatureInvalid Reason = "SignatureInvalid"

@@ -166,8 +166,8 @@ func scopeOf(u *manifestsv1alpha1.PackageManifestUniqueInScopeConstraint, instal
 
 // NotUnique returns the constraints that other installations violate; own can be among others. A
 // Package is checked in its namespace, regardless of the scope in the constraint, and a
-// ClusterPackage among ClusterPackages. Thus a user who can install Packages in one namespace
-// cannot block others.
+// ClusterPackage among ClusterPackages. Otherwise a user who can install Packages in one namespace
+// could block others.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
 	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {

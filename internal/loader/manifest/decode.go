@@ -143,7 +143,7 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 		if !d.full() {
 			d.reportUnknown(m, path, key, fields)
 		}
-		// Go's JSON package ignores case, and so does Package Operator.
+		// Go's JSON package ignores case, and therefore Package Operator does.
 		for name, field := range fields {
 			if _, both := m[name]; strings.EqualFold(name, key) && !both {
 				out[name] = d.walk(value, field, child)

@@ -147,8 +147,8 @@ func (c *checker) link(field, text string) {
 // LinkRemedy is the remedy for an invalid link.
 const LinkRemedy = "Write it as https://example.com/page, without user name and password."
 
-// IsWebPage reports whether a text is a URL of a web page, and thus does not run code if it is
-// shown as a link. User names are refused, because they could pass for the host.
+// IsWebPage reports whether a text is a URL of a web page, so that a link to it does not run code.
+// User names are refused, because they could pass for the host.
 func IsWebPage(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&

@@ -56,7 +56,7 @@ func TestLongLists(t *testing.T) {
 		text      string
 		requests  int
 	}{
-		"referrers that can be signatures": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`"}`), verify, "more signatures were not read, as the limit is 100", 2},
+		"referrers that can be signatures": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`"}`), verify, "more signatures were not read, because the limit is 100", 2},
 		"attestations": {"/referrers/", types.OCIImageIndex, full(index, `{"digest":"`+digest+`","annotations":{"`+imagepolicy.PredicateAnnotation+`":"x"}}`), verify,
 			fmt.Sprintf("attestations (%d), which do not count; at least 1 more", limits.RegistryEntries), 2},
 		"referrers without digests": {"/referrers/", types.OCIImageIndex, full(index, "{}"), verify, "the list of referrers is not a JSON object of the expected form", 1},

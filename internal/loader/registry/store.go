@@ -35,7 +35,7 @@ type store struct {
 const (
 	blobFolder  = "blobs"
 	tempPattern = "incoming-"
-	// tempAge is the age at which a temporary file counts as abandoned.
+	// tempAge is the age from which a temporary file is considered abandoned.
 	tempAge = time.Hour
 	// lookInterval is the interval for listing the folder, because other processes write to it as
 	// well.

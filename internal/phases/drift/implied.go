@@ -291,6 +291,8 @@ func (m *Implied) kept(path pathID, live any, parent keeper, element fieldpath.P
 
 	whole := parent.keeps(element) && k.others == nil && k.ours == nil
 	_, number := live.(int64)
+	// The live number of replicas stays if the template does not state one: an autoscaler or a user
+	// can have set it.
 	if whole || path == replicasPath && number || k.fresh != nil && same(live, k.fresh) {
 		return runtime.DeepCopyJSONValue(live), true
 	}

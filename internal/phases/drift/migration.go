@@ -164,6 +164,8 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 		}
 	}
 
+	// An apply that drops an owned spec.replicas would reset it to its default, so the engine gives the
+	// field up first.
 	if !hasPath(from.Next, replicas) {
 		owned = owned.Difference(fieldpath.NewSet(replicas))
 	}
