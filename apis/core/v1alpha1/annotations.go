@@ -41,9 +41,8 @@ const (
 	// Such a Namespace is released instead of deleted; without the annotation it is deleted.
 	AdoptedAnnotation = "package-operator.run/adopted"
 
-	// AdoptableByAnnotation on an object that nothing controls lets one package adopt
-	// it, whatever the collision protection. The value is NAMESPACE/NAME of a Package,
-	// or NAME of a ClusterPackage.
+	// AdoptableByAnnotation on an object without a controller lets one package adopt it, with any
+	// collision protection. The value is NAMESPACE/NAME of a Package, or NAME of a ClusterPackage.
 	AdoptableByAnnotation = "package-operator.run/adoptable-by"
 
 	// ExposeSecretValuesAnnotation, set to ExposeSecretValuesTrue, allows values
@@ -123,9 +122,9 @@ const (
 	// client, or not written completely.
 	TemplateDigestAnnotation = "package-operator.run/template-digest"
 
-	// PackageGenerationAnnotation is the generation of the Package that an
-	// ObjectDeployment was last written for. A Package that is read as it was before
-	// is out of date: it is read again, and nothing is taken back.
+	// PackageGenerationAnnotation is the generation of the Package that an ObjectDeployment was
+	// last written for. A Package with an older generation is outdated: it is read again, so that
+	// no change is taken back.
 	PackageGenerationAnnotation = "package-operator.run/package-generation"
 
 	// PackageComponentAnnotation is the Package's component, on the
@@ -164,20 +163,18 @@ const (
 	// that it and older ones retain under archivalPolicy: Release are deleted.
 	PruneAnnotation = "package-operator.run/prune"
 
-	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet without one,
-	// requests a retry of what failed whenever its value changes, and resets the
-	// backoff. The value has at most 253 bytes; a Package reports the last one in
-	// status.lastHandledRetry.
+	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet without one, requests a
+	// retry of the failed steps whenever its value changes, and resets the backoff. The value has
+	// at most 253 bytes; a Package reports the last one in status.lastHandledRetry.
 	RetryAnnotation = "package-operator.run/retry"
 
-	// AdoptAnnotation with the value "true" on a Package that the manager created for
-	// others makes it the user's own: the manager takes GeneratedLabel off, and its
-	// spec may be changed.
+	// AdoptAnnotation with the value "true" on a Package that the manager created for others makes
+	// it the user's own: the manager removes GeneratedLabel, and users can change the spec.
 	AdoptAnnotation = "package-operator.run/adopt"
 
-	// DowngradeFromAnnotation on a Package with a packageRef lets the next choice be
-	// lower than the version that is its value, if that is the one that was chosen last.
-	// The manager takes it off when a version is chosen.
+	// DowngradeFromAnnotation on a Package with a packageRef permits the next choice to be lower
+	// than the version in its value, if that version was chosen last. The manager removes the
+	// annotation when it chooses a version.
 	DowngradeFromAnnotation = "package-operator.run/downgrade-from"
 
 	// TargetClusterAnnotation on an ObjectDeployment or ObjectSet with a targetRef is the
@@ -185,9 +182,9 @@ const (
 	// that leads to another one is not used; without the annotation it is.
 	TargetClusterAnnotation = "package-operator.run/target-cluster"
 
-	// AbandonTargetAnnotation with the value "true" on a Package that is being deleted,
-	// or on an ObjectDeployment or ObjectSet without one, releases it at once, whatever
-	// its target does. The objects there stay.
+	// AbandonTargetAnnotation with the value "true" on a Package that is being deleted, or on an
+	// ObjectDeployment or ObjectSet without one, releases it at once, regardless of its target. The
+	// objects there stay.
 	AbandonTargetAnnotation = "package-operator.run/abandon-target"
 
 	// DeleteRequiredAnnotation with the value "true" lets a Package be deleted that

@@ -57,7 +57,7 @@ type PackageDisplay struct {
 	// +optional
 	Categories []string `json:"categories,omitempty"`
 
-	// Keywords by which people look for the package.
+	// Keywords for searches.
 	// +optional
 	Keywords []string `json:"keywords,omitempty"`
 

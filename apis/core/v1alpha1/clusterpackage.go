@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ClusterPackage loads a package image into the cluster; its objects may be
-// cluster-scoped and in any namespace. It is the cluster-scoped twin of Package.
+// ClusterPackage loads a package image into the cluster; its objects can be cluster-scoped or in
+// any namespace. It is the cluster-scoped twin of Package.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -54,13 +54,13 @@ const (
 	// winner.
 	ConditionClaimed = "Claimed"
 
-	// ConditionAwaitingActivation is True while a revision waits for a user to activate
-	// it. On an ObjectSet it is False once a user did so, or if it was refused.
+	// ConditionAwaitingActivation is True while a revision waits for a user to activate it. On an
+	// ObjectSet it is False once a user has activated it, or if the activation was refused.
 	ConditionAwaitingActivation = "AwaitingActivation"
 
-	// ConditionRolledBack is True while an earlier revision is in charge because a
-	// later one missed its deadline or was rejected, and False if the deployment could
-	// not go back. It is absent otherwise.
+	// ConditionRolledBack is True while an earlier revision is in charge because a later one missed
+	// its deadline or was rejected, and False if the deployment could not be rolled back. It is
+	// absent otherwise.
 	ConditionRolledBack = "RolledBack"
 
 	// ConditionDrifted is True when objects differ from their templates, and
@@ -88,28 +88,27 @@ const (
 	// the right.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
-	// ConditionAuthorized is False while the ServiceAccount of a revision lacks rights
-	// that its objects need, or does not exist: nothing of the revision is claimed or
-	// written. The message names all missing rights. It is absent otherwise.
+	// ConditionAuthorized is False while the ServiceAccount of a revision lacks rights that its
+	// objects need, or does not exist: no object of the revision is claimed or written. The message
+	// names all missing rights. It is absent otherwise.
 	ConditionAuthorized = "Authorized"
 
 	// ConditionPermissionsGranted is True when the manager's ceiling has the rights in
-	// permissions.rules of the manifest. If it is False, nothing of that version is
-	// written, and the installed version stays; the message names the missing rights.
-	// It is absent if no rights are requested.
+	// permissions.rules of the manifest. If it is False, no object of that version is written, and
+	// the installed version stays; the message names the missing rights. It is absent if no rights
+	// are requested.
 	ConditionPermissionsGranted = "PermissionsGranted"
 
-	// ConditionTargetConnected is True while the cluster of targetRef is connected. If
-	// it is False, nothing is written there; the message has the reason and the time of
-	// the next attempt.
+	// ConditionTargetConnected is True while the cluster of targetRef is connected. If it is False,
+	// no object is written there; the message has the reason and the time of the next attempt.
 	ConditionTargetConnected = "TargetConnected"
 
 	// ConditionResolved is True when an offered version matches packageRef. If it is
 	// False, the installed version stays.
 	ConditionResolved = "Resolved"
 
-	// ConditionDependenciesReady is True when all dependencies of a package are
-	// available. While it is False, nothing of a new revision is written.
+	// ConditionDependenciesReady is True when all dependencies of a package are available. While it
+	// is False, no object of a new revision is written.
 	ConditionDependenciesReady = "DependenciesReady"
 
 	// ConditionDeletionHeld is True while a package that is being deleted waits for its

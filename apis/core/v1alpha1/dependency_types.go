@@ -73,20 +73,20 @@ type UpgradePolicy struct {
 	// +optional
 	AllowDependents bool `json:"allowDependents,omitempty"`
 
-	// Dependents of a ClusterPackage whose requirements count: they limit its versions,
-	// hold its deletion, and, with allowDependents, change its version. For a Package,
-	// the dependents of its namespace count.
+	// Dependents of a ClusterPackage whose requirements apply: they limit its versions, hold its
+	// deletion, and, with allowDependents, change its version. For a Package, the dependents of its
+	// namespace apply.
 	// +optional
 	Dependents Dependents `json:"dependents,omitempty"`
 }
 
-// Dependents decides which dependents of a ClusterPackage count.
+// Dependents decides which dependents of a ClusterPackage apply.
 // +kubebuilder:validation:Enum=Cluster;All
 type Dependents string
 
 const (
-	// DependentsCluster means that ClusterPackages count, and Packages of namespaces do
-	// not. It is the default.
+	// DependentsCluster means that ClusterPackages apply, and Packages of namespaces do not. It is
+	// the default.
 	DependentsCluster Dependents = "Cluster"
 
 	// DependentsAll means that Packages of all namespaces count as well.

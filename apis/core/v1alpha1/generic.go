@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Object is what every kind of this package is.
+// Object is an object of any kind of this package.
 //
 // +kubebuilder:object:generate=false
 type Object interface {
@@ -93,7 +93,7 @@ type GenericAvailablePackage interface {
 	AvailableSpec() *AvailablePackageSpec
 }
 
-// List is what every list kind of this package is.
+// List is a list of any kind of this package.
 //
 // +kubebuilder:object:generate=false
 type List interface {

@@ -4,9 +4,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ImageConfigSpec sets rules for images with a prefix. For each purpose separately, the
-// ImageConfig with the longest prefix counts. If two have the same prefix, neither
-// counts, and the images are refused.
+// ImageConfigSpec sets rules for images with a prefix. For each purpose separately, the ImageConfig
+// with the longest prefix wins. If two have the same prefix, neither applies, and the images are
+// refused.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.rewrite) || has(self.pullSecretRef) || has(self.verification)",message="it is empty: set rewrite, pullSecretRef or verification"
 type ImageConfigSpec struct {
@@ -90,7 +90,7 @@ type ImageVerification struct {
 	// +optional
 	Images []VerifiedImages `json:"images,omitempty"`
 
-	// Authorities whose signatures count.
+	// Authorities whose signatures are accepted.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -138,8 +138,8 @@ type ImageAuthorityKey struct {
 	// +optional
 	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 
-	// NotAfter is when the key expires. After that its signatures do not count
-	// any more, whenever they were made.
+	// NotAfter is when the key expires. After that, none of its signatures are accepted, including
+	// earlier ones.
 	// +optional
 	NotAfter *metav1.Time `json:"notAfter,omitempty"`
 }
@@ -152,9 +152,8 @@ type ImageAuthorityKeyless struct {
 	// +listType=atomic
 	Identities []ImageIdentity `json:"identities"`
 
-	// TrustedRootRef names a key of a ConfigMap in the namespace of the manager,
-	// with certificate authorities and logs in the form of Sigstore's
-	// trusted_root.json. None is downloaded.
+	// TrustedRootRef names a key of a ConfigMap in the namespace of the manager, with certificate
+	// authorities and logs in the form of Sigstore's trusted_root.json. It is never downloaded.
 	TrustedRootRef ImageKeyRef `json:"trustedRootRef"`
 
 	// TransparencyLog decides whether a signature needs an entry in a transparency log

@@ -18,8 +18,8 @@ const (
 	// FieldManager is the field manager of all server-side applies.
 	FieldManager = "package-operator"
 
-	// HandoverFieldManager is the field manager of annotations on objects that are to be
-	// adopted or released. Its annotations are removed by the adoption.
+	// HandoverFieldManager is the field manager of annotations on objects to adopt or release. The
+	// adoption removes its annotations.
 	HandoverFieldManager = "kubectl-package-handover"
 
 	// LeaderElectionLease is the name of the Lease in the manager's namespace. It
@@ -43,8 +43,8 @@ const (
 	// SecretSliceType is the type of a Secret that holds objects of a revision.
 	SecretSliceType = "package-operator.run/slice"
 
-	// HashKeyType is the type of a Secret that holds the key with which sensitive
-	// input of one Package is hashed.
+	// HashKeyType is the type of a Secret with the key for hashes of the sensitive input of one
+	// Package.
 	HashKeyType = "package-operator.run/hash-key"
 )
 
@@ -57,9 +57,8 @@ const (
 	PhaseClassHostedCluster = "hosted-cluster"
 )
 
-// LegacyFieldManagers are the names under which earlier engines wrote objects
-// by updates. Their entries in managedFields are migrated before the first
-// apply.
+// LegacyFieldManagers are the field managers of earlier engines, which wrote objects by updates.
+// Their entries in managedFields are migrated before the first apply.
 func LegacyFieldManagers() []string {
 	return []string{FieldManager, "package-operator-manager", "remote-phase-manger"}
 }

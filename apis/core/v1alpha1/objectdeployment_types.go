@@ -46,10 +46,9 @@ type ObjectDeploymentSpec struct {
 	// +optional
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
 
-	// OnDeadline decides about a revision that misses its progress deadline. Hold, the
-	// default: it keeps trying. Rollback: it gives way to the last one that succeeded,
-	// and its content is not tried again before a retry. Another template, version or
-	// digest is other content.
+	// OnDeadline decides about a revision that misses its progress deadline. Hold, the default: it
+	// keeps trying. Rollback: the last successful one replaces it, and its content is not tried
+	// again before a retry. Another template, version or digest is other content.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 

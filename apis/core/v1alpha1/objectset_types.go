@@ -63,8 +63,8 @@ type ObjectSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Revision is the one of the spec that this status describes. While that is higher,
-	// the set is about to be activated again.
+	// Revision is the spec.revision that this status describes. While spec.revision is higher, the
+	// set is about to be activated again.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
@@ -72,15 +72,14 @@ type ObjectSetStatus struct {
 	// +optional
 	RemotePhases []RemotePhaseReference `json:"remotePhases,omitempty"`
 
-	// ControllerOf names the objects that this revision controls, in the order
-	// of the phases: the first ones, as many as 14 KiB hold.
+	// ControllerOf names the objects that this revision controls, in the order of the phases. It
+	// has at most 14 KiB.
 	// +optional
 	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
 
-	// Retained names the objects that a later revision dropped and that stay until this
-	// set is deleted, under archivalPolicy: Release, in the order of the phases. Nothing
-	// controls them; the set is an owner of theirs, so that they are still deleted with
-	// it, in reverse.
+	// Retained names the objects that a later revision dropped and that stay until this set is
+	// deleted, under archivalPolicy: Release, in the order of the phases. They have no controller.
+	// The set is one of their owners, so that they are still deleted with it, in reverse.
 	// +optional
 	Retained []RetainedObjectReference `json:"retained,omitempty"`
 

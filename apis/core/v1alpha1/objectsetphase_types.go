@@ -59,8 +59,7 @@ type ObjectSetPhaseStatus struct {
 	// +optional
 	TotalObjects int32 `json:"totalObjects,omitempty"`
 
-	// ControllerOf names the objects that this phase controls: the first ones, as many
-	// as 14 KiB hold.
+	// ControllerOf names the objects that this phase controls. It has at most 14 KiB.
 	// +optional
 	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
 

@@ -120,8 +120,8 @@ type ConditionMapping struct {
 	DestinationType string `json:"destinationType"`
 }
 
-// PreviousRevisionReference names an earlier ObjectSet of the same scope and
-// namespace, from which this one may take objects over.
+// PreviousRevisionReference names an earlier ObjectSet of the same scope and namespace, whose
+// objects this one can take over.
 type PreviousRevisionReference struct {
 	// Name of the earlier ObjectSet.
 	// +kubebuilder:validation:MaxLength=253

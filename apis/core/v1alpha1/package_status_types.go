@@ -39,8 +39,7 @@ type PackageStatus struct {
 	// +optional
 	WaitingRevision string `json:"waitingRevision,omitempty"`
 
-	// LastHandledRetry is the value of the annotation package-operator.run/retry
-	// that was acted upon last.
+	// LastHandledRetry is the last handled value of the annotation package-operator.run/retry.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
@@ -122,8 +121,8 @@ type ResolvedPackage struct {
 	// +optional
 	Repository string `json:"repository,omitempty"`
 
-	// CatalogName is the name by which packages depend on it: the name in packageRef,
-	// or else packageName of the manifest, or else the name in its metadata.
+	// CatalogName is the name in the dependencies of other packages: the name in packageRef, or
+	// else packageName of the manifest, or else the name in its metadata.
 	// +optional
 	CatalogName string `json:"catalogName,omitempty"`
 

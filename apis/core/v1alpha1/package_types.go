@@ -13,8 +13,8 @@ const DefaultProgressDeadlineSeconds int32 = 600
 // is set.
 const DefaultRevisionHistoryLimit int32 = 10
 
-// PackageSpec is the desired state of a Package or ClusterPackage. Every field
-// but targetRef may be changed at any time.
+// PackageSpec is the desired state of a Package or ClusterPackage. Every field except targetRef can
+// be changed at any time.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.targetRef) == has(oldSelf.targetRef)) && (!has(self.targetRef) || (self.targetRef == oldSelf.targetRef))",message="targetRef is immutable: delete the package, and create it again"
 // +kubebuilder:validation:XValidation:rule="!has(self.targetRef) || !has(self.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef: objects there are written by the user of the kubeconfig"
@@ -26,14 +26,14 @@ type PackageSpec struct {
 	// +optional
 	Image string `json:"image,omitempty"`
 
-	// PackageRef chooses the image from what repositories offer: the highest version
-	// that fits, now and whenever a higher one is offered. A version that is no
-	// longer offered stays installed.
+	// PackageRef chooses the image from the offers of repositories: the highest version that fits,
+	// now and whenever a higher one is offered. A version that is no longer offered stays
+	// installed.
 	// +optional
 	PackageRef *PackageReference `json:"packageRef,omitempty"`
 
-	// DowngradePolicy decides whether packageRef can lead to a version below the one
-	// that was chosen last. Unset means Deny. A changed image is always followed.
+	// DowngradePolicy decides whether packageRef can select a version below the last chosen one.
+	// Unset means Deny. A changed image is always followed.
 	// +optional
 	DowngradePolicy DowngradePolicy `json:"downgradePolicy,omitempty"`
 
@@ -46,8 +46,8 @@ type PackageSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// TargetRef selects another cluster that the objects are rolled out to. Unset: to the
-	// one that the package is in. It cannot be changed.
+	// TargetRef selects another cluster for the objects. Unset: the package's own cluster. It
+	// cannot be changed.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 
@@ -78,21 +78,19 @@ type PackageSpec struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// ConfigFrom are objects of configuration in Secrets and ConfigMaps of the
-	// package's namespace, or of the manager's namespace for a ClusterPackage. They
-	// are merged in their order, each over those before it, and config over all of
-	// them: objects key by key; any other value, a list or null included, as a
-	// whole. Each is text in YAML or JSON. A change of them renders the package
-	// again.
+	// ConfigFrom are objects of configuration in Secrets and ConfigMaps of the package's namespace,
+	// or of the manager's namespace for a ClusterPackage. They are merged in their order, each over
+	// the earlier ones, and config over all of them: objects key by key; any other value, including
+	// lists and null, as a whole. Each is text in YAML or JSON. A change of them renders the
+	// package again.
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	ConfigFrom []ValueSource `json:"configFrom,omitempty"`
 
-	// Config holds the user's configuration of the package, admitted against the schema
-	// in the package's manifest: unknown keys are dropped and named, or refused where the
-	// package states its version; defaults are filled in; errors are reported as
-	// Invalid/ConfigInvalid. At most 200 KiB together with configFrom, and 10,000 values
-	// with its defaults.
+	// Config holds the user's configuration of the package, admitted against the schema in the
+	// package's manifest: unknown keys are dropped and named, or refused if the package states its
+	// version; defaults are filled in; errors are reported as Invalid/ConfigInvalid. At most 200
+	// KiB together with configFrom, and 10,000 values with its defaults.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -186,10 +184,9 @@ type PackageSpec struct {
 	// +optional
 	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
 
-	// OnDeadline decides about a revision that misses its progress deadline. Hold, the
-	// default: it keeps trying. Rollback: it gives way to the last one that succeeded,
-	// and its content is not tried again before a retry. Another template, version or
-	// digest is other content.
+	// OnDeadline decides about a revision that misses its progress deadline. Hold, the default: it
+	// keeps trying. Rollback: the last successful one replaces it, and its content is not tried
+	// again before a retry. Another template, version or digest is other content.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 }
@@ -226,7 +223,7 @@ type IgnoredFields struct {
 	JSONPointers []string `json:"jsonPointers"`
 }
 
-// PackageReference chooses a version of a package from what repositories offer.
+// PackageReference chooses a version of a package from the offers of repositories.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.api)",message="exactly one of name and api must be set"
 type PackageReference struct {

@@ -237,8 +237,7 @@ type PackageRepositoryStatus struct {
 	// +optional
 	Problems []string `json:"problems,omitempty"`
 
-	// LastHandledRetry is the value of the annotation package-operator.run/retry
-	// that was acted upon last.
+	// LastHandledRetry is the last handled value of the annotation package-operator.run/retry.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	LastHandledRetry string `json:"lastHandledRetry,omitempty"`

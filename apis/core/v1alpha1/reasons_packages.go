@@ -117,8 +117,7 @@ const (
 	// ReasonNoMatchingVersion is that the package is offered, but no version matches.
 	ReasonNoMatchingVersion = "NoMatchingVersion"
 
-	// ReasonDowngradeRefused is that only lower versions match than the one that was
-	// chosen last.
+	// ReasonDowngradeRefused is that all matching versions are lower than the last chosen one.
 	ReasonDowngradeRefused = "DowngradeRefused"
 
 	// ReasonVersionInvalid is that packageRef.version is not a valid constraint.

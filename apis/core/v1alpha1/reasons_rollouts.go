@@ -16,12 +16,12 @@ const (
 	// ReasonPreflightError is that an object was refused before it was written.
 	ReasonPreflightError = "PreflightError"
 
-	// ReasonServiceAccountMissing is that the ServiceAccount of the revision does not
-	// exist, so nothing is written.
+	// ReasonServiceAccountMissing is that the ServiceAccount of the revision does not exist, so no
+	// object is written.
 	ReasonServiceAccountMissing = "ServiceAccountMissing"
 
-	// ReasonSlicesMissing is that slices of a revision do not exist, so nothing of it
-	// is written or deleted.
+	// ReasonSlicesMissing is that slices of a revision do not exist, so none of its objects are
+	// written or deleted.
 	ReasonSlicesMissing = "SlicesMissing"
 
 	// ReasonCollisionDetected is that an object already exists with another owner.

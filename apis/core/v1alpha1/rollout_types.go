@@ -31,7 +31,7 @@ const (
 	// DeadlineHold keeps trying.
 	DeadlineHold DeadlineAction = "Hold"
 
-	// DeadlineRollback goes back to the last revision that succeeded.
+	// DeadlineRollback returns to the last successful revision.
 	DeadlineRollback DeadlineAction = "Rollback"
 )
 
@@ -78,8 +78,8 @@ type RejectedContent struct {
 	Retry string `json:"retry,omitempty"`
 }
 
-// PhaseState is where a phase of a revision stands. It is durable: the engine
-// reads it after a restart to know which phases were opened.
+// PhaseState is the state of a phase of a revision. It is durable: the engine reads it after a
+// restart to know which phases were opened.
 // +kubebuilder:validation:Enum=Waiting;Applying;Probing;Ready;Unready;TearingDown;Gone
 type PhaseState string
 

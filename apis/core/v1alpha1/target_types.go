@@ -44,7 +44,7 @@ type KubeconfigSecretReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// DefaultKubeconfigKey is the key of a kubeconfig in a Secret if none is named.
+// DefaultKubeconfigKey is the default key of a kubeconfig in a Secret.
 const DefaultKubeconfigKey = "value"
 
 // KeyOrDefault returns the key in the Secret's data.

@@ -14,9 +14,8 @@ type PackageManifestRepository struct {
 // PackageManifestDependency is a dependency of a package. Exactly one of image,
 // package and api is set.
 type PackageManifestDependency struct {
-	// Name of the dependency, unique, by which overrides and the status of a Package
-	// refer to it: lower case letters, digits and -, at most 63. Required for package
-	// and api.
+	// Name of the dependency in overrides and in the status of a Package, unique: lower case
+	// letters, digits and -, at most 63. Required for package and api.
 	Name string `json:"name,omitempty"`
 
 	// Optional means that the package works without it.
@@ -49,7 +48,7 @@ type PackageManifestDependencyPackage struct {
 
 // PackageManifestPrereleases lets versions with a prerelease take part.
 type PackageManifestPrereleases struct {
-	// Identifiers that a prerelease may have, such as rc. Empty means any. At most 32.
+	// Identifiers that a prerelease can have, such as rc. Empty means any. At most 32.
 	Identifiers []string `json:"identifiers,omitempty"`
 }
 

@@ -22,7 +22,7 @@ type PackageManifestDisplay struct {
 	// Categories that the package belongs to, one line each.
 	Categories []string `json:"categories,omitempty"`
 
-	// Keywords by which people look for the package, one line each, at most 50.
+	// Keywords for searches, one line each, at most 50.
 	Keywords []string `json:"keywords,omitempty"`
 
 	// Links to pages about the package, such as its website or source code, at most 50.

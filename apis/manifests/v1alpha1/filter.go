@@ -23,7 +23,7 @@ type PackageManifestNamedCondition struct {
 	Expression string `json:"expression"`
 }
 
-// PackageManifestPath leaves out files where its expression is false.
+// PackageManifestPath leaves out files if its expression is false.
 type PackageManifestPath struct {
 	// Glob matches the path without its .gotmpl suffix; ** matches any depth. At most
 	// 4 KiB.

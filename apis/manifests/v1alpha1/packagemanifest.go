@@ -47,9 +47,9 @@ type PackageManifestSpec struct {
 	// package-operator.run/provider.
 	Provider string `json:"provider,omitempty"`
 
-	// PackageName is the fully qualified name of the package, by which catalogues
-	// and dependencies know it: three or more segments with dots between them, such
-	// as shop.example.com. metadata.name stays the short one.
+	// PackageName is the fully qualified name of the package in catalogues and dependencies: three
+	// or more segments with dots between them, such as shop.example.com. metadata.name stays the
+	// short one.
 	PackageName string `json:"packageName,omitempty"`
 
 	// Release describes this version.
@@ -58,7 +58,7 @@ type PackageManifestSpec struct {
 	// Display describes the package to people.
 	Display *PackageManifestDisplay `json:"display,omitempty"`
 
-	// Config describes the configuration that a Package may carry.
+	// Config describes the configuration of a Package.
 	Config PackageManifestSpecConfig `json:"config,omitempty"`
 
 	// Images that the package uses; the lock pins their digests. Templates have them
@@ -130,7 +130,7 @@ type PackageManifestSpecConfig struct {
 
 // PackageManifestImage is an image that a package uses.
 type PackageManifestImage struct {
-	// Name by which templates refer to the image; unique, at most 253 bytes.
+	// Name of the image in templates; unique, at most 253 bytes.
 	Name string `json:"name"`
 
 	// Image is the reference, by tag or digest. The lock has the same text.

@@ -41,8 +41,8 @@ type PackageManifestLockDependency struct {
 	// Image is the repository of the package's image, without tag and digest.
 	Image string `json:"image"`
 
-	// Digest of the image, such as sha256:…. One that Package Operator wrote lacks
-	// the prefix, and is read all the same.
+	// Digest of the image, such as sha256:…. Package Operator writes it without the prefix, which
+	// is accepted as well.
 	Digest string `json:"digest"`
 
 	// Version of the package that was chosen, such as v1.2.3.

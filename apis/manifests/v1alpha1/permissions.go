@@ -19,15 +19,15 @@ type PackageManifestPermissions struct {
 	// this name, or else in spec.defaultNamespace.
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// Rules that the workload requires. A Role in the namespace of a Package grants
-	// them, or a ClusterRole for a ClusterPackage, if the ClusterRole of the manager's
-	// --permission-ceiling has all of them. Otherwise nothing of the package is
-	// written. At most 100, of 2,000 single rights.
+	// Rules that the workload requires. A Role in the namespace of a Package grants them, or a
+	// ClusterRole for a ClusterPackage, if the ClusterRole of the manager's --permission-ceiling
+	// has all of them. Otherwise no object of the package is written. At most 100, of 2,000 single
+	// rights.
 	Rules []PackageManifestPolicyRule `json:"rules,omitempty"`
 
-	// AggregateTo are the roles of users that get rights on the kinds of the package's
-	// own CustomResourceDefinitions: admin and edit may read and write, view may read.
-	// Groups of Kubernetes are refused. For ClusterPackages only.
+	// AggregateTo are the roles of users that get rights on the kinds of the package's own
+	// CustomResourceDefinitions: admin and edit can read and write, view can read. Groups of
+	// Kubernetes are refused. For ClusterPackages only.
 	AggregateTo []string `json:"aggregateTo,omitempty"`
 }
 

@@ -46,11 +46,11 @@ type RepositoryEntryData struct {
 	// Name of the package.
 	Name string `json:"name"`
 
-	// PackageName is the fully qualified name of the package, by which catalogues know
-	// it. Unset, they know it by name.
+	// PackageName is the fully qualified name of the package in catalogues. If unset, they use its
+	// name.
 	PackageName string `json:"packageName,omitempty"`
 
-	// Display describes the package to people. The highest version's counts.
+	// Display describes the package to people. The highest version's is used.
 	Display *corev1alpha1.PackageDisplay `json:"display,omitempty"`
 
 	// Release describes the versions of this image.
