@@ -14,7 +14,7 @@ import (
 
 const (
 	namespace = "compare"
-	// quiet is how long a user sends no request after a step is complete.
+	// quiet is the time without requests of a user that ends a step.
 	quiet = 3 * time.Second
 )
 

@@ -18,9 +18,10 @@ const (
 	MeasureP99Ratio = "p99 by the watcher's"
 	// MeasureLargest is the size of the largest object of our own kinds.
 	MeasureLargest = "largest object, KiB"
-	// MeasureSlices is how many slices were written.
+	// MeasureSlices is the number of written slices.
 	MeasureSlices = "slices written"
-	// MeasureLater is how many seconds later than alone a neighbour was Available.
+	// MeasureLater is the delay of a neighbour's availability, in seconds, compared with a run on
+	// its own.
 	MeasureLater = "seconds later than alone"
 )
 

@@ -23,7 +23,7 @@ import (
 
 const (
 	namespace = "bench"
-	// clients is how many requests of other clients are in flight at once.
+	// clients is the number of parallel requests of other clients.
 	clients = 16
 )
 
@@ -31,8 +31,8 @@ const (
 type Options struct {
 	// Raw measures the bare API server before the manager starts.
 	Raw bool
-	// Quiet is how long the manager sends no request after a scenario is complete. It has to be
-	// longer than the interval for coalescing statuses; the default is 3 seconds.
+	// Quiet is the time without requests of the manager that ends a scenario. It has to be longer
+	// than the interval for coalescing statuses; the default is 3 seconds.
 	Quiet time.Duration
 	// Rest is the length of the scenario Rest, and of the wait before the memory
 	// of History is read.
@@ -66,7 +66,7 @@ type Cluster struct {
 	tag       int
 	// source is the source of the repository.
 	source *source
-	// mark is where the entries of the running scenario start.
+	// mark is the position of the running scenario's first entry.
 	mark sandbox.Position
 }
 
@@ -78,7 +78,7 @@ type Measurement struct {
 	// CPU is the manager's processor time until it was quiet again.
 	CPU    time.Duration
 	Memory Memory
-	// Slices is how many slices there were: after an install, or before a delete.
+	// Slices is the number of slices after an install, or before a delete.
 	Slices int
 	// Background is the manager's work after the effect.
 	Background Background

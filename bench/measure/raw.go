@@ -22,7 +22,8 @@ type RawTimes struct {
 	CreateSeconds, DeleteSeconds float64
 }
 
-// rawRounds is how often n objects are created and deleted. Small numbers of requests vary more.
+// rawRounds is the number of rounds that create and delete n objects. Small numbers of requests
+// vary more.
 func rawRounds(n int) int {
 	if n > 2000 {
 		return 1

@@ -53,7 +53,7 @@ const (
 	// workWindow is the window for judging the work of a process. At rest it takes some
 	// milliseconds per second, for its Lease.
 	workWindow = 100 * time.Millisecond
-	// workShare is the processor time within a window that counts as work.
+	// workShare is the processor time within a window from which a process is working.
 	workShare = 30 * time.Millisecond
 )
 

@@ -285,7 +285,7 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 // Deep reports whether tests sweep all cases instead of a sample, as in ./task test:deep.
 func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
-// Patience is how long tests wait for a condition, also on a busy machine.
+// Patience is the time that tests wait for a condition. It suffices on a busy machine.
 const Patience = 3 * time.Minute
 
 // polling is the backoff between checks of a condition. Intervals grow with the time, so that

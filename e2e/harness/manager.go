@@ -171,7 +171,7 @@ func (m *Manager) Stop() {
 	}
 }
 
-// Kill ends the manager with SIGKILL, as a crash.
+// Kill ends the manager with SIGKILL, like a crash.
 func (m *Manager) Kill() {
 	if err := m.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		panic(err)

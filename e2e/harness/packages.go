@@ -193,8 +193,8 @@ func (e *Env) WaitCondition(tb testing.TB, namespace, name, typ, status string) 
 	return found
 }
 
-// WaitGone waits until an object no longer exists. If obj has a UID, a new object with the
-// same name counts as its deletion.
+// WaitGone waits until an object no longer exists. If obj has a UID, a new object with the same
+// name proves its deletion.
 func (e *Env) WaitGone(tb testing.TB, timeout time.Duration, obj client.Object) {
 	tb.Helper()
 	uid := obj.GetUID()

@@ -206,7 +206,7 @@ func (s *Sandbox) StopComponent(ctx context.Context, name string) error {
 	return err
 }
 
-// KillComponent is [Sandbox.StopComponent] with SIGKILL, as a crash.
+// KillComponent is [Sandbox.StopComponent] with SIGKILL, like a crash.
 func (s *Sandbox) KillComponent(ctx context.Context, name string) error {
 	_, err := s.command(ctx, "stop-component", s.info.Name, name, "--kill", "--data", s.info.DataDir)
 	return err

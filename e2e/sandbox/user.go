@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// userLifetime is how long the certificates of users are valid.
+// userLifetime is the validity of users' certificates.
 const userLifetime = 30 * 24 * time.Hour
 
 // User returns a client configuration for a user of the given name and groups,

@@ -89,7 +89,7 @@ func (r *Rollout) Reason(ctx context.Context, c *claims.Conflict) string {
 	return c.Reason()
 }
 
-// delegatedToOthers returns a conflict if another owner has claimed an object that an agent is to
+// delegatedToOthers returns a conflict if another owner has claimed an object that an agent will
 // write into this cluster. The agent claims the object itself.
 func (r *Rollout) delegatedToOthers(rev *Revision) error {
 	related := append(r.predecessors(), r.Owner.UID)

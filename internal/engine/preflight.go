@@ -76,7 +76,8 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 	return ok, nil
 }
 
-// tryChange dry-runs a change, after the object was migrated: the step continues from there.
+// tryChange dry-runs a change. It migrates the object first, and the step continues with the
+// migrated object.
 func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
 	defer x.catch(ctx, *s)
 	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), s.Desired.Version)

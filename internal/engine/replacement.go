@@ -26,7 +26,7 @@ type replacement struct {
 	yielded []string
 }
 
-// intent identifies the object that a step is to write.
+// intent identifies the object that a step will write.
 type intent struct {
 	template objects.Digest
 	revision int64

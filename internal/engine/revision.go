@@ -115,7 +115,7 @@ func (r *Revision) Kinds() []schema.GroupKind {
 	})
 }
 
-// AssumeReady makes all probes count as true.
+// AssumeReady treats all probes as true.
 func (r *Revision) AssumeReady() { r.Probes, r.Probed = &probes.Set{}, nil }
 
 // reached returns the probed kinds whose watch has reached the revision. Kinds of another cluster

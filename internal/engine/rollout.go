@@ -56,7 +56,7 @@ type Rollout struct {
 	// tracks reports whether the tracker has the template of an object of the owner: records of
 	// others have no fields.
 	tracks func(objects.OwnerKey, objects.Key) bool
-	// roomDue is when objects are read again for which there was no room.
+	// roomDue is the time of the next read of objects whose records had no room.
 	roomDue time.Time
 	// replacements were prepared by dry runs for the writes that follow them.
 	replacements map[objects.Key]*replacement

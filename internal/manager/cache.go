@@ -21,8 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
-// resync is how often everything is reconciled without a reason. Watches report
-// every change, so this is a safety net; it sends no request.
+// resync is the interval at which everything is reconciled without a reason. Watches report every
+// change, so this is a safety net; it sends no request.
 const resync = 24 * time.Hour
 
 // cacheOptions returns the options of the caches of this API group.

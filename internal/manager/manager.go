@@ -30,7 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// stopTimeout is how long reconciles have to end at a stop. The pod has 30 s.
+// stopTimeout is the time for reconciles to end at a stop. The pod has 30 s.
 const stopTimeout = 15 * time.Second
 
 // Version returns the version of the build.

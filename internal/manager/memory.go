@@ -39,7 +39,8 @@ const (
 	startQuiet = 500 * time.Millisecond
 	startMost  = 2 * time.Minute
 	startShare = 2
-	// idleBytes is the amount of allocation that counts as none: renewals of the Lease, and probes.
+	// idleBytes is the amount of allocation of an idle process, for renewals of the Lease and
+	// probes.
 	idleBytes = 4 << 20
 )
 

@@ -160,7 +160,7 @@ func (c *connection) discovered(ctx context.Context) error {
 	return cmp.Or(err, pollErr)
 }
 
-// discoveryPoll is how often the result of discovery is looked at, without a request.
+// discoveryPoll is the interval at which the result of discovery is looked at, without a request.
 const discoveryPoll = 20 * time.Millisecond
 
 func targetVersion(ctx context.Context, config *rest.Config) (string, error) {

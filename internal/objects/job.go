@@ -29,8 +29,8 @@ type Finished struct {
 	Shows Digest
 }
 
-// OutcomeOf reads the conditions of a Job. A Job that meets its success criteria counts as
-// succeeded, although Complete follows only when its pods have ended.
+// OutcomeOf reads the conditions of a Job. A Job that meets its success criteria has succeeded,
+// although Complete follows only when its pods have ended.
 func OutcomeOf(job map[string]any) Outcome {
 	value, _, _ := unstructured.NestedFieldNoCopy(job, "status", "conditions")
 	conditions, _ := value.([]any)

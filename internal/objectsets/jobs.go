@@ -10,8 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// Recorded reads the record of Jobs that a deployment has on its status. Entries
-// that were edited by hand count as absent.
+// Recorded reads the record of Jobs that a deployment has on its status. It ignores entries that
+// were edited by hand.
 func Recorded(status *corev1alpha1.ObjectDeploymentStatus) map[objects.Key]phases.Run {
 	if len(status.Jobs) == 0 {
 		return nil

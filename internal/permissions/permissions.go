@@ -28,7 +28,7 @@ type Scope struct {
 
 // Request is the input of Needed.
 type Request struct {
-	// Namespace is where namespaced objects without a namespace go.
+	// Namespace is the namespace of namespaced objects that do not name one.
 	Namespace string
 	// Objects are created, corrected and deleted. They come from all revisions that can own
 	// objects, without duplicates.

@@ -1,6 +1,6 @@
 package phases
 
-// Action is what to do about one object.
+// Action is what the engine does about one object.
 type Action int
 
 // The actions, from doing nothing to refusing.

@@ -108,9 +108,9 @@ func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 	return v
 }
 
-// collectorPatience is how long the garbage collector can take to delete the dependents of a custom
-// resource. If it knows the resource under a version that is no longer served, it never releases
-// it.
+// collectorPatience is the time that the garbage collector can take to delete the dependents of a
+// custom resource. If it knows the resource under a version that is no longer served, it never
+// releases it.
 const collectorPatience = 2 * time.Minute
 
 // awaitDeletion waits for an object that is being deleted. If the collector does not release it,

@@ -97,7 +97,7 @@ func (c *DecisionInput) owns(controller *objects.Reference) bool {
 }
 
 // recreates reports whether the API server refused to change an immutable field, and the object can
-// be recreated. The annotation on the live object counts as well, because a rollback might go to a
+// be recreated. The annotation on the live object suffices, because a rollback might lead to a
 // template without it. An object with Keep is never deleted.
 func (c *DecisionInput) recreates() bool {
 	live := c.Live.Object

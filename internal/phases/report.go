@@ -119,8 +119,7 @@ func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }
 
-// completed counts an object that does not exist because it has already run. Its probes count as
-// true.
+// completed counts an object that does not exist because it has already run. Its probes are true.
 func (r *Report) completed(ph int, key objects.Key) {
 	r.Completed = append(r.Completed, key)
 	r.Phases[ph].Written++

@@ -85,8 +85,8 @@ type LiveState struct {
 }
 
 // Retaining returns the recorded objects that the revision still retains, by their live states:
-// others might have taken them over or deleted them. An object of unknown state counts as retained.
-// So does one whose kind is not served, until the revision is being removed.
+// others might have taken them over or deleted them. An object of unknown state is treated as
+// retained, as is one whose kind is not served, until the revision is being removed.
 func (r *Revision) Retaining(live func(objects.Key) LiveState) sets.Set[objects.Key] {
 	left := sets.New[objects.Key]()
 	for key := range r.Retains {

@@ -9,8 +9,8 @@ import (
 // Recorded is the part of the stage that the set records.
 type Recorded struct {
 	Claimed, Succeeded bool
-	// Started is how many phases have started by the status. Preopened is how many are open once
-	// the revision is claimed.
+	// Started is the number of started phases by the status. Preopened is the number of open phases
+	// once the revision is claimed.
 	Started, Preopened int
 	// Removing means that the set is deleted or archived. Releasing means that it is deleted with
 	// its dependents orphaned.

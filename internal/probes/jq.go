@@ -29,8 +29,8 @@ var (
 	errJQBits  = fmt.Errorf("%w at an integer of more than %d bits", errBound, limits.ProbeJQNumberBits)
 )
 
-// jqProgram is a jq expression that yields one value; null and no value count as missing. jq does
-// not bound the values it builds, so the compiled expression is a copy that accounts for them
+// jqProgram is a jq expression that yields one value; null and no value are treated as missing. jq
+// does not bound the values it builds, so the compiled expression is a copy that accounts for them
 // (jqguard.go).
 type jqProgram struct {
 	source string
@@ -44,8 +44,8 @@ type jqProgram struct {
 // jqEvaluation is compiled code with its own account. It serves one evaluation at a time.
 type jqEvaluation struct {
 	code *gojq.Code
-	// work is how many bytes the evaluation can still build. Once negative it stays so, which stops
-	// `try` from recovering.
+	// work is the number of bytes that the evaluation can still build. Once negative it stays so,
+	// which stops `try` from recovering.
 	work     int
 	exceeded error
 }

@@ -21,7 +21,7 @@ type value struct {
 // place is a package as a namespace sees it.
 type place struct{ namespace, name string }
 
-// market reads each part of the catalogue once. Reads count as steps of the resolution.
+// market reads each part of the catalogue once. Reads are steps of the resolution.
 type market struct {
 	input       *Input
 	spent       *int              // steps so far

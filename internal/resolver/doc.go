@@ -46,8 +46,8 @@
 // roots of one resolution.
 //
 // The search learns from conflicts (CDCL over versions; a version is expanded when it is first
-// chosen). All work counts as steps: reads of the catalogue and of installed packages, the closure
-// of the changeable ones, searches and explanations. limits.ResolutionSteps, or
+// chosen). All work is measured in steps: reads of the catalogue and of installed packages, the
+// closure of the changeable ones, searches and explanations. limits.ResolutionSteps, or
 // limits.ResolutionStepsNamespaced for a root in a namespace, bounds them. resolutionMessages
 // bounds the lines of an explanation.
 package resolver

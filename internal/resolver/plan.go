@@ -235,8 +235,8 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 }
 
 // servedOutcome names the provider of an API that is served, if exactly one installed package
-// provides it and heeds the root. Otherwise the dependency counts as satisfied
-// without a recorded satisfier.
+// provides it and heeds the root. Otherwise the dependency is satisfied without a recorded
+// satisfier.
 func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 	o.Satisfied, o.Reason, o.Message = true, corev1alpha1.ReasonAPIServed, "The cluster serves it."
 	api := corev1alpha1.ProvidedAPI{APIVersion: o.Dependency.API.APIVersion, Kind: o.Dependency.API.Kind}

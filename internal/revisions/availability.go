@@ -15,7 +15,7 @@ type AvailabilityInput struct {
 	CurrentName string
 	// Waiting means that a revision awaits its activation.
 	Waiting bool
-	// Opened is how many phases of the current revision have been opened.
+	// Opened is the number of opened phases of the current revision.
 	Opened int
 	// Succeeded means that the current revision has succeeded.
 	Succeeded bool

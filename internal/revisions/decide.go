@@ -79,7 +79,7 @@ type State struct {
 	Empty bool
 	// Paused means that the deployment is paused.
 	Paused bool
-	// HistoryLimit is how many archived revisions are kept; a negative number keeps all.
+	// HistoryLimit is the number of archived revisions to keep; a negative number keeps all.
 	HistoryLimit int
 	// Torn means that the teardown of all objects that only older revisions have is complete.
 	Torn bool
@@ -97,7 +97,7 @@ type State struct {
 // awaited reports whether the template alone does not put a revision in charge.
 func (s *State) awaited() bool { return s.Manual || s.Rejected }
 
-// Decision is what to do with the revisions of a deployment.
+// Decision has the actions for the revisions of a deployment.
 type Decision struct {
 	// Current is the index of the revision in charge, or -1.
 	Current int
@@ -212,7 +212,8 @@ func archivable(s State, order []int, current int) []int {
 
 // abandonable returns the older revisions that were never available and have nothing to hand over
 // to the newest one. Keeping them running serves no purpose. It skips revisions of an earlier
-// engine, which can control others' objects, and waits for a success if objects are to be retained.
+// engine, which can control others' objects, and waits for a success if objects have to be
+// retained.
 func abandonable(s State, order []int, current int) []int {
 	if current < 0 || s.Retains || s.Revisions[current].Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused {
 		return nil

@@ -110,7 +110,7 @@ func (f Fault) OfLists() bool { return strings.HasPrefix(string(f), "list refuse
 // Decision is a fault with its particulars.
 type Decision struct {
 	Fault Fault
-	// For is how long a while is.
+	// For is the duration of a fault that lasts.
 	For time.Duration
 	// Version is the resource version of a stale list.
 	Version string

@@ -128,7 +128,7 @@ func (c *Crew) Restart() {
 	present.Stop()
 }
 
-// ends notes that the end of a process is wanted.
+// ends notes that a process ends on purpose.
 func (c *Crew) ends(p *process) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

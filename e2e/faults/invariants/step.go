@@ -61,8 +61,8 @@ type Step struct {
 	// Writes are the requests of all clients in the order of their ends. They exclude dry runs and
 	// refused requests.
 	Writes []sandbox.Entry
-	// Gated reports whether an object makes its phase wait until it is made
-	// ready. A gate that is not written in this step counts as ready all along.
+	// Gated reports whether an object makes its phase wait until it is made ready. A gate that is
+	// not written in this step is ready all along.
 	Gated func(Object) bool
 	// Operators are the users whose writes make gates ready; nil means all users except the
 	// manager.

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// keepBuilds is how many binaries are kept, so that switching between branches does
-// not rebuild them each time. A binary has about 140 MB.
+// keepBuilds is the number of binaries to keep, so that switching between branches does not rebuild
+// them each time. A binary has about 140 MB.
 const keepBuilds = 4
 
 // touch notes that the binary in dir was used.

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
-// Error is why a source could not be fetched. Its text contains no credentials.
+// Error explains why a source could not be fetched. Its text contains no credentials.
 type Error struct {
 	Details string
 	Remedy  string

@@ -12,7 +12,7 @@ type temporary struct {
 	file      *os.File
 	fetcher   *Fetcher
 	namespace string
-	// free is how many of the reserved bytes on disk are not written yet.
+	// free is the number of reserved bytes on disk that are not written yet.
 	free     int64
 	releases []func()
 }

@@ -65,7 +65,7 @@ type Provider struct {
 
 // ProviderOf returns the package that packageRef leads to: the only one that provides its API. A
 // package that was chosen before stays, regardless of other offers, while it provides the API or is
-// installed. While some repositories have never been fetched, no package counts as the only one.
+// installed. While some repositories have never been fetched, no package is the only one.
 func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Provider {
 	ref, status := pkg.PackageSpec().PackageRef, pkg.PackageStatus()
 	p := Provider{Name: ref.Name, API: APIOf(ref)}

@@ -107,7 +107,7 @@ type reader struct {
 	dropped int
 	// ignored counts versions by the fields that are ignored in them.
 	ignored map[string]int
-	// whole is why the repository is unusable.
+	// whole is the error that makes the whole repository unusable.
 	whole error
 }
 

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// textRunes is how many runes of a foreign text a message shows.
+// textRunes is the maximum number of runes of a foreign text in a message.
 const textRunes = 100
 
 func shortened(text string) string {

@@ -56,7 +56,8 @@ func overcome(p *corev1.Pod, e *corev1.Event) bool {
 	return false
 }
 
-// probeSlack is how long before its pod stops being ready a probe can fail for the first time.
+// probeSlack is the maximum time between the first failure of a probe and the moment at which its
+// pod stops being ready.
 const probeSlack = time.Minute
 
 func condition(p *corev1.Pod, typ corev1.PodConditionType) *corev1.PodCondition {

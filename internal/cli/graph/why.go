@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// Reasons is why a package is installed. Its JSON fields are stable.
+// Reasons explain why a package is installed. Its JSON fields are stable.
 type Reasons struct {
 	*Node
 	// NeededBy are the dependents, each with its dependency that leads to this one.

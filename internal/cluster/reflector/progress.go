@@ -12,7 +12,7 @@ import (
 // ErrOld means that a list is older than the newest version known when it was requested.
 var ErrOld = errors.New("a list is older than the states delivered before")
 
-// Progress is how far lists and watches of one kind have come. The caller locks it.
+// Progress is the progress of the lists and watches of one kind. The caller locks it.
 type Progress struct {
 	// Newest is shared by kinds with a common sequence of resource versions; it may be nil.
 	Newest *Newest

@@ -59,7 +59,7 @@ type view struct {
 	owner *corev1alpha1.HostedClusterPackage
 	snapshot
 	groups groups
-	// problems are why Packages cannot be written, in the order of their namespaces.
+	// problems are the reasons why Packages cannot be written, in the order of their namespaces.
 	problems []problem
 	// unknown is why the decision cannot be made; nil if it can.
 	unknown error

@@ -66,8 +66,8 @@ func (s *reconciliation) sliceReferences() sliceReferences {
 	return names
 }
 
-// sliceGrace is how long an unnamed slice is kept, because it is written before the template that
-// names it.
+// sliceGrace is the time until an unnamed slice is deleted, because a slice is written before the
+// template that names it.
 const sliceGrace = time.Minute
 
 // dropSlices deletes the slices of the deployment that are not used; without names

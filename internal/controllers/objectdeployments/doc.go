@@ -2,8 +2,8 @@
 // objectsetphases ObjectSetPhases: one implementation for all six kinds of both scopes.
 //
 // The unit of work is an owner: a deployment with all of its sets, or a lone set; an ObjectSetPhase
-// counts as a lone set. The package takes it through steps with a file each, and holds no rules of
-// its own:
+// is treated as a lone set. The package takes it through steps with a file each, and holds no rules
+// of its own:
 //
 //	gather     the owner and its sets (list.go, former.go), its target (target.go), and its memory (memory.go)
 //	load       sets become revisions (stored.go, ancestors.go)

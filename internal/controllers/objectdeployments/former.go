@@ -61,8 +61,8 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 	return nil
 }
 
-// presentUID reads the UID of the deployment of this name from the API server; it is empty if there
-// is none, also because their CRD was deleted.
+// presentUID reads the UID of the deployment of this name from the API server; it is empty if the
+// deployment or its CRD does not exist.
 func (s *reconciliation) presentUID(ctx context.Context) (types.UID, error) {
 	m, err := s.readMetadata(ctx, s.key.Kind, s.key.Name)
 	if err != nil && s.Here.Cluster.State(corev1alpha1.GroupVersion.WithKind(s.key.Kind).GroupKind()).Unserved() {

@@ -114,9 +114,9 @@ func (s *reconciliation) rolesCommand() string {
 	return "kubectl package rbac package/" + ref.Name + " -n " + s.key.Namespace
 }
 
-// relate finds out whose objects count as the owner's: its sets', and objects of the phases that an
-// earlier engine ran elsewhere. A lone set also takes from the sets in spec.previous, and yields to
-// sets that name it there.
+// relate determines whose objects are treated as the owner's: its sets', and objects of the phases
+// that an earlier engine ran elsewhere. A lone set also takes from the sets in spec.previous, and
+// yields to sets that name it there.
 func (s *reconciliation) relate(ctx context.Context) error {
 	own, delegated := objectsets.Controllers(s.sets...)
 	s.rollout.Controllers, s.rollout.Previous = phases.Controllers{Own: own, Delegated: delegated}, nil

@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-const probeBudgetGrace = 30 * time.Second // for which statuses are not updated meanwhile
+const probeBudgetGrace = 30 * time.Second // during which statuses are not updated
 
 // report writes the statuses of the owner that changed.
 func (s *reconciliation) report(ctx context.Context) error {

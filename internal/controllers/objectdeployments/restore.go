@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-const restoreGrace = 5 * time.Second // for which claims of an unreadable owner are retried at start
+const restoreGrace = 5 * time.Second // during which claims of an unreadable owner are retried at the start
 
 // RestoreClaims loads every owner, once, before the first one is reconciled or another one claims
 // objects, so that claims of an earlier leader are restored before new ones are made, and every

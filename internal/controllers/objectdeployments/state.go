@@ -157,7 +157,8 @@ type state struct {
 	retryValue string
 	// background means that a deployment that is being deleted was not orphaned.
 	background bool
-	// attended is since when revisions of the deployment can progress; zero while they cannot.
+	// attended is the time from which revisions of the deployment can progress; zero while they
+	// cannot.
 	attended time.Time
 	// limited counts reconciles in a row that ended at limits.DeploymentPasses.
 	limited int
@@ -196,11 +197,11 @@ type storage struct {
 	collectionDue bool
 }
 
-// problems are since when something is not as it should be, which is reported once it lasts.
+// problems are the times at which problems started. A problem is reported once it lasts.
 type problems struct {
 	failures queueing.Failures
-	// unseen is since when objects wait for their watches to show the last writes; zero if none
-	// does.
+	// unseen is the time from which objects wait for their watches to show the last writes; zero if
+	// none does.
 	unseen time.Time
 	// overflowReported means that an event reported that no more Jobs are recorded.
 	overflowReported bool

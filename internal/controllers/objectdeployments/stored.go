@@ -38,7 +38,7 @@ func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.Generi
 
 // readSecrets reads the Secrets of a set and returns the missing ones. A user with the right to
 // write Secrets does not necessarily have the right to write packages, so a Secret whose content
-// does not match its name counts as missing.
+// does not match its name is treated as missing.
 func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	return readStored(s.stored.Secrets, objectsets.SecretsOf(set), func(name string) (string, error) {
 		secret := &corev1.Secret{}
@@ -56,7 +56,7 @@ func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.Gener
 
 // readStored reads the objects of these names that are not known yet, and returns the missing ones;
 // read returns the proper name of a read object. Stored objects never change, and revisions share
-// them. Invalid names count as missing.
+// them. Invalid names are treated as missing.
 func readStored(
 	known map[string][]corev1alpha1.ObjectSetObject, names []string, read func(name string) (missing string, err error),
 ) (missing []string, err error) {

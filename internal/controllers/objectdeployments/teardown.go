@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-const agentPatience = time.Minute // for which an agent is awaited in a namespace that is being deleted, and maybe the agent with it
+const agentPatience = time.Minute // for an agent in a namespace that is being deleted, possibly along with the agent
 
 // tearDown removes the objects that a deleted owner controls, in reverse, and its finalizers. It
 // releases objects that the garbage collector has missed, because the collector does not know kinds

@@ -62,7 +62,7 @@ func kindOf(content map[string]any) schema.GroupVersionKind {
 	return gv.WithKind(kind)
 }
 
-// scope is where objects of a kind are.
+// scope is the scope of a kind.
 type scope int
 
 const (

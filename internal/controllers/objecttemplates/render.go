@@ -107,8 +107,7 @@ func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rende
 	return next, nil
 }
 
-// renderedWeight is how much memory a byte of rendered output takes: decoded, and as the
-// applied object.
+// renderedWeight is the memory for a byte of rendered output: decoded, and as the applied object.
 const renderedWeight = 4
 
 // held returns the key of the rendered output in the account.

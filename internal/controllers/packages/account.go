@@ -88,8 +88,8 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	deployment.CopySettings(dep, pkg, account, allowed)
 }
 
-// ownAccountRefused is why a Package is refused that is to be installed as the account of the
-// manager, whose rights a required account is to keep from it.
+// ownAccountRefused is the reason for refusing a Package with the manager's account, because a
+// required account should keep the manager's rights from it.
 const ownAccountRefused = "%s is the manager's own, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
 	"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package."
 

@@ -113,7 +113,7 @@ func (s *reconciliation) install(
 	unpacked := dep.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation]
 	if len(made) > 0 {
 		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{TargetRef: template.TargetRef}
-		deployment.Annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // with it the template counts as complete
+		deployment.Annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // it marks the template as complete
 	}
 
 	if err := s.Client.Create(ctx, dep); err != nil {

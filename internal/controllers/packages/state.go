@@ -85,8 +85,7 @@ type view struct {
 	forbidden string
 	// required is nil if there are no dependencies, or if they are unknown.
 	required *dependencies.Plan
-	// refused is the reason for rights that the package requires and that are not granted; its zero
-	// value means that they are.
+	// refused is the reason why required rights are not granted; zero if all are.
 	refused conditions.State
 	// heldBy are the instances that the teardown of the Package waits for.
 	heldBy []resolver.Instance

@@ -115,7 +115,7 @@ func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gene
 	return true
 }
 
-// annotateSets records the UID of a deployment that is to be orphaned on the ObjectSets that lack
+// annotateSets records the UID of a deployment, before it is orphaned, on the ObjectSets that lack
 // it. The garbage collector removes their owner reference, and Package Operator's ObjectSets would
 // then be reconciled as standalone ones. A set with missing slices is left as it is: its objects
 // are unknown, and the collector would delete them with it.

@@ -22,14 +22,14 @@ type packed struct {
 	problems []string
 	// offers is the digest of all versions.
 	offers offersDigest
-	// bytes is how much memory it takes, including its part of the caches once it is published.
+	// bytes is its memory, including its part of the caches once it is published.
 	bytes int64
 }
 
 type packedPackage struct {
 	digest [sha256.Size]byte
 	data   []byte
-	// size is how many bytes data has once it is unpacked.
+	// size is the number of bytes of the unpacked data.
 	size int64
 }
 

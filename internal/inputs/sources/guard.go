@@ -56,7 +56,7 @@ func (e *ForbiddenError) Error() string {
 		e.Account, e.Ref, e.Ref.Name, e.Ref.Namespace, e.Account.User())
 }
 
-// Status makes the error look like one of the API server, so that it counts as temporary.
+// Status makes the error look like one of the API server, so that callers treat it as temporary.
 func (e *ForbiddenError) Status() metav1.Status {
 	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: e.Error()}
 }

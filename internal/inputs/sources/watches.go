@@ -48,7 +48,7 @@ type State struct {
 	Content string
 
 	kept *keptObject
-	// refused is how much memory the content would take, if there is too little; otherwise zero.
+	// refused is the memory that the content would take, if there is too little; otherwise zero.
 	refused int64
 }
 
@@ -318,8 +318,8 @@ func (w *Watches) account(ref Ref, o *watched) {
 	o.state = State{Err: err, refused: n}
 }
 
-// sourceWeight is how much memory a byte of content takes: the content itself, and the buffer that
-// the watch reads into.
+// sourceWeight is the memory for a byte of content: the content itself, and the buffer that the
+// watch reads into.
 const sourceWeight = 2
 
 // same reports whether users can treat two states alike.

@@ -41,7 +41,7 @@ type answer struct {
 	failure error
 }
 
-// errSlow is why the rest of a large answer is not read.
+// errSlow ends the read of a large answer.
 var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", targetDecodeTime)
 
 // scan is the progress through a text of JSON.

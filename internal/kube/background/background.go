@@ -46,7 +46,7 @@ func (a *Attempt[In, Out]) RetryAfter(now time.Time, least, most time.Duration) 
 	a.Failures++
 }
 
-const longestBusy = time.Hour // for which a server can keep requests away
+const longestBusy = time.Hour // during which a server can keep requests away
 
 // Attempts keeps the attempts of all owners. Each owner has a pointer to its attempt, guarded by
 // the lock. The zero value is ready to use.

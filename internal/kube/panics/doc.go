@@ -3,7 +3,7 @@
 // the goroutines that a function starts, so [Guard], [Go], [After] and [Group] start them,
 // and a test finds any others.
 //
-// A panic can quote the content that caused it, so errors and logs leave its text out
-// (invariant 8). The Go runtime's own texts stay, as they name types and numbers only. The
-// stack has no text of values.
+// A panic can quote the content that caused it, so errors and logs leave its text out (invariant
+// 8). The Go runtime's own texts stay, because they only name types and numbers. The stack has no
+// text of values.
 package panics

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Outcome is what one reconcile returns to its queue.
+// Outcome is the result of a reconcile for its queue.
 type Outcome struct {
 	// After is when the request is due again; zero for never.
 	After time.Duration

@@ -22,8 +22,8 @@ type Semaphore struct {
 
 type waiter struct {
 	weight int64
-	// times is how often it acquires the weight, and goes back to the end of its namespace's queue
-	// in between.
+	// times is the number of acquisitions of the weight. In between, it returns to the end of its
+	// namespace's queue.
 	times int
 	// start is called with the lock held.
 	start func(release func())

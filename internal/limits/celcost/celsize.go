@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Budget is what evaluations may still build. It is not safe for concurrent use.
+// Budget is the remaining size that evaluations can build. It is not safe for concurrent use.
 type Budget struct{ left int }
 
 // NewBudget returns a budget of limits.ExpressionWork.

@@ -53,7 +53,7 @@ type collector struct {
 	bytes     int64
 }
 
-// add reads the file of an entry into files. Files that are replaced later count as well.
+// add reads the file of an entry into files. Files that are replaced later are counted as well.
 func (c *collector) add(files Files, path string, layer int, entry string, content io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(content, limits.FileBytes+1))
 	if err != nil {

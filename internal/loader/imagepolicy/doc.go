@@ -10,8 +10,8 @@
 // the image (cosign 3), and the payload of simple signing at the tag sha256-….sig (cosign 2). One
 // signature that one authority accepts suffices. Everyone with write access to the registry can
 // choose these bytes. Each is bounded, and it is only a claim before its signature is verified. An
-// attestation, which has another predicate, does not count as a signature. Keys, certificates and
-// logs come only from the policy, and verification does not use the network.
+// attestation, which has another predicate, is not a signature. Keys, certificates and logs come
+// only from the policy, and verification does not use the network.
 //
 // Formats: https://github.com/sigstore/protobuf-specs,
 // https://github.com/sigstore/cosign/blob/main/specs/SIGNATURE_SPEC.md.

@@ -66,7 +66,7 @@ func (e *PullError) Error() string {
 // Unwrap returns the cause.
 func (e *PullError) Unwrap() error { return e.Err }
 
-// RetryAfter is how long the registry wants no request; 0 if it did not specify this.
+// RetryAfter is the pause that the registry requests; 0 if it did not specify one.
 func (e *PullError) RetryAfter() time.Duration { return e.after }
 
 type failure struct {

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
-const verifiedAge = 24 * time.Hour // for which a verification is kept
+const verifiedAge = 24 * time.Hour // of a kept verification
 
 // These are media types of referrers of an image, and of the content at the tag of its signatures.
 const (

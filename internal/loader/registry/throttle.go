@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	throttledWait  = 30 * time.Second // for which a registry can delay one request within a pull
+	throttledWait  = 30 * time.Second // by which a registry can delay one request within a pull
 	throttledTimes = 5                // number of such delays
 )
 

@@ -15,7 +15,7 @@ import (
 
 const (
 	registryIdle          = 15 * time.Second // for idle connections; firewalls and load balancers keep them longer
-	registryConnectionAge = 5 * time.Minute  // for which connections are used
+	registryConnectionAge = 5 * time.Minute  // until connections are replaced
 )
 
 // guard is the innermost round tripper. It also sees redirects and requests to token services.

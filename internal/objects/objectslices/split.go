@@ -97,7 +97,7 @@ func (m *made) add(s Slice) string {
 	return s.Name
 }
 
-// cutterOf returns the function that cuts a phase into chunks. An unknown strategy counts as the
+// cutterOf returns the function that cuts a phase into chunks. An unknown strategy means the
 // default, as in Package Operator.
 func cutterOf(strategy string) func([]item) [][]item {
 	switch strategy {

@@ -71,7 +71,7 @@ func isReliedOn(path fieldpath.Path) bool {
 }
 
 // isWithin reports whether a path is at or below one of fields, such as spec.template. A path in an
-// element of a list counts as the list.
+// element of a list means the list.
 func isWithin(path fieldpath.Path, fields []string) bool {
 	return slices.ContainsFunc(fields, func(field string) bool {
 		field, _, _ = strings.Cut(field, "[")

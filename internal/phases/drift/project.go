@@ -268,9 +268,9 @@ func (p *projector) empty(live any, fields int) {
 	}
 }
 
-// all appends a live value as a whole. An empty value counts as absent. If the template's value is
-// empty as well, absence leaves no trace, because an empty list or map seems to be owned as a whole
-// until others add to it.
+// all appends a live value as a whole. An empty value is treated as absent. If the template's value
+// is empty as well, absence leaves no trace, because an empty list or map seems to be owned as a
+// whole until others add to it.
 func (p *projector) all(template, live any) {
 	if live != nil && isEmpty(template) && isEmpty(live) && reflect.TypeOf(template) != reflect.TypeOf(live) {
 		p.empty(live, 1) // a map is not a list

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
-// metricRevisions is how many revisions of a deployment have metrics: the current one and the
+// metricRevisions is the number of revisions of a deployment with metrics: the current one and the
 // default history.
 const metricRevisions = 1 + int(corev1alpha1.DefaultRevisionHistoryLimit)
 

@@ -160,8 +160,8 @@ func broken(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pkg.GetGeneration()
 }
 
-// isOpen reports whether it is not known that the dependencies of a Package are available, for the
-// version that it is to have.
+// isOpen reports whether it is not known that the dependencies of a Package are available, for its
+// desired version.
 func isOpen(pkg corev1alpha1.GenericPackage) bool {
 	status, own := pkg.PackageStatus(), snapshot.InstalledOf(pkg)
 	if status.Resolved == nil || status.ObservedGeneration != pkg.GetGeneration() || status.Resolved.Version != own.Version {

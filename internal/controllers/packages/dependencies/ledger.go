@@ -249,8 +249,8 @@ type Release struct {
 	// Package is nil if there is no package to release; Others also depend on it.
 	Package corev1alpha1.GenericPackage
 	Others  []resolver.Instance
-	// Done means that the package is to be deleted, which counts for others until Done is called;
-	// otherwise it is nil.
+	// Done is set if the package will be deleted. Other Packages consider it as deleted until Done
+	// is called.
 	Done func()
 }
 

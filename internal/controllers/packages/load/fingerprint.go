@@ -145,7 +145,7 @@ const (
 )
 
 // Compare relates the content unpacked last to the content that would be rendered now. The hash of
-// an earlier engine counts as current if its conditions report this generation as unpacked.
+// an earlier engine is current if its conditions report this generation as unpacked.
 func Compare(pkg corev1alpha1.GenericPackage, now Fingerprint) Unpacked {
 	status := pkg.PackageStatus()
 	switch last, ours := parseFingerprint(status.UnpackedHash); {

@@ -68,7 +68,7 @@ type Request struct {
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
 	// Long means that it takes longer than short work can.
 	Long bool
-	// Size is how often it was found to be larger than there was room for.
+	// Size is the number of times that it was larger than the available room.
 	Size int
 	// Policies are the policies of the decision to load it.
 	Policies *imagepolicy.Set
