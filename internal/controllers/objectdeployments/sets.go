@@ -34,6 +34,7 @@ func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 	d := revisions.Decide(state)
 	s.rollbackHeld = d.Held
 	switch {
+	// One write for each pass: the next pass decides from its result.
 	case len(d.Renew) > 0:
 		return true, s.renew(ctx, s.sets[d.Renew[0]])
 	case d.Create > 0:

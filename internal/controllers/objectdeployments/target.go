@@ -50,6 +50,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	if recorded != "" && len(recorded) <= limits.ClusterUIDBytes {
 		in = ptr.To(claimantsOf(recorded, s.key.Namespace))
 	}
+	// The restoration of claims only loads revisions, because the cluster might not answer.
 	if !s.restored {
 		return &Target{Engine: &engine.Engine{Tracker: tracking.New(apinames.Default)}}, in
 	}
@@ -66,6 +67,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	key, enqueue := s.key, s.enqueue
 	s.Targets.Use(key.String(), ref, func() { enqueue(key) })
 	session, state := s.Targets.Find(ref)
+	// A deletion can still use the open session of a deleted Secret.
 	deletes := s.top().GetDeletionTimestamp() != nil && state.Reason == corev1alpha1.ReasonKubeconfigMissing
 	switch {
 	case session == nil, !state.Ready && !deletes:

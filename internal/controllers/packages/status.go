@@ -89,6 +89,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 
 	switch v.step {
 	case stepDeploy:
+		// The status must not name content as unpacked before its deployment is written.
 		if v.writeErr != nil {
 			return
 		}

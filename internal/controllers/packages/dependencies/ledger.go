@@ -142,6 +142,7 @@ func (l *Ledger) survey(ctx context.Context, namespace string, use func(Known) e
 			return err
 		}
 	}
+	// Frequent decisions must not starve a survey, so the last read holds the lock.
 	return l.locked(func() error {
 		k, err := l.read(ctx, namespace)
 		if err != nil {
@@ -183,6 +184,7 @@ func (l *Ledger) read(ctx context.Context, namespace string) (Known, error) {
 			if err != nil {
 				return Known{}, err
 			}
+			// A package that heeds all dependents can have them in any namespace.
 			todo = append(todo, dependents...)
 		}
 		packages[i] = pkg

@@ -129,6 +129,7 @@ func (p *Pipeline) pull(ctx context.Context, in Request, admit func() error, pau
 	}
 
 	err = pull(nil, ref)
+	// The image of an offered version can have plain manifests instead of a package.
 	if err == nil && in.Origin.Version != "" && len(image.Files) == 0 {
 		digest := image.Digest
 		pause()
