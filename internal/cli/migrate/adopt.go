@@ -160,6 +160,8 @@ func adopterOf(t progress.Target) string {
 }
 
 func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step, unreleases bool) error {
+	// The annotations come first, because the requested retry takes over the objects that have
+	// them.
 	for _, s := range steps {
 		if err := h.annotate(ctx, s.object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
 			return err

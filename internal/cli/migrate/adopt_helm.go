@@ -43,6 +43,7 @@ type installation struct {
 // readRelease reads the newest deployed revision of a release in the namespace.
 func readRelease(ctx context.Context, h *handoverPlan, name string) (*installation, error) {
 	in := &installation{release: name, namespace: h.cluster.Namespace}
+	// Only the metadata is listed, because each record contains a whole chart.
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	err := h.Client.List(ctx, list, client.InNamespace(in.namespace), client.MatchingLabels{"owner": "helm", "name": name})
@@ -133,6 +134,8 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 	brought := false
 	for _, recorded := range in.recorded {
 		key := recorded
+		// The record does not show the scope: in the package, a cluster-scoped object has no
+		// namespace.
 		if phases[key] == "" {
 			key.Namespace = ""
 		}

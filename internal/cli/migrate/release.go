@@ -162,6 +162,8 @@ func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []s
 			return err
 		}
 	}
+	// All objects have the annotation by now. Otherwise the revision without them would delete
+	// them.
 	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
 	if err := h.patchPatches(ctx); err != nil {
 		return errors.Join(err, h.unkeep(ctx, steps))

@@ -63,6 +63,8 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	phases := m.phases(all)
 	m.ignoredFields(all)
 	m.secrets(all)
+	// Parameters come last, because the steps above compare names and namespaces, which become
+	// expressions here.
 	m.parametrize(all)
 	files := loader.Files{}
 	if err := m.write(files, all); err != nil {

@@ -139,6 +139,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 	number := set.ObjectSetSpec().Revision
 	want := desired.Package{Name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, ChangesComponent: true}
 	if r.Package.PackageSpec().PackageRef != nil {
+		// A label has _ in place of the + of build metadata.
 		version := strings.ReplaceAll(cmp.Or(set.GetLabels()[corev1alpha1.PackageVersionLabel], "VERSION"), "_", "+")
 		return want, fmt.Errorf("%s follows the offers of repositories, so it would be upgraded again. To go back to revision %d, pin its version: kubectl package upgrade %s --version %s --allow-downgrade",
 			r, number, r.Target.Flags(), version)
