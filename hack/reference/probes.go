@@ -15,7 +15,7 @@ import (
 // workloads have recipes as text, which preserves the order of their fields.
 var workloads = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "ReplicaSet": true}
 
-// tried are the kinds with objects in e2e/docs to try the probes on, by the name of the file.
+// tried are the kinds whose probes e2e/docs tries on objects, by the name of the file.
 var tried = map[string]string{
 	"CustomResourceDefinition": "crd", "Namespace": "namespace", "PersistentVolumeClaim": "persistentvolumeclaim", "Deployment": "deployment",
 	"StatefulSet": "statefulset", "DaemonSet": "daemonset", "ReplicaSet": "replicaset", "Job": "job", "Pod": "pod", "APIService": "apiservice", "Certificate": "certificate",

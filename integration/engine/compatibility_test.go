@@ -65,8 +65,8 @@ spec:
       selector: {matchLabels: {app.kubernetes.io/name: nginx}}
 `
 
-// An ObjectSet that was written for Package Operator is rolled out, reports the
-// same conditions, maps conditions, is archived and deleted as there.
+// An ObjectSet that was written for Package Operator is rolled out, reports and maps conditions,
+// and is archived and deleted as in Package Operator.
 func TestObjectSetOfPackageOperator(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

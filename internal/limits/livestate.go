@@ -8,7 +8,7 @@ import (
 const (
 	WatchBackoffMin = 10 * time.Millisecond // after the first failed list or watch: a new CRD answers 404 for a few milliseconds
 	WatchBackoffMax = 10 * time.Second      // while an API stays unreachable
-	Establishing    = 2 * time.Second       // for which 404 is an expected answer for the API of a CRD: it is established a little earlier than it is served
+	Establishing    = 2 * time.Second       // during which 404 is an expected answer for the API of a CRD: it is established a little earlier than it is served
 )
 
 // Limits of live objects.
@@ -45,9 +45,9 @@ const (
 	TargetVersionBytes   = 128              // internal: the version of a target, which templates see
 )
 
-// Leader election has Package Operator's times, as both share one Lease.
+// Leader election has Package Operator's times, because both share one Lease.
 const (
-	LeaseDuration      = 15 * time.Second // for which others wait for a silent leader
+	LeaseDuration      = 15 * time.Second // that others wait for a silent leader
 	LeaseRenewDeadline = 10 * time.Second // of sending writes since the last renewal; the rest is for writes in flight
 	LeaseRetry         = 2 * time.Second  // between renewals, and between attempts of others
 )

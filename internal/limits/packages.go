@@ -37,6 +37,6 @@ const (
 	EventNote       = 1024 // internal: bytes of an event's note that API servers accept
 )
 
-// ClockSkew is by how much the clock of an API server may be ahead of the manager's: later times
-// were written by a client.
+// ClockSkew is the most by which the clock of an API server can be ahead of the manager's: later
+// times were written by a client.
 const ClockSkew = time.Minute

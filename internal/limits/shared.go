@@ -8,7 +8,7 @@ type Share struct {
 	Of string
 	// All is the bound in sum, One the bound of one namespace.
 	All, One string
-	// Full is what happens to a namespace that would exceed them.
+	// Full is the effect on a namespace that would exceed them.
 	Full string
 	// Made are the places in the code that keep it, as folder.name.
 	Made []string

@@ -25,7 +25,7 @@ var constants = map[string]string{
 	"ClaimedAnnotation": corev1alpha1.ClaimedAnnotation,
 }
 
-// Each annotation that is read from a set is one that archived sets keep.
+// Archived sets keep each annotation that is read from a set.
 func TestKeptAnnotations(t *testing.T) {
 	t.Parallel()
 	// These receivers are not an archived set of a deployment: s.top() is a deployment, or a set

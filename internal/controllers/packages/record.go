@@ -25,8 +25,8 @@ func (s *reconciliation) beginRecorded() {
 }
 
 // afterInterruption decides from the record of the last load whether a load has to wait, and
-// returns its record; nil if it does not. Only the same spec waits. The record of a process that
-// has ended counts one interruption more.
+// returns its record; nil if it does not. Only the same spec waits. The record of an ended process
+// gets one more interruption.
 func afterInterruption(last *corev1alpha1.LoadRecord, v view) *corev1alpha1.LoadRecord {
 	switch {
 	case last == nil || last.SpecHash != v.fingerprint.Spec:

@@ -21,9 +21,9 @@ type Tracker struct {
 	// It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
-	// Keep receives the size in bytes to keep of a live object, beyond a few; 0 means none any
-	// more. It reports whether there is room for them, as there always is for fewer than before.
-	// Nil means that there is room for all.
+	// Keep receives the number of bytes to keep of a live object above a small size; 0 releases
+	// them. It reports whether there is room. There always is for fewer bytes than before. A nil
+	// Keep means that there is room for all.
 	Keep func(key objects.Key, bytes int64) bool
 
 	// Names are the names of the objects.
