@@ -34,11 +34,11 @@ import (
 )
 
 const (
-	chains, deepChains = 8, 25
+	chains, deepChains = 6, 25
 	upgrades           = 8 // of each chain
 )
 
-// An upgrade makes exactly the planned changes. For 64 random upgrades of small packages, or 200,
+// An upgrade makes exactly the planned changes. For 48 random upgrades of small packages, or 200,
 // the objects before and after and the audit log agree with the plan. They include foreign changes,
 // conflicting objects, immutable fields, and upgrades after a blocked one.
 func TestUpgradesFollowTheirPlans(t *testing.T) {

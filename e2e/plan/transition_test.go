@@ -153,7 +153,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	env := shared(t)
 	env.Namespace(t, "sliced")
 	const group = "sliced.example.com"
-	files := harness.Phased("sliced", 3, 80)
+	files := harness.Phased("sliced", 3, 20)
 	for path, content := range files {
 		files[path] = strings.ReplaceAll(content, "\n  annotations:", "\n  namespace: sliced\n  annotations:")
 	}
@@ -166,7 +166,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	without["phase-01.yaml"] = strings.Replace(without["phase-01.yaml"], `value: "v1"`, `value: "v2"`, 1)
 	image := env.Push(t, "sliced:v2", without)
 	p := planOf(t, env, image, "clusterpackage/sliced")
-	want := dryrun.Summary{Change: 1, Delete: 2, Unchanged: 239}
+	want := dryrun.Summary{Change: 1, Delete: 2, Unchanged: 59}
 	if p.Outcome != dryrun.OutcomeChanges || p.Summary != want {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Summary, p.Refusals)
 	}
@@ -182,7 +182,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	env.WaitAvailable(t, "", "sliced")
 	// Both are deleted after the rollout has succeeded.
 	env.WaitGone(t, harness.Patience, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "dials." + group}})
-	if p := planOf(t, env, image, "clusterpackage/sliced"); p.Outcome != dryrun.OutcomeNothing || p.Summary.Unchanged != 240 {
+	if p := planOf(t, env, image, "clusterpackage/sliced"); p.Outcome != dryrun.OutcomeNothing || p.Summary.Unchanged != 60 {
 		t.Errorf("afterwards: %s, %+v", p.Outcome, p.Summary)
 	}
 }

@@ -22,7 +22,7 @@ const (
 	rounds = 1
 	// steps is the number of changes in a round, and healthy the number of changes at its end
 	// that cannot block a package.
-	steps, healthy = 60, 20
+	steps, healthy = 45, 15
 	// quiet is the time without requests of the manager that ends a round. It is longer than the
 	// manager holds back any request.
 	quiet = 2500 * time.Millisecond

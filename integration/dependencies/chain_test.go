@@ -54,7 +54,6 @@ func TestChain(t *testing.T) {
 		t.Error(got)
 	}
 	require.NoError(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
-	env.Settle(t, ns)
 	require.Equal(t, names, created(from.Rest(t, ns), "configmaps"))
 	env.Journal(t).Silent(t, ns)
 }

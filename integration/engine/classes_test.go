@@ -378,7 +378,6 @@ func TestClassDefault(t *testing.T) {
 	edit(t, ns, "local", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "local", "v1")
 	env.Settle(t, ns)
-	env.Journal(t).Silent(t, ns)
 
 	t.Log("upgrade")
 	before := map[string]types.UID{}
@@ -396,7 +395,6 @@ func TestClassDefault(t *testing.T) {
 		awaitValue(t, ns, name, "v2")
 	}
 	env.Settle(t, ns)
-	env.Journal(t).Silent(t, ns)
 	if kind := controllerOf(t, ns, "to-agent"); kind != "ObjectSetPhase" {
 		t.Errorf("while the agent waits, to-agent is controlled by %q", kind)
 	}
