@@ -5,6 +5,7 @@ package require
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -30,5 +31,22 @@ func Equal(t T, want, got any, reason ...any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", fmt.Sprint(reason...), diff)
+	}
+}
+
+// Contains fails the test, without ending it, if a text lacks a part that it has to have for the
+// reason.
+func Contains(t T, text, part string, reason ...any) {
+	t.Helper()
+	if !strings.Contains(text, part) {
+		t.Errorf("%s: %q is missing in\n%s", fmt.Sprint(reason...), part, text)
+	}
+}
+
+// ErrorContains fails the test, without ending it, if an error is nil or its text lacks a part.
+func ErrorContains(t T, err error, part string, reason ...any) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), part) {
+		t.Errorf("%s: the error %v lacks %q", fmt.Sprint(reason...), err, part)
 	}
 }
