@@ -32,32 +32,21 @@ func TestForegroundDeletionPolicy(t *testing.T) {
 		finalizers []string
 		refused    bool
 	}{
-		{name: "no options", options: nil},
-		{name: "no policy", options: &metav1.DeleteOptions{}},
-		{name: "background", options: policy(metav1.DeletePropagationBackground)},
-		{name: "orphan", options: policy(metav1.DeletePropagationOrphan)},
-		{name: "foreground", options: policy(metav1.DeletePropagationForeground), refused: true},
-		{
-			name: "foreground with preconditions, like the garbage collector's requests", refused: true,
-			options: &metav1.DeleteOptions{
+		{"no options", nil, nil, false},
+		{"no policy", &metav1.DeleteOptions{}, nil, false},
+		{"background", policy(metav1.DeletePropagationBackground), nil, false},
+		{"orphan", policy(metav1.DeletePropagationOrphan), nil, false},
+		{"foreground", policy(metav1.DeletePropagationForeground), nil, true},
+		{"foreground with preconditions, like the garbage collector's requests",
+			&metav1.DeleteOptions{
 				PropagationPolicy: ptr.To(metav1.DeletePropagationForeground),
 				Preconditions:     metav1.NewUIDPreconditions("1"),
-			},
-		},
-		{name: "legacy orphan", options: legacy(true)},
-		{name: "legacy background", options: legacy(false)},
-		{
-			name: "foreground by a finalizer", options: &metav1.DeleteOptions{},
-			finalizers: []string{corev1alpha1.CachedFinalizer, metav1.FinalizerDeleteDependents}, refused: true,
-		},
-		{
-			name: "background in spite of a finalizer", options: policy(metav1.DeletePropagationBackground),
-			finalizers: []string{metav1.FinalizerDeleteDependents},
-		},
-		{
-			name: "other finalizers", options: &metav1.DeleteOptions{},
-			finalizers: []string{corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents},
-		},
+			}, nil, true},
+		{"legacy orphan", legacy(true), nil, false},
+		{"legacy background", legacy(false), nil, false},
+		{"foreground by a finalizer", &metav1.DeleteOptions{}, []string{corev1alpha1.CachedFinalizer, metav1.FinalizerDeleteDependents}, true},
+		{"background in spite of a finalizer", policy(metav1.DeletePropagationBackground), []string{metav1.FinalizerDeleteDependents}, false},
+		{"other finalizers", &metav1.DeleteOptions{}, []string{corev1alpha1.CachedFinalizer, metav1.FinalizerOrphanDependents}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -79,9 +68,7 @@ func TestForegroundDeletionPolicy(t *testing.T) {
 				"--cascade=background",
 				"argocd.argoproj.io/sync-options: PrunePropagationPolicy=background",
 			} {
-				if !strings.Contains(decision.Message, remedy) {
-					t.Errorf("message %q does not name %s", decision.Message, remedy)
-				}
+				require.Contains(t, decision.Message, remedy, "message")
 			}
 			if decision.Reason != metav1.StatusReasonForbidden {
 				t.Errorf("reason is %s, want Forbidden", decision.Reason)

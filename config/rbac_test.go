@@ -1,7 +1,9 @@
 package config_test
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,70 +12,50 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/test/require"
 )
 
-// request is a request that the API server asks RBAC about.
-type request struct {
-	verb, group, resource, name string
+// allows reports whether rules allow a request, as "verb resource.group" and a name if it is
+// about one object.
+func allows(rules []rbacv1.PolicyRule, request string) bool {
+	words := append(strings.Fields(request), "")
+	resource, group, _ := strings.Cut(words[1], ".")
+	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
+		has := func(list []string, value string) bool {
+			return slices.Contains(list, "*") || slices.Contains(list, value)
+		}
+		named := len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, words[2])
+		return has(rule.Verbs, words[0]) && has(rule.APIGroups, group) && has(rule.Resources, resource) && named
+	})
+}
+
+// check compares rules with requests that they have to allow, or to refuse.
+func check(t *testing.T, rules []rbacv1.PolicyRule, want bool, requests ...string) {
+	t.Helper()
+	for _, request := range requests {
+		require.Equal(t, want, allows(rules, request), fmt.Sprintf("%s is allowed", request))
+	}
 }
 
 func TestManagerRole(t *testing.T) {
 	t.Parallel()
-	role := find[*rbacv1.ClusterRole](t, render(t, "."), config.ServiceAccount)
-	for want, requests := range map[bool][]request{
-		true: {
-			{verb: "watch", group: corev1alpha1.GroupName, resource: "packages"},
-			{verb: "create", group: corev1alpha1.GroupName, resource: "objectsets"},
-			{verb: "patch", group: corev1alpha1.GroupName, resource: "clusterobjectsets/status"},
-			{verb: "update", group: corev1alpha1.GroupName, resource: "objectdeployments/finalizers"},
-			{verb: "delete", group: corev1alpha1.GroupName, resource: "objectslices"},
-			{verb: "patch", group: "apps", resource: "deployments"},
-			{verb: "delete", group: "", resource: "secrets"},
-			{verb: "get", group: "", resource: "namespaces"},
-			{verb: "watch", group: "", resource: "secrets"},
-			{verb: "watch", group: "", resource: "configmaps"},
-			{verb: "watch", group: "", resource: "serviceaccounts"},
-			{verb: "watch", group: "config.openshift.io", resource: "clusterversions"},
-			{verb: "create", group: "apiextensions.k8s.io", resource: "customresourcedefinitions"},
-			{verb: "list", group: "example.com", resource: "anything"},
-			{verb: "create", group: "events.k8s.io", resource: "events"},
-			{verb: "get", group: "admissionregistration.k8s.io", resource: "validatingadmissionpolicies"},
-			{verb: "bind", group: rbacv1.GroupName, resource: "clusterroles"},
-			{verb: "escalate", group: rbacv1.GroupName, resource: "roles"},
-			{verb: "impersonate", group: "", resource: "serviceaccounts"},
-			{verb: "generate", group: corev1alpha1.GroupName, resource: "packages"},
-			{verb: "create", group: "authentication.k8s.io", resource: "tokenreviews"},
-			{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"},
-			{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"},
-		},
-		false: {
-			{verb: "impersonate", group: "", resource: "users"},
-			{verb: "impersonate", group: "", resource: "groups"},
-			{verb: "deletecollection", group: "", resource: "pods"},
-			{verb: "approve", group: "certificates.k8s.io", resource: "signers"},
-		},
-	} {
-		for _, r := range requests {
-			if got := allows(role.Rules, r); got != want {
-				t.Errorf("%s %s.%s is allowed: %t, want %t", r.verb, r.resource, r.group, got, want)
-			}
-		}
-	}
+	rules := find[*rbacv1.ClusterRole](t, render(t, "."), config.ServiceAccount).Rules
+	check(t, rules, true,
+		"watch packages.package-operator.run", "create objectsets.package-operator.run", "patch clusterobjectsets/status.package-operator.run",
+		"update objectdeployments/finalizers.package-operator.run", "delete objectslices.package-operator.run", "generate packages.package-operator.run",
+		"patch deployments.apps", "delete secrets", "get namespaces", "watch secrets", "watch configmaps", "watch serviceaccounts", "impersonate serviceaccounts",
+		"watch clusterversions.config.openshift.io", "create customresourcedefinitions.apiextensions.k8s.io", "list anything.example.com",
+		"create events.events.k8s.io", "get validatingadmissionpolicies.admissionregistration.k8s.io",
+		"bind clusterroles.rbac.authorization.k8s.io", "escalate roles.rbac.authorization.k8s.io",
+	)
+	check(t, rules, false, "impersonate users", "impersonate groups", "deletecollection pods", "approve signers.certificates.k8s.io")
 }
 
 // A role whose first rule is replaced by kinds has all rights that the manager itself needs.
 func TestManagerRoleOfKinds(t *testing.T) {
 	t.Parallel()
 	rules := find[*rbacv1.ClusterRole](t, render(t, "."), config.ServiceAccount).Rules[1:]
-	for _, r := range []request{
-		{verb: "create", group: "authentication.k8s.io", resource: "tokenreviews"},
-		{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"},
-		{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"},
-	} {
-		if !allows(rules, r) {
-			t.Errorf("%s %s.%s is not allowed", r.verb, r.resource, r.group)
-		}
-	}
+	check(t, rules, true, "create tokenreviews.authentication.k8s.io", "create subjectaccessreviews.authorization.k8s.io", "create selfsubjectaccessreviews.authorization.k8s.io")
 }
 
 func TestLeaderElectionRole(t *testing.T) {
@@ -82,61 +64,27 @@ func TestLeaderElectionRole(t *testing.T) {
 	if role.Namespace != corev1alpha1.DefaultNamespace {
 		t.Errorf("namespace is %s, want %s", role.Namespace, corev1alpha1.DefaultNamespace)
 	}
-	lease := corev1alpha1.LeaderElectionLease
-	for want, requests := range map[bool][]request{
-		true: {
-			{verb: "create", group: "coordination.k8s.io", resource: "leases"},
-			{verb: "get", group: "coordination.k8s.io", resource: "leases", name: lease},
-			{verb: "update", group: "coordination.k8s.io", resource: "leases", name: lease},
-			{verb: "patch", group: "coordination.k8s.io", resource: "leases", name: lease},
-			{verb: "create", group: "", resource: "events"},
-			{verb: "patch", group: "events.k8s.io", resource: "events"},
-		},
-		false: {
-			{verb: "update", group: "coordination.k8s.io", resource: "leases", name: "other"},
-			{verb: "get", group: "", resource: "secrets"},
-		},
-	} {
-		for _, r := range requests {
-			if got := allows(role.Rules, r); got != want {
-				t.Errorf("%s %s %s is allowed: %t, want %t", r.verb, r.resource, r.name, got, want)
-			}
-		}
-	}
+	const lease = "leases.coordination.k8s.io "
+	check(t, role.Rules, true, "create "+lease, "create events", "patch events.events.k8s.io",
+		"get "+lease+corev1alpha1.LeaderElectionLease, "update "+lease+corev1alpha1.LeaderElectionLease, "patch "+lease+corev1alpha1.LeaderElectionLease)
+	check(t, role.Rules, false, "update "+lease+"other", "get secrets")
 }
 
 // An agent serves its own namespace; all of them only by a manifest of its own.
 func TestAgentRoles(t *testing.T) {
 	t.Parallel()
 	objects, all := render(t, "agent"), render(t, "agent-all-namespaces")
-	cluster, own := find[*rbacv1.ClusterRole](t, objects, "lockstep-agent"), find[*rbacv1.Role](t, objects, "lockstep-agent")
-	everywhere := find[*rbacv1.ClusterRole](t, all, "lockstep-agent-all-namespaces")
-	for _, tc := range []struct {
-		rules []rbacv1.PolicyRule
-		request
-		want bool
-	}{
-		{own.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},
-		{own.Rules, request{verb: "update", group: corev1alpha1.GroupName, resource: "objectsetphases/status"}, true},
-		{own.Rules, request{verb: "create", group: "events.k8s.io", resource: "events"}, true},
-		{own.Rules, request{verb: "update", group: "coordination.k8s.io", resource: "leases", name: corev1alpha1.AgentLeaderElectionLease}, true},
-		{own.Rules, request{verb: "update", group: "coordination.k8s.io", resource: "leases", name: corev1alpha1.LeaderElectionLease}, false},
-		{own.Rules, request{verb: "delete", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
-		{own.Rules, request{verb: "get", group: corev1alpha1.GroupName, resource: "objectsets"}, false},
-		{own.Rules, request{verb: "get", resource: "secrets"}, false},
-		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "kube-system"}, true},
-		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "shop"}, false},
-		{cluster.Rules, request{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"}, true},
-		{cluster.Rules, request{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"}, false},
-		{cluster.Rules, request{verb: "list", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
-		{everywhere.Rules, request{verb: "watch", group: corev1alpha1.GroupName, resource: "clusterobjectsetphases"}, true},
-		{everywhere.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},
-		{everywhere.Rules, request{verb: "get", resource: "secrets"}, false},
-	} {
-		if got := allows(tc.rules, tc.request); got != tc.want {
-			t.Errorf("%+v is allowed: %t", tc.request, got)
-		}
-	}
+	own := find[*rbacv1.Role](t, objects, "lockstep-agent").Rules
+	const lease = "update leases.coordination.k8s.io "
+	check(t, own, true, "patch objectsetphases.package-operator.run", "update objectsetphases/status.package-operator.run", "create events.events.k8s.io",
+		lease+corev1alpha1.AgentLeaderElectionLease)
+	check(t, own, false, lease+corev1alpha1.LeaderElectionLease, "delete objectsetphases.package-operator.run", "get objectsets.package-operator.run", "get secrets")
+	cluster := find[*rbacv1.ClusterRole](t, objects, "lockstep-agent").Rules
+	check(t, cluster, true, "get namespaces kube-system", "create selfsubjectaccessreviews.authorization.k8s.io")
+	check(t, cluster, false, "get namespaces shop", "create subjectaccessreviews.authorization.k8s.io", "list objectsetphases.package-operator.run")
+	everywhere := find[*rbacv1.ClusterRole](t, all, "lockstep-agent-all-namespaces").Rules
+	check(t, everywhere, true, "watch clusterobjectsetphases.package-operator.run", "patch objectsetphases.package-operator.run")
+	check(t, everywhere, false, "get secrets")
 	for want, rendered := range map[bool][]runtime.Object{false: objects, true: all} {
 		args := find[*appsv1.Deployment](t, rendered, "lockstep-agent").Spec.Template.Spec.Containers[0].Args
 		if slices.Contains(args, "--watch-all-namespaces") != want || !slices.Contains(args, "--namespace=$(NAMESPACE)") {
@@ -162,7 +110,8 @@ func TestBindingsBindTheManagerOnly(t *testing.T) {
 }
 
 // Revisions can contain Secrets, and a Package is applied with the manager's rights, so no built-in
-// role must give more than it does without these kinds.
+// role must give more than it does without these kinds. A user who activates revisions can patch
+// these, and write no other kind.
 func TestRolesForPeople(t *testing.T) {
 	t.Parallel()
 	objects := render(t, ".")
@@ -174,9 +123,7 @@ func TestRolesForPeople(t *testing.T) {
 	activator := find[*rbacv1.ClusterRole](t, objects, "lockstep-activator")
 	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin, "author": author, "tenant": tenant, "activator": activator} {
 		label := "rbac.authorization.k8s.io/aggregate-to-" + name
-		if aggregated := role.Labels[label] == "true"; aggregated != (name == "view" || name == "edit") {
-			t.Errorf("%s is aggregated: %t", role.Name, aggregated)
-		}
+		require.Equal(t, (name == "view" || name == "edit"), role.Labels[label] == "true", fmt.Sprintf("%s is aggregated", role.Name))
 	}
 	for _, tc := range []struct {
 		verb, resource                    string
@@ -207,32 +154,12 @@ func TestRolesForPeople(t *testing.T) {
 		{"patch", "clusterobjectsets", false, false, false, false, false},
 		{"create", "clusterobjecttemplates", false, false, false, false, false},
 	} {
-		r := request{verb: tc.verb, group: corev1alpha1.GroupName, resource: tc.resource}
+		r := tc.verb + " " + tc.resource + ".package-operator.run"
 		got := [5]bool{allows(view.Rules, r), allows(edit.Rules, r), allows(admin.Rules, r), allows(author.Rules, r), allows(tenant.Rules, r)}
-		if want := [5]bool{tc.view, tc.edit, tc.admin, tc.author, tc.tenant}; got != want {
-			t.Errorf("%s %s is allowed for view, edit, admin, author, tenant: %v, want %v", tc.verb, tc.resource, got, want)
-		}
+		require.Equal(t, [5]bool{tc.view, tc.edit, tc.admin, tc.author, tc.tenant}, got, fmt.Sprintf("%s %s is allowed for view, edit, admin, author, tenant", tc.verb, tc.resource))
 		if reads := slices.Contains([]string{"get", "list", "watch"}, tc.verb); allows(activator.Rules, r) != reads {
 			t.Errorf("%s %s is allowed for who activates revisions: %t", tc.verb, tc.resource, !reads)
 		}
 	}
-}
-
-// A user who activates revisions can patch these, and write no other kind.
-func TestActivator(t *testing.T) {
-	t.Parallel()
-	role := find[*rbacv1.ClusterRole](t, render(t, "."), "lockstep-activator")
-	if !allows(role.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsets"}) {
-		t.Error("revisions cannot be patched")
-	}
-}
-
-func allows(rules []rbacv1.PolicyRule, r request) bool {
-	return slices.ContainsFunc(rules, func(rule rbacv1.PolicyRule) bool {
-		has := func(list []string, value string) bool {
-			return slices.Contains(list, "*") || slices.Contains(list, value)
-		}
-		named := len(rule.ResourceNames) == 0 || slices.Contains(rule.ResourceNames, r.name)
-		return has(rule.Verbs, r.verb) && has(rule.APIGroups, r.group) && has(rule.Resources, r.resource) && named
-	})
+	check(t, activator.Rules, true, "patch objectsets.package-operator.run")
 }

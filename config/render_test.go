@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -155,9 +156,7 @@ func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 		}
 		delete(configMap.Data, key)
 	}
-	if len(configMap.Data) != 0 {
-		t.Errorf("keys of no kind: %v", configMap.Data)
-	}
+	require.Equal(t, 0, len(configMap.Data), fmt.Sprintf("keys of no kind: %v", configMap.Data))
 	if configMap.Namespace != "argocd" || configMap.Labels["app.kubernetes.io/part-of"] != "argocd" {
 		t.Error("Argo CD does not read this ConfigMap")
 	}

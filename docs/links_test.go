@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,8 +116,6 @@ func TestSlug(t *testing.T) {
 		"Install the engine": "install-the-engine", "`ui`": "ui", "pause, unpause": "pause-unpause", "Reverse (2-6)": "reverse-2-6",
 		"See [this](other.md#part) page": "see-this-page", "API group: v1alpha1": "api-group-v1alpha1",
 	} {
-		if got := slug(title); got != want {
-			t.Errorf("the anchor of %q is %q, want %q", title, got, want)
-		}
+		require.Equal(t, want, slug(title), fmt.Sprintf("the anchor of %q", title))
 	}
 }

@@ -1,6 +1,10 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"lockstep.run/lockstep/test/require"
+)
 
 func TestTable(t *testing.T) {
 	t.Parallel()
@@ -20,7 +24,5 @@ func TestTable(t *testing.T) {
 | delete | 7 | 1.2 | – | – |
 `
 
-	if got := table(50, tools, figures); got != want {
-		t.Errorf("the table is\n%s\nwant\n%s", got, want)
-	}
+	require.Equal(t, want, table(50, tools, figures), "the table")
 }

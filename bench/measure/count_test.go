@@ -1,11 +1,16 @@
 package measure
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -83,4 +88,107 @@ func TestSpan(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTransitionTimes(t *testing.T) {
+	t.Parallel()
+	write := func(user, name, subresource string, from, to int) sandbox.Entry {
+		return sandbox.Entry{User: user, Verb: "patch", Code: 200, Object: sandbox.ObjectRef{Resource: "x", Name: name, Subresource: subresource}, Received: at(from), Done: at(to)}
+	}
+	manager := harness.ManagerUser()
+	refused := write(manager, "shop-000-01-001", "", 12, 13)
+	refused.Code = 409
+	entries := []sandbox.Entry{
+		write(manager, "shop-000-00-001", "", 1, 2),
+		write(sandbox.AdminUser, "shop-000-00-000", "status", 10, 14),
+		refused,
+		write(manager, "shop-000-01-001", "", 19, 30),
+		write(manager, "shop-000-01-000", "", 18, 31),
+		write(manager, "shop-001-01-000", "", 11, 12),                 // of another package
+		write(manager, "shop-000", "status", 11, 12),                  // not an object of the package
+		write(sandbox.AdminUser, "shop-000-01-000", "status", 40, 41), // opens the last phase
+	}
+
+	seen := map[string]time.Time{"shop-000-00-000": at(13), "shop-000-01-000": at(50)}
+	want := TransitionTimes{
+		Count: 1, Manager: Quantiles{8, 8, 8, 8}, Watcher: Quantiles{3, 3, 3, 3}, Write: Quantiles{4, 4, 4, 4},
+	}
+	got := transitionTimes(entries, seen)
+	require.Equal(t, want, got)
+	if ratio := got.Ratio(); ratio < 2.66 || ratio > 2.67 {
+		t.Errorf("the ratio is %v, want 8 by 3", ratio)
+	}
+	if got := transitionTimes(entries, nil); got.Count != 0 || got.Ratio() != 0 {
+		t.Errorf("without a watcher: got %+v", got)
+	}
+}
+
+// The loader accepts every workload, with the stated number of objects, and a revision differs from
+// the next one as it should.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	tests := map[string]Workload{
+		"ConfigMaps": {Objects: 12, Phases: 3, Packages: 2},
+		"large":      {Objects: 12, Phases: 3, Packages: 2, Bytes: 800},
+		"unready":    {Objects: 12, Phases: 1, Packages: 2, Kind: Unready},
+		"gates":      {Objects: 12, Phases: 3, Packages: 2, Kind: Gates},
+	}
+
+	for name, w := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := objectsOf(t, w, firstRelease)
+			if len(before) != w.Objects || before[w.middle(1)] == "" {
+				t.Fatalf("the objects are %v, the one in the middle is %s", slices.Sorted(maps.Keys(before)), w.middle(1))
+			}
+			one := objectsOf(t, w, release{version: "1.0.0", value: "v1", middle: "v2"})
+			if changed := changes(before, one); len(changed) != 1 || changed[0] != w.middle(1) {
+				t.Errorf("an upgrade of one changes %v, want %s", changed, w.middle(1))
+			}
+			every := w.Objects
+			if w.Kind == Gates {
+				every -= w.Phases // gates have no value
+			}
+			if changed := changes(before, objectsOf(t, w, release{version: "1.0.0", value: "v2", middle: "v2"})); len(changed) != every {
+				t.Errorf("an upgrade of all changes %v", changed)
+			}
+		})
+	}
+}
+
+// objectsOf returns the loaded objects of the second package by name.
+func objectsOf(t *testing.T, w Workload, r release) map[string]string {
+	t.Helper()
+	o := loader.Options{}
+	o.Package.Metadata.Name, o.Package.Metadata.Namespace, o.Package.Image = packageName(1), namespace, "example.invalid/shop:v1"
+	pkg, err := loader.Load(t.Context(), w.files(1, r).Bytes(), o)
+	require.NoError(t, err)
+	if len(pkg.Phases) != w.Phases {
+		t.Errorf("%d phases, want %d", len(pkg.Phases), w.Phases)
+	}
+
+	objects := map[string]string{}
+	for _, phase := range pkg.Phases {
+		for _, object := range phase.Objects {
+			raw, err := json.Marshal(object)
+			require.NoError(t, err)
+			var named struct {
+				Object struct{ Metadata struct{ Name string } }
+			}
+			require.NoError(t, json.Unmarshal(raw, &named))
+			objects[named.Object.Metadata.Name] = string(raw)
+		}
+	}
+
+	return objects
+}
+
+func changes(before, after map[string]string) []string {
+	var names []string
+	for name := range after {
+		if before[name] != after[name] {
+			names = append(names, name)
+		}
+	}
+	return names
 }

@@ -1,14 +1,17 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"lockstep.run/lockstep/test/require"
+)
 
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"/usr/bin": "/usr/bin", "with space": "'with space'", "it's": `'it'\''s'`, "$HOME": "'$HOME'", "": "",
 	} {
-		if got := quote(in); got != want {
-			t.Errorf("quote(%q) = %s, want %s", in, got, want)
-		}
+		require.Equal(t, want, quote(in), fmt.Sprintf("quote(%q)", in))
 	}
 }

@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 
@@ -85,12 +86,8 @@ func TestScopesMakeTheirTwins(t *testing.T) {
 
 func TestScopeOf(t *testing.T) {
 	t.Parallel()
-	if got := corev1alpha1.ScopeOf(""); got != corev1alpha1.ScopeCluster {
-		t.Errorf("without a namespace: %s", got)
-	}
-	if got := corev1alpha1.ScopeOf("team-a"); got != corev1alpha1.ScopeNamespaced {
-		t.Errorf("in a namespace: %s", got)
-	}
+	require.Equal(t, corev1alpha1.ScopeCluster, corev1alpha1.ScopeOf(""), "without a namespace")
+	require.Equal(t, corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeOf("team-a"), "in a namespace")
 }
 
 // Accessors of both twins reach the object itself, not a copy.
@@ -123,18 +120,14 @@ func TestAccessorsShareMemory(t *testing.T) {
 	}
 	slice := &corev1alpha1.ClusterObjectSlice{}
 	*slice.SliceObjects() = make([]corev1alpha1.ObjectSetObject, 2)
-	if len(slice.Objects) != 2 {
-		t.Error("SliceObjects returns a copy")
-	}
+	require.Equal(t, 2, len(slice.Objects), "SliceObjects returns a copy")
 }
 
 func TestListsReturnTheirItems(t *testing.T) {
 	t.Parallel()
 	list := &corev1alpha1.ClusterObjectSetList{Items: make([]corev1alpha1.ClusterObjectSet, 2)}
 	list.GenericObjectSets()[1].SetName("second")
-	if list.Items[1].Name != "second" {
-		t.Error("GenericObjectSets returns copies")
-	}
+	require.Equal(t, "second", list.Items[1].Name, "GenericObjectSets returns copies")
 }
 
 func TestOpenedPhases(t *testing.T) {
@@ -149,9 +142,7 @@ func TestOpenedPhases(t *testing.T) {
 		corev1alpha1.PhaseStateTearingDown: false,
 		corev1alpha1.PhaseStateGone:        false,
 	} {
-		if got := state.Opened(); got != want {
-			t.Errorf("%q is opened: %t, want %t", state, got, want)
-		}
+		require.Equal(t, want, state.Opened(), fmt.Sprintf("%q is opened", state))
 	}
 }
 

@@ -27,9 +27,7 @@ func TestManifestsRoundTrip(t *testing.T) {
 		var document json.RawMessage
 		err := reader.Decode(&document)
 		if errors.Is(err, io.EOF) {
-			if count != 5 {
-				t.Errorf("there were %d documents, want 5", count)
-			}
+			require.Equal(t, 5, count, "there were")
 			return
 		}
 		require.NoError(t, err)
