@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/ui"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestUnreachable(t *testing.T) {
@@ -81,4 +83,80 @@ func TestHelpIsShort(t *testing.T) {
 		}
 	}
 	visit(cli.Tree(ui.Commands))
+}
+
+// Command lines of Package Operator work, and programs that read standard output see no difference.
+func TestPackageOperatorNames(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	for _, test := range []struct {
+		line, out, err string
+	}{
+		{"repo initialize FILE shop", "", ""},
+		{"repo add FILE", "", "IMAGE is missing: this offers an image in a file"},
+		{"repo remove FILE", "", "IMAGE is missing"},
+		{"repo push FILE", "", "TAG is missing"},
+		{"repo pull FILE", "", "TAG is missing"},
+		{"clustertree --help", "kubectl package clustertree NAME", ""},
+		{"tree", "", "SOURCE|IMAGE is missing"},
+	} {
+		args := strings.Fields(strings.ReplaceAll(test.line, "FILE", file))
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", args...)
+		if !strings.Contains(got.Out, test.out) || !strings.Contains(got.Err, test.err) || (got.Err == "") != (test.err == "") {
+			t.Errorf("%s: %+v", test.line, got)
+		}
+	}
+	if data, err := os.ReadFile(file); err != nil || !strings.Contains(string(data), "kind: Repository") {
+		t.Errorf("repo initialize wrote %q, %v", data, err)
+	}
+}
+
+// inspect prints the same tree of folders and images as tree.
+func TestTree(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	for line, now := range map[string][]string{
+		"tree SOURCE":                           {"inspect", dir, "--tree"},
+		"tree --cluster SOURCE":                 {"inspect", dir, "--tree", "--cluster"},
+		"tree SOURCE --config-testcase cluster": {"inspect", dir, "--tree", "--config-testcase", "cluster"},
+		"tree SOURCE/nope":                      {"inspect", dir + "/nope", "--tree"},
+	} {
+		got, want := clitest.Invoke(t, "", strings.Fields(strings.ReplaceAll(line, "SOURCE", dir))...), clitest.Invoke(t, "", now...)
+		require.Equal(t, want, got, line)
+	}
+}
+
+func TestWordsOfOtherTools(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"search shop":                               "Did you mean kubectl package available?",
+		"-n shop search shop":                       "Did you mean kubectl package available?",
+		"history shop -n shop":                      "Did you mean kubectl package rollout?",
+		"rollback shop 1 -n shop":                   "Did you mean kubectl package rollout?",
+		"installed list -A":                         " or list?",
+		"get shop":                                  " or status?",
+		"template shop":                             "Did you mean kubectl package render?",
+		"diff shop -n shop":                         "Did you mean kubectl package plan?",
+		"repo kick stable -n shop":                  "Did you mean kubectl package repo update?",
+		"repository add stable https://example.com": "kubectl package repo add NAME IMAGE, or --http URL",
+		"repository add stable":                     "kubectl package repo add NAME IMAGE, or --http URL",
+		"repository add stable --url example.com/r": "kubectl package repo add NAME IMAGE, or --http URL",
+		"repository add stable example.com/r -n a":  "kubectl package repo add NAME IMAGE, or --http URL",
+		"repository list -n shop":                   `unknown command "list". See: kubectl package repository --help`,
+		"instal shop":                               `unknown command "instal". Did you mean kubectl package install? See: kubectl package --help`,
+		"-n shop instal shop":                       "Did you mean kubectl package install?",
+		"rollout histroy shop":                      "Did you mean kubectl package rollout history?",
+		"bogus":                                     `arguments invalid: unknown command "bogus". See: kubectl package --help`,
+		"repo bogus -n shop":                        `unknown command "bogus". See: kubectl package repo --help`,
+	} {
+		got := clitest.Invoke(t, "", strings.Fields(line)...)
+		if got.Code != 1 || !strings.Contains(got.Err, want) || strings.Contains(got.Err, "unknown shorthand") || strings.Count(got.Err, "\n") != 1 {
+			t.Errorf("%s: %+v, want %s", line, got, want)
+		}
+	}
+	for _, line := range []string{"help", "help install", "completion bash", "__complete install", "--help", "repository --help", "uninstall --help", "-h"} {
+		if got := clitest.Invoke(t, "", strings.Fields(line)...); got.Code != 0 {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
 }

@@ -1,11 +1,16 @@
 package cli
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
 )
 
 // The output of the root fits on a screen and names every command in its group, and each first step
@@ -30,4 +35,41 @@ func TestWayIn(t *testing.T) {
 			t.Errorf("%s: %v", step[0], err)
 		}
 	}
+}
+
+// Each command that prints JSON has a golden file for it. Commands that change something all print
+// the same kind of lines.
+func TestEveryJSONHasAFile(t *testing.T) {
+	t.Parallel()
+	found := 0
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+		flag := cmd.Flags().Lookup("output")
+		if cmd.Hidden || flag == nil || !strings.HasPrefix(flag.Usage, "json") { // others name a file
+			return
+		}
+		name := strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "kubectl package "), " ", "-")
+		if flag.Usage == command.ReportsUsage {
+			name = "events"
+		}
+		found++
+		for _, pattern := range []string{"", "*/", "*/*/"} {
+			if files, err := filepath.Glob(pattern + "testdata/json/" + name + ".json"); err == nil && len(files) == 1 {
+				return
+			}
+		}
+		t.Errorf("%s has no testdata/json/%s.json", cmd.CommandPath(), name)
+	}
+	visit(Tree())
+	if found < 30 {
+		t.Errorf("only %d commands print JSON", found)
+	}
+}
+
+func TestVersionJSON(t *testing.T) {
+	t.Parallel()
+	golden.JSON(t, "version", buildReport{Version: "v0.2.0", Go: "go1.26", Platform: "linux/amd64", Settings: map[string]string{"vcs.revision": "0123abc"}})
 }

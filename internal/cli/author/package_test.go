@@ -19,10 +19,15 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/signed"
 )
 
 func TestValidate(t *testing.T) {
@@ -126,7 +131,7 @@ func TestInspectTreeErrors(t *testing.T) {
 		"no test case":    {[]string{"inspect", "--tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
 		"no config file":  {[]string{"inspect", "--tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
 		"contradiction":   {[]string{"inspect", "--tree", dir, "--cluster", "-n", "a"}, "arguments invalid: --cluster and --namespace contradict each other"},
-		"two configs":     {[]string{"inspect", "--tree", dir, "--config", "a", "--config-testcase", "b"}, "the other arguments cannot"},
+		"two configs":     {[]string{"inspect", "--tree", dir, "--config", "a", "--config-testcase", "b"}, "none of the others can be"},
 		"unknown key":     {[]string{"inspect", "--tree", dir, "--config", "-"}, "1 problem in "},
 		"invalid package": {[]string{"inspect", "--tree", clitest.Folder(t, clitest.BadPackage)}, "2 problems in "},
 	} {
@@ -158,9 +163,7 @@ func TestBuildIsDeterministic(t *testing.T) {
 		"other mode":  func(dir string) error { return os.Chmod(dir+"/manifest.yaml", 0o644) },
 		"hidden file": func(dir string) error { return os.WriteFile(dir+"/.other", nil, 0o600) },
 	} {
-		if got := digest(change); got != plain {
-			t.Errorf("%s: %s, want %s", name, got, plain)
-		}
+		require.Equal(t, plain, digest(change), name)
 	}
 	if got := digest(func(dir string) error { return os.WriteFile(dir+"/README.md", nil, 0o600) }); got == plain {
 		t.Error("another file gives the same digest")
@@ -331,5 +334,147 @@ func TestTextsOfPackageOperator(t *testing.T) {
 		if got := clitest.Invoke(t, "", args...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
 			t.Errorf("%v: %+v, want %q", args[0], got, want)
 		}
+	}
+}
+
+// With --as-manager, an image is read from the place that the cluster's ImageConfigs name, after it
+// is verified.
+func TestInspectAsManager(t *testing.T) {
+	t.Parallel()
+	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
+	dir := clitest.Folder(t, clitest.GoodPackage+"-- job.yaml.gotmpl\napiVersion: v1\nkind: Pod\nmetadata: {name: job, namespace: {{ .package.metadata.namespace | default \"web\" }}, annotations: {package-operator.run/phase: settings}}\nspec: {containers: [{name: job, image: 'origin.example.com/acme/job:v1'}]}\n")
+	if got := clitest.Invoke(t, "", "build", dir, "--push", "-t", host+"/team/web:v1"); got.Code != 0 {
+		t.Fatalf("build: %+v", got)
+	}
+	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
+	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
+	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{PEM: string(own.Public)}}}}
+	dial := clustertest.DialTo(clustertest.FakeCluster(t, config))
+	const ref = "origin.example.com/acme/web:v1"
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+ref+" is not verified") || !strings.Contains(got.Err, "(ImageConfig acme)") {
+		t.Errorf("without a signature: %+v", got)
+	}
+	own.Sign(t, host+"/team/web:v1")
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n") {
+		t.Errorf("signed: %+v", got)
+	}
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager", "-o", "json", "|jq", ".uses[].image"); got.Code != 0 || got.Out != host+"/team/job:v1\nweb\n" {
+		t.Errorf("images: %+v", got)
+	}
+	require.Contains(t, clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager").Out, "\nImages of its objects, as the manager writes them\n", "images as a table")
+	if got := clitest.InvokeOn(t, dial, "", "inspect", dir, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "--as-manager needs an image, but "+dir+" is a folder") {
+		t.Errorf("a folder: %+v", got)
+	}
+}
+
+func TestInspect(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	got := clitest.Invoke(t, "", "inspect", dir)
+	if got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n  Installs as  Package or ClusterPackage\n  Test cases   blue, cluster\n\nPhases\n  1  settings\n     ConfigMap shop/color-blue\n") {
+		t.Errorf("got %+v", got)
+	}
+	for want, args := range map[string][]string{
+		"color string red\n":         {"-o", "json", "|jq", `.config[] | "\(.key) \(.type) \(.default)"`},
+		"lab\n":                      {"-n", "lab", "-o", "json", "|jq", ".phases[0].objects[0].namespace"},
+		"web\n":                      {"--cluster", "-o", "json", "|jq", ".phases[0].objects[0].namespace"},
+		"color-red\n":                {"--config-testcase", "cluster", "-o", "json", "|jq", ".phases[0].objects[0].name"},
+		"condition Available=True\n": {"-o", "json", "|jq", ".phases[1].objects[0].probes[]"},
+	} {
+		if got := clitest.Invoke(t, "", append([]string{"inspect", dir}, args...)...); got.Code != 0 || got.Out != want {
+			t.Errorf("%q: %+v, want %q", args, got, want)
+		}
+	}
+	for want, args := range map[string][]string{
+		"2 problems in ": {clitest.Folder(t, clitest.BadPackage)},
+		"arguments invalid: --cluster and --namespace contradict each other": {dir, "--cluster", "-n", "x"},
+		`unknown output format "xml"`:                                        {dir, "-o", "xml"},
+		"there is no folder ":                                                {dir + "/nope"},
+		"--tree and --values only print text":                                {dir, "--tree", "-o", "json"},
+	} {
+		if got := clitest.Invoke(t, "", append([]string{"inspect"}, args...)...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
+			t.Errorf("%q: %+v, want %q", args, got, want)
+		}
+	}
+}
+
+func TestInspectValues(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	if got := clitest.Invoke(t, "", "inspect", dir, "--values"); got != (clitest.Result{Code: 0, Out: "# string\ncolor: red\n", Err: ""}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "inspect", dir, "--values", "--component", "x"); got.Code != 1 || !strings.Contains(got.Err, " has no component x") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	good, bad := clitest.Fixed(t, clitest.Folder(t, clitest.GoodPackage)), clitest.Folder(t, clitest.BadPackage)
+	for command, args := range map[string][]string{
+		"validate": {bad}, "lint": {good}, "render": {good}, "inspect": {good}, "test": {clitest.Folder(t, clitest.GoodPackage), "--ignore-schemas"},
+	} {
+		golden.JSON(t, command, clitest.Invoke(t, "", append([]string{command, "-o", "json"}, args...)...).Out)
+	}
+}
+
+func TestLint(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, strings.Replace(clitest.GoodPackage, "image: web}", "image: web:1}", 1))
+	bad := clitest.Folder(t, clitest.BadPackage)
+	const want = `warning: manifest.yaml: probe-misses-failed-rollout: spec.availabilityProbes[0]: Deployment web: true before pods of a new template are ready, with availableReplicas 1, readyReplicas 1, replicas 1
+    Probe .status.updatedReplicas, .status.replicas and .status.availableReplicas, each equal to .spec.replicas, as the recipes of docs/packages/probes.md do.
+warning: web.yaml.gotmpl (document 1): unpinned-image: apps/v1 Deployment shop/web: spec.template.spec.containers[name="web"].image: web:1
+    List it under spec.images of the manifest, run ` + "`kubectl package update`" + `, and write {{ .images.NAME }} in a template.
+info: manifest.yaml: no-display: spec.display: it is missing
+    Add name, shortDescription and maintainers.
+info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties.color: the key color has no description
+    Describe its effect and its unit.
+info: web.yaml.gotmpl (document 1): ready-at-once: apps/v1 Deployment shop/web: spec.template.spec.containers: no container has a readinessProbe or a startupProbe, and minReadySeconds is 0
+    Add a readinessProbe, or set minReadySeconds.
+2 warnings, 3 info
+`
+	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, clitest.Invoke(t, "", "lint", dir, "--disable", "foreign-namespace"), cmp.AllowUnexported(clitest.Result{})); diff != "" {
+		t.Error(diff)
+	}
+	for _, test := range []struct {
+		reason string
+		args   []string
+		code   int
+		out    string
+		err    string
+	}{
+		{"nothing found", []string{dir, "--rule", "no-tests"}, 0, "nothing found\n", ""},
+		{"without some", []string{dir, "--disable", "unpinned-image,no-display,probe-misses-failed-rollout,ready-at-once", "--disable", "foreign-namespace", "-o", "json", "|jq", ".findings[].rule"}, 0, "undocumented-config\n", ""},
+		{"stricter", []string{dir, "--rule", "no-display", "--fail-on", "info", "-o", "json", "|jq", ".counts.info"}, 1, "1\n", "Error: 1 info in " + dir + "\n"},
+		{"an error", []string{clitest.Folder(t, clitest.GoodPackage), "--rule", "latest-image", "-o", "json", "|jq", ".findings[0].level"}, 1, "error\n", "Error: 1 error in "},
+		{"an error that is let pass", []string{clitest.Folder(t, clitest.GoodPackage), "--rule", "latest-image", "--fail-on", "never", "-o", "json", "|jq", ".findings[0].level"}, 0, "error\n", ""},
+		{"an upgrade", []string{dir, "--rule", "immutable-field", "--from", clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "app: web", "app: web2")), "-o", "json", "|jq", ".findings[].details"}, 1,
+			"differs from the older package in spec.selector, which cannot change\n", "Error: 1 error in "},
+		{"the rules", []string{"--rules", "-o", "json", "|jq", `.[] | select(.name == "keep-data").level`}, 0, "warning\n", ""},
+		{"an unknown rule", []string{dir, "--disable", "keep-dat"}, 1, "", `Error: there is no rule "keep-dat". Did you mean "keep-data"?`},
+		{"an unknown level", []string{dir, "--fail-on", "bad"}, 1, "", `Error: arguments invalid: unknown --fail-on "bad"`},
+		{"no package", nil, 1, "", "Error: arguments invalid: SOURCE|IMAGE is missing"},
+		{"an invalid package", []string{clitest.Folder(t, clitest.BadPackage)}, 1, "", "Error: 2 problems in "},
+		{"an invalid older package", []string{dir, "--from", bad}, 1, "", "Error: 2 problems in " + bad},
+	} {
+		got := clitest.Invoke(t, "", append([]string{"lint"}, test.args...)...)
+		if got.Code != test.code || got.Out != test.out || !strings.Contains(got.Err, test.err) || test.err == "" && got.Err != "" {
+			t.Errorf("%s: got %+v", test.reason, got)
+		}
+	}
+}
+
+func TestLintSaysLessOfMany(t *testing.T) {
+	t.Parallel()
+	text := clitest.GoodPackage
+	for i := range 25 {
+		text += fmt.Sprintf("-- many/%02d.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: p%d, namespace: shop, annotations: {package-operator.run/phase: deploy}}\nspec: {containers: [{name: a, image: 'a:1'}]}\n", i, i)
+	}
+	got := clitest.Invoke(t, "", "lint", clitest.Folder(t, strings.Replace(text, "  - name: cluster\n    context:\n      package: {metadata: {name: web}}\n", "", 1)), "--rule", "unpinned-image")
+	if want := "warning: 5 more of unpinned-image (`kubectl package lint -o json` lists all)\n25 warnings\n"; got.Code != 0 || !strings.HasSuffix(got.Out, want) || strings.Count(got.Out, "unpinned-image: v1 Pod") != 20 {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -40,9 +40,7 @@ func TestTest(t *testing.T) {
 	run("written again", clitest.Result{Code: 0, Out: "✓ blue  passed\n✓ cluster  passed\n", Err: ""}, "--update")
 
 	change(t, filepath.Join(dir, "settings", "cm.yaml.gotmpl"), "name: color-", "name: colour-")
-	if err := os.WriteFile(filepath.Join(dir, ".test-fixtures", "cluster", "old.yaml"), []byte("a: \x1b[31m\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, ".test-fixtures", "cluster", "old.yaml"), []byte("a: \x1b[31m\n"), 0o600))
 	const hunk = `    @@ -1,6 +1,6 @@
      apiVersion: v1
      kind: ConfigMap

@@ -94,9 +94,7 @@ func TestWhatIsDifferentIsPaused(t *testing.T) {
 			t.Parallel()
 			result := convert(t, test.text)
 			spec := result.Objects[0]["spec"].(map[string]any)
-			if got := spec["paused"] == true; got != test.paused {
-				t.Errorf("paused: %t\n%s", got, notes(result))
-			}
+			require.Equal(t, test.paused, spec["paused"] == true, "paused")
 		})
 	}
 }

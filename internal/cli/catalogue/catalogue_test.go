@@ -3,6 +3,7 @@ package catalogue_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -58,13 +59,9 @@ func TestAvailable(t *testing.T) {
 		{[]string{"shop.example.com", "-o", "json", "|jq", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, test.args...)...)
-		if got.Code != 0 {
-			t.Errorf("%v: %+v", test.args, got)
-		}
+		require.Equal(t, 0, got.Code, fmt.Sprintf("%v: %+v", test.args, got))
 		for _, want := range test.want {
-			if !strings.Contains(got.Out, want) {
-				t.Errorf("%v: %q is missing in\n%s%s", test.args, want, got.Out, got.Err)
-			}
+			require.Contains(t, got.Out, want, test.args)
 		}
 	}
 	golden.JSON(t, "available", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "-A", "-o", "json").Out)

@@ -2,13 +2,19 @@ package cluster_test
 
 import (
 	"context"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -112,4 +118,148 @@ func TestObserveForbidden(t *testing.T) {
 			return
 		}
 	}
+}
+
+// The sets show the revision in charge. Right after a change, the status of the deployment still
+// names the previous one.
+func TestCurrentRevision(t *testing.T) {
+	t.Parallel()
+	set := func(name string, revision int64, state corev1alpha1.ObjectSetLifecycleState, waits bool) corev1alpha1.GenericObjectSet {
+		s := &corev1alpha1.ObjectSet{}
+		s.Name, s.Spec.Revision, s.Spec.LifecycleState = name, revision, state
+		if waits {
+			s.Annotations = map[string]string{corev1alpha1.AwaitingActivationAnnotation: "true"}
+		}
+		return s
+	}
+	deployment := &corev1alpha1.ObjectDeployment{}
+	deployment.Status.CurrentRevision = "two"
+	one := set("one", 1, corev1alpha1.ObjectSetLifecycleStateArchived, false)
+	two := set("two", 2, corev1alpha1.ObjectSetLifecycleStateActive, false)
+	for want, sets := range map[string][]corev1alpha1.GenericObjectSet{
+		"two":   {one, two, set("waits", 3, corev1alpha1.ObjectSetLifecycleStatePaused, true)},
+		"three": {one, two, set("three", 3, corev1alpha1.ObjectSetLifecycleStateActive, false)},
+		"four":  {one, two, set("four", 4, corev1alpha1.ObjectSetLifecycleStatePaused, false)},
+		"one":   {one},
+	} {
+		if got := (&cluster.Rollout{Deployment: deployment, Sets: sets}).Current(); got.GetName() != want {
+			t.Errorf("%s is in charge, want %s", got.GetName(), want)
+		}
+	}
+}
+
+// An informer has synced once the handler has all objects of the first list.
+func TestInformerSyncsWithHandler(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, nil, pkg("a"), pkg("b"))
+	handle := make(chan struct{})
+	informer := c.Inform(testContext(t), cluster.Watched{
+		Example: &corev1alpha1.Package{}, List: &corev1alpha1.PackageList{},
+		Options: func() client.ListOptions { return client.ListOptions{} }, Report: func(error) {},
+		Handler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) { <-handle }},
+	})
+	wait := func(synced cache.InformerSynced) {
+		t.Helper()
+		if !cache.WaitForCacheSync(t.Context().Done(), synced) {
+			t.Fatal("it has not synced")
+		}
+	}
+	wait(informer.SharedIndexInformer.HasSynced)
+	handle <- struct{}{}
+	if informer.HasSynced() {
+		t.Error("it has synced before the handler has all objects")
+	}
+	close(handle)
+	wait(informer.HasSynced)
+}
+
+// unanswered is a cluster whose watch connections end without an answer.
+type unanswered struct{ client.WithWatch }
+
+// Watch implements client.WithWatch.
+func (unanswered) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return watch.NewEmptyWatch(), nil
+}
+
+// Connections that end without an answer are reported, although client-go returns no error for
+// them.
+func TestInformerReportsUnansweredWatches(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, nil, pkg("a"))
+	c.WithWatch = unanswered{c.WithWatch}
+	ctx, reports := testContext(t), make(chan error)
+	c.Inform(ctx, cluster.Watched{
+		Example: &corev1alpha1.Package{}, List: &corev1alpha1.PackageList{},
+		Options: func() client.ListOptions { return client.ListOptions{} }, Handler: cache.ResourceEventHandlerFuncs{},
+		Report: func(err error) {
+			select {
+			case reports <- err:
+			case <-ctx.Done():
+			}
+		},
+	})
+	for {
+		select {
+		case err := <-reports:
+			if err != nil && strings.Contains(c.Explain("it cannot be watched", err).Error(), "cannot be reached: the API server does not answer") {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("no event is reported")
+		}
+	}
+}
+
+// listing is a fake client that cannot stream lists. Unlike an API server, it misses changes
+// between a list and its watch. A test that changes an object only once waits until a package is
+// watched.
+type listing struct {
+	client.WithWatch
+	watched chan struct{}
+	once    *sync.Once
+}
+
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (l listing) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	w, err := l.WithWatch.Watch(ctx, list, opts...)
+	if _, ok := list.(*corev1alpha1.PackageList); ok && err == nil {
+		l.once.Do(func() { close(l.watched) })
+	}
+	return w, err
+}
+
+// watched returns once a package is watched.
+func watched(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	select {
+	case <-c.WithWatch.(listing).watched:
+	case <-testContext(t).Done():
+		t.Fatal("no kind is watched")
+	}
+}
+
+// fakeCluster holds objects in memory; intercept, which may be nil, fails
+// requests.
+func fakeCluster(t *testing.T, intercept *interceptor.Funcs, objects ...client.Object) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.New("https://fake", "shop", func(o client.Options) (client.WithWatch, error) {
+		byName := func(obj client.Object) []string { return []string{obj.GetName()} }
+		b := fake.NewClientBuilder().WithScheme(o.Scheme).WithRESTMapper(o.Mapper).WithObjects(objects...).
+			WithIndex(&corev1alpha1.Package{}, "metadata.name", byName).
+			WithIndex(&corev1alpha1.ClusterPackage{}, "metadata.name", byName)
+		if intercept != nil {
+			b = b.WithInterceptorFuncs(*intercept)
+		}
+		return listing{b.Build(), make(chan struct{}), &sync.Once{}}, nil
+	})
+	require.NoError(t, err)
+	return c
+}
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
 }

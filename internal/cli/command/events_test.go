@@ -14,7 +14,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/require"
 )
 
 // With -o json, standard output has only JSON: a line for each message and transition, and an end
@@ -76,7 +78,21 @@ func TestEvents(t *testing.T) {
 	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
 	c.AddWait(cmd, WaitTimeout, "")
 	cmd.SetArgs([]string{"-o", "yaml"})
-	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "choose json") {
-		t.Errorf("another format: %v", err)
+	require.ErrorContains(t, cmd.Execute(), "choose json", "another format")
+}
+
+// Only an explicit yes confirms. Without a terminal there is no question.
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]error{
+		"y\n": nil, "YES\n": nil, " yes ": nil, "\n": errNotConfirmed, "": errNotConfirmed, "n\ny\n": errNotConfirmed, "yesterday\n": errNotConfirmed,
+	} {
+		if err := readAnswer(strings.NewReader(answer)); !errors.Is(err, want) {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+	var out bytes.Buffer
+	if err := Confirm(clustertest.Streams(&out, &out), "Sure?"); !errors.Is(err, errNotInteractive) {
+		t.Errorf("without a terminal: %v", err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 var shopAPI = &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
@@ -67,12 +68,8 @@ func TestOutdatedReadsTheCatalogueOnce(t *testing.T) {
 		if err != nil || len(rows) != len(packages) || rows[5].Package != "shop.example.com" || rows[5].Newest != "2.0.0" {
 			t.Fatalf("%s: %+v, %v", name, rows, err)
 		}
-		if got := reads["*v1alpha1.ClusterAvailablePackageList"]; got != tc.want {
-			t.Errorf("%s: the offers of the cluster are read %d times", name, got)
-		}
-		if got := reads["*v1alpha1.AvailablePackageList"]; got != 3*tc.want {
-			t.Errorf("%s: the offers of the namespaces are read %d times", name, got)
-		}
+		require.Equal(t, tc.want, reads["*v1alpha1.ClusterAvailablePackageList"], fmt.Sprintf("%s: the offers of the cluster are read", name))
+		require.Equal(t, 3*tc.want, reads["*v1alpha1.AvailablePackageList"], fmt.Sprintf("%s: the offers of the namespaces are read", name))
 	}
 }
 

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,87 +35,52 @@ func TestRefused(t *testing.T) {
 		cause   string
 		remedy  string
 	}{
-		{
-			phases.Collision(&objects.Reference{OwnerReference: metav1.OwnerReference{Kind: "Deployment", Name: "web"}}, objects.Owner{Names: apinames.Default}),
-			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here",
-		},
-		{
-			(&claims.Conflict{Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
-			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
-		},
-		{
-			(&claims.Conflict{
-				Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}},
-				Adopt:  "kubectl annotate package/other -n shop package-operator.run/adopt=true",
-			}).Reason(),
-			ReasonCollision, "which is installed as a dependency", "to decide on its version and values, make it your own (kubectl annotate package/other -n shop package-operator.run/adopt=true)",
-		},
+		{phases.Collision(&objects.Reference{OwnerReference: metav1.OwnerReference{Kind: "Deployment", Name: "web"}}, objects.Owner{Names: apinames.Default}),
+			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here"},
+		{(&claims.Conflict{Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
+			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here"},
+		{(&claims.Conflict{
+			Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}},
+			Adopt:  "kubectl annotate package/other -n shop package-operator.run/adopt=true",
+		}).Reason(),
+			ReasonCollision, "which is installed as a dependency",
+			"to decide on its version and values, make it your own (kubectl annotate package/other -n shop package-operator.run/adopt=true)"},
 		{phases.Collision(nil, objects.Owner{Names: apinames.Default}), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Take it over by kubectl package adopt"},
-		{
-			"field manager tuner changes .data.level back again and again; corrected again after a pause: let only one of both set the field",
-			ReasonContention, "ConfigMap shop/web: field manager tuner changes .data.level back again and again", "Let only one of both set the field",
-		},
-		{
-			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
-			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",
-		},
+		{"field manager tuner changes .data.level back again and again; corrected again after a pause: let only one of both set the field", ReasonContention,
+			"ConfigMap shop/web: field manager tuner changes .data.level back again and again", "Let only one of both set the field"},
+		{`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`, ReasonWebhook,
+			"the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object"},
 		{
 			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": dial tcp 10.0.0.1:443: connect: connection refused`,
 			ReasonWebhookFailed, "the webhook costs.example.com cannot be called, so ConfigMap shop/web cannot be written: Post \"https://costs.ops.svc:443/?timeout=10s\": dial tcp", "has to run and to be reachable",
 		},
-		{
-			`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
-			ReasonWebhookFailed, "cannot be called", "Its certificate and the caBundle",
-		},
+		{`create ConfigMap shop/web: Internal error occurred: failed calling webhook "costs.example.com": failed to call webhook: Post "https://costs.ops.svc:443/?timeout=10s": tls: failed to verify certificate: x509: certificate signed by unknown authority`,
+			ReasonWebhookFailed, "cannot be called", "Its certificate and the caBundle"},
 		{`create ConfigMap shop/web: namespaces "shop" not found`, ReasonNoNamespace, "the namespace of ConfigMap shop/web does not exist", "kubectl create namespace shop,"},
-		{
-			`create ConfigMap shop/web: configmaps "web" is forbidden: unable to create new content in namespace shop because it is being terminated`,
-			ReasonDeleting, "the namespace of ConfigMap shop/web is being deleted", "kubectl get namespace shop -o yaml",
-		},
+		{`create ConfigMap shop/web: configmaps "web" is forbidden: unable to create new content in namespace shop because it is being terminated`, ReasonDeleting,
+			"the namespace of ConfigMap shop/web is being deleted", "kubectl get namespace shop -o yaml"},
 		{"cannot be watched: the server is currently unable to handle the request", ReasonUnserved, "is of a kind whose API does not answer", "kubectl get apiservices"},
-		{
-			`create ConfigMap shop/web: configmaps "web" is forbidden: exceeded quota: small, requested: configmaps=1, used: configmaps=2, limited: configmaps=2`,
-			ReasonQuota, "exceeded quota: small", "kubectl -n shop describe resourcequota",
-		},
-		{
-			`apply ConfigMap shop/web: configmaps "web" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "configmaps" in API group ""`,
-			ReasonForbidden, "the engine is not allowed to write ConfigMap shop/web", "service account",
-		},
-		{
-			"ServiceAccount shop/deployer may not create configmaps: grant it that right; kubectl auth can-i create configmaps -n shop --as=system:serviceaccount:shop:deployer",
-			ReasonForbidden, "ConfigMap shop/web cannot be written: ServiceAccount shop/deployer may not create configmaps", "Grant it that right; kubectl auth can-i",
-		},
-		{
-			"ServiceAccount shop/deployer does not exist: create it, with the rights for the objects of the package, or name another one in spec.serviceAccountName",
-			ReasonForbidden, "ServiceAccount shop/deployer does not exist", "Create it, with the rights",
-		},
-		{
-			`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`,
-			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
-		},
-		{
-			`dry-run apply apps StatefulSet shop/web: StatefulSet.apps "web" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden (immutable in an object that exists)`,
-			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
-		},
-		{
-			`create apps DaemonSet shop/web: DaemonSet.apps "web" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy`,
-			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "The object may be right: have the cluster allow it",
-		},
-		{
-			`create Pod shop/web: pods "web" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`,
-			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "kubectl label namespace shop pod-security.kubernetes.io/enforce=LEVEL",
-		},
-		{
-			`create Pod shop/web: pods "web" is forbidden: node selectors conflict`, ReasonForbidden, "the cluster forbids ConfigMap shop/web", "An admission plugin",
-		},
-		{
-			`dry-run apply ConfigMap shop/web: the server was unable to return a response in the time allotted, but may still be processing the request`,
-			ReasonUnanswered, "the API server does not answer in time about ConfigMap shop/web", "It is retried automatically",
-		},
-		{
-			`.spec.template.spec.containers[name="main"].imagee: field not declared in schema, did you mean "image"?`,
-			ReasonRefused, "ConfigMap shop/web does not fit the schema of its kind: .spec.template", "Correct the object in the package.",
-		},
+		{`create ConfigMap shop/web: configmaps "web" is forbidden: exceeded quota: small, requested: configmaps=1, used: configmaps=2, limited: configmaps=2`,
+			ReasonQuota, "exceeded quota: small", "kubectl -n shop describe resourcequota"},
+		{`apply ConfigMap shop/web: configmaps "web" is forbidden: User "system:serviceaccount:a:b" cannot patch resource "configmaps" in API group ""`, ReasonForbidden,
+			"the engine is not allowed to write ConfigMap shop/web", "service account"},
+		{"ServiceAccount shop/deployer may not create configmaps: grant it that right; kubectl auth can-i create configmaps -n shop --as=system:serviceaccount:shop:deployer",
+			ReasonForbidden, "ConfigMap shop/web cannot be written: ServiceAccount shop/deployer may not create configmaps", "Grant it that right; kubectl auth can-i"},
+		{"ServiceAccount shop/deployer does not exist: create it, with the rights for the objects of the package, or name another one in spec.serviceAccountName",
+			ReasonForbidden, "ServiceAccount shop/deployer does not exist", "Create it, with the rights"},
+		{`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`, ReasonImmutable,
+			"has a field that cannot be changed", "Keep the field"},
+		{`dry-run apply apps StatefulSet shop/web: StatefulSet.apps "web" is invalid: spec: Forbidden: updates to statefulset spec for fields other than 'replicas' are forbidden (immutable in an object that exists)`,
+			ReasonImmutable, "has a field that cannot be changed", "Keep the field"},
+		{`create apps DaemonSet shop/web: DaemonSet.apps "web" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy`,
+			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "The object may be right: have the cluster allow it"},
+		{`create Pod shop/web: pods "web" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`, ReasonForbidden,
+			"the cluster forbids ConfigMap shop/web", "kubectl label namespace shop pod-security.kubernetes.io/enforce=LEVEL"},
+		{`create Pod shop/web: pods "web" is forbidden: node selectors conflict`, ReasonForbidden, "the cluster forbids ConfigMap shop/web", "An admission plugin"},
+		{`dry-run apply ConfigMap shop/web: the server was unable to return a response in the time allotted, but may still be processing the request`, ReasonUnanswered,
+			"the API server does not answer in time about ConfigMap shop/web", "It is retried automatically"},
+		{`.spec.template.spec.containers[name="main"].imagee: field not declared in schema, did you mean "image"?`, ReasonRefused,
+			"ConfigMap shop/web does not fit the schema of its kind: .spec.template", "Correct the object in the package."},
 		{"the watch of its kind is starting", ReasonUnanswered, "ConfigMap shop/web waits for the first list of its kind", "kubectl get --raw"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
@@ -233,17 +199,13 @@ func TestRemediesOfPods(t *testing.T) {
 		"an image that is not": {podWith(waits("ErrImagePull", `registry.example.com/web:v9: not found`)), "Check that the image exists under that name"},
 	} {
 		f := pod(tc.pod, nil)
-		if remedy := f.best().remedy; !strings.Contains(remedy, tc.want) {
-			t.Errorf("%s: %s", reason, remedy)
-		}
+		require.Contains(t, f.best().remedy, tc.want, reason)
 	}
 	for message, want := range map[string]string{
 		`pods "web-1" is forbidden: error looking up service account shop/web: serviceaccount "web" not found`: "kubectl -n shop create serviceaccount web",
 		`pods "web-1" is forbidden: violates PodSecurity "restricted:latest": runAsNonRoot != true`:            "kubectl label namespace shop pod-security.kubernetes.io/enforce=LEVEL",
 	} {
-		if c := notCreated("ReplicaSet shop/web-1", "shop", message); !strings.Contains(c.remedy, want) {
-			t.Errorf("%s: %s", message, c.remedy)
-		}
+		require.Contains(t, notCreated("ReplicaSet shop/web-1", "shop", message).remedy, want, message)
 	}
 }
 
@@ -279,9 +241,7 @@ func TestEvents(t *testing.T) {
 	for _, f := range eventFindings("Pod shop/web", events) {
 		got = append(got, f.link.Object)
 	}
-	if text := strings.Join(got, ", "); text != "event New, event Third, event Fourth" {
-		t.Errorf("shows %s", text)
-	}
+	require.Equal(t, "event New, event Third, event Fourth", strings.Join(got, ", "), "shows")
 }
 
 // TestConditions names the faults of a definition first.
@@ -296,9 +256,7 @@ func TestConditions(t *testing.T) {
 		"garbage",
 	}}}}
 	f := finding{below: conditionFindings(key, u)}
-	if len(f.below) != 2 {
-		t.Errorf("%d conditions are wrong", len(f.below))
-	}
+	require.Equal(t, 2, len(f.below), "conditions are wrong")
 	if c := f.best(); c.reason != ReasonNotEstablished || !strings.Contains(c.text, `its names are taken: "Widget" is already in use`) {
 		t.Errorf("the cause is %+v", c)
 	}
@@ -328,9 +286,7 @@ func TestWrongConditions(t *testing.T) {
 		{"a Deployment that has given up", deployment, "Progressing", "False", true},
 		{"a Job that is held", job, "Suspended", "True", true},
 	} {
-		if got := isWrong(tc.kind, tc.typ, tc.status); got != tc.want {
-			t.Errorf("%s: %s=%s of a %s is wrong: %t", tc.reason, tc.typ, tc.status, tc.kind.Kind, got)
-		}
+		require.Equal(t, tc.want, isWrong(tc.kind, tc.typ, tc.status), fmt.Sprintf("%s: %s=%s of a %s is wrong", tc.reason, tc.typ, tc.status, tc.kind.Kind))
 	}
 }
 
@@ -358,9 +314,7 @@ func TestLogs(t *testing.T) {
 func TestRanBefore(t *testing.T) {
 	t.Parallel()
 	dep := &corev1alpha1.ObjectDeployment{}
-	if got := ranBefore(dep); got != "" {
-		t.Errorf("there are none, and it reports %q", got)
-	}
+	require.Equal(t, "", ranBefore(dep), "there are none, and it reports")
 	dep.Status.Jobs = []corev1alpha1.JobRecord{
 		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "seed", Result: corev1alpha1.JobFailed},
 		{Group: "batch", Kind: "Job", Namespace: "shop", Name: "migrate", Result: corev1alpha1.JobSucceeded},

@@ -7,6 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The state of a package is printed in the words of status.
@@ -23,7 +24,5 @@ func TestDiagnosisText(t *testing.T) {
 		}
 	}
 	fine := &diagnose.Diagnosis{Summary: progress.SummaryAvailable, Reason: diagnose.ReasonNone, Cause: "everything is as the spec asks for"}
-	if got := fine.Text("package shop/web", terminal.Plain()); got != "package shop/web: available, everything is as the spec asks for\n" {
-		t.Error(got)
-	}
+	require.Equal(t, "package shop/web: available, everything is as the spec asks for\n", fine.Text("package shop/web", terminal.Plain()))
 }

@@ -160,7 +160,5 @@ func TestInstalledForLabels(t *testing.T) {
 	if why.InstalledFor == nil || *why.InstalledFor != key("shop/front") || why.Remedy != "kubectl package delete package/x -n shop" {
 		t.Errorf("%+v", why)
 	}
-	if text := why.Text(terminal.Plain()); !strings.Contains(text, "which no longer needs it") {
-		t.Error(text)
-	}
+	require.Contains(t, why.Text(terminal.Plain()), "which no longer needs it")
 }

@@ -131,26 +131,16 @@ func TestInstallChanges(t *testing.T) {
 		what string
 		want corev1alpha1.PackageSpec
 	}{
-		"nothing": {
-			[]string{"example.com/web:v1"}, "is already up to date",
-			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
-		},
-		"image": {
-			[]string{"example.com/web:v2"}, "changed: image example.com/web:v1 → example.com/web:v2",
-			corev1alpha1.PackageSpec{Image: "example.com/web:v2", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
-		},
-		"config is replaced, not merged": {
-			[]string{"example.com/web:v1", "--config", config}, "changed: configuration",
-			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"blue"}`), Paused: true},
-		},
-		"component": {
-			[]string{"example.com/web:v1", "--component="}, `changed: component "front" → ""`,
-			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
-		},
-		"config of the same value": {
-			[]string{"example.com/web:v1", "--config", "-"}, "is already up to date",
-			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
-		},
+		"nothing": {[]string{"example.com/web:v1"}, "is already up to date",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true}},
+		"image": {[]string{"example.com/web:v2"}, "changed: image example.com/web:v1 → example.com/web:v2",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v2", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true}},
+		"config is replaced, not merged": {[]string{"example.com/web:v1", "--config", config}, "changed: configuration",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"blue"}`), Paused: true}},
+		"component": {[]string{"example.com/web:v1", "--component="}, `changed: component "front" → ""`,
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true}},
+		"config of the same value": {[]string{"example.com/web:v1", "--config", "-"}, "is already up to date",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -158,9 +148,7 @@ func TestInstallChanges(t *testing.T) {
 			old.Spec = corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true}
 			c := clustertest.FakeCluster(t, old)
 			got := clitest.InvokeOn(t, clustertest.DialTo(c), "size: 1\ncolor: red\n", append([]string{"install", "--wait=false"}, tc.args...)...)
-			if want := (clitest.Result{Code: 0, Out: "package shop/web " + tc.what + "\n", Err: ""}); got != want {
-				t.Errorf("got %+v, want %+v", got, want)
-			}
+			require.Equal(t, (clitest.Result{Code: 0, Out: "package shop/web " + tc.what + "\n", Err: ""}), got)
 			pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
 			require.NoError(t, err)
 			require.Equal(t, tc.want, *pkg.PackageSpec())
@@ -285,9 +273,7 @@ func TestInstallOfAnotherPackage(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))
 	args := []string{"install", "docker.io/web", "--cluster", "--wait=false"}
 	want := clitest.Result{Code: 1, Out: "", Err: "clusterpackage web is installed from example.com/web:v1 and would change to another repository, index.docker.io/library/web:latest\nError: nothing was changed: confirm it with --yes\n"}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", args...); got != want {
-		t.Errorf("got %+v", got)
-	}
+	require.Equal(t, want, clitest.InvokeOn(t, clustertest.DialTo(c), "", args...))
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append(args, "--yes")...); got != (clitest.Result{Code: 0, Out: "clusterpackage web changed: image example.com/web:v1 → docker.io/web\n", Err: ""}) {
 		t.Errorf("got %+v", got)
 	}

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
 	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestList(t *testing.T) {
@@ -93,9 +94,7 @@ func TestListOfManyNamespaces(t *testing.T) {
 	if want := []string{"NAME", "c", "a", "b"}; got.Code != 0 || !slices.Equal(names, want) || !strings.Contains(got.Out, "manifest.yaml: no phases") {
 		t.Errorf("got %q, want %q in\n%+v", names, want, got)
 	}
-	if !strings.Contains(got.Err, "Not listed, because it is forbidden: packages of other namespaces\n") {
-		t.Error(got.Err)
-	}
+	require.Contains(t, got.Err, "Not listed, because it is forbidden: packages of other namespaces\n")
 }
 
 func TestListOutdated(t *testing.T) {
@@ -117,18 +116,14 @@ func TestListOutdated(t *testing.T) {
 		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
 	}
 	for _, line := range want {
-		if !strings.Contains(got.Out, line) {
-			t.Errorf("%q is missing in\n%s", line, got.Out)
-		}
+		require.Contains(t, got.Out, line)
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "--outdated", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"unmet"`) {
 		t.Errorf("got %+v", got)
 	} else {
 		golden.JSON(t, "list-outdated", got.Out)
 	}
-	if got.Err != "note: 1 package by image follow no repository\n" {
-		t.Errorf("got %q", got.Err)
-	}
+	require.Equal(t, "note: 1 package by image follow no repository\n", got.Err)
 	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), clustertest.Following("", "1.0.0"))), "", "list", "--outdated"); got.Out != "Nothing is outdated\n" {
 		t.Errorf("got %+v", got)
 	}

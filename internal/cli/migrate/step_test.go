@@ -114,9 +114,7 @@ func TestRelease(t *testing.T) {
 	} {
 		plan := &dryrun.Plan{Cleanup: tc.cleanup}
 		steps := releaseSteps([]object{tc.given}, plan)
-		if steps[0].Refusal != tc.refusal {
-			t.Errorf("%s: got %q", tc.reason, steps[0].Refusal)
-		}
+		require.Equal(t, tc.refusal, steps[0].Refusal, tc.reason)
 		require.Equal(t, tc.others, removedBesides(steps, plan), tc.reason)
 	}
 }

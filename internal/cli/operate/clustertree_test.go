@@ -1,17 +1,19 @@
 package operate
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/json"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/apinames"
@@ -27,7 +29,7 @@ func liveObject(t *testing.T, text string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err == nil {
-		err = json.Unmarshal(data, &u.Object) // with integers, as a client reads them
+		err = utiljson.Unmarshal(data, &u.Object) // with integers, as a client reads them
 	}
 	require.NoError(t, err)
 	return u
@@ -97,5 +99,29 @@ func TestHealthOfADeletedObject(t *testing.T) {
 	u.SetOwnerReferences([]metav1.OwnerReference{{Kind: "Other", Name: "b", UID: "u"}})
 	if state, message := health(u, "", nil); state != "Terminating" || message != "controlled by nobody, not by this package" {
 		t.Errorf("%s, %s", state, message)
+	}
+}
+
+// Objects follow the screen in the format of clustertree. Programs get them only on request.
+func TestStatusWithObjects(t *testing.T) {
+	t.Parallel()
+	o := progress.ScreenOptions{Styles: terminal.Plain()}
+	r := statusReport{Report: progress.Report{Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled}}
+	plain := r.text(o)
+	if data, err := json.Marshal(r); err != nil || strings.Contains(string(data), `"objects"`) {
+		t.Errorf("got %s, %v", data, err)
+	}
+	r.Objects = &clusterTree{Kind: "Package", Namespace: "shop", Name: "web", Revision: 3, Phases: []treePhase{{Name: "deploy"}}}
+	want := plain + "\n" + r.Objects.draw(o.Styles)
+	if got := r.text(o); got != want || !strings.Contains(got, "deploy") {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	data, err := json.Marshal(r)
+	var read struct {
+		Summary string
+		Objects clusterTree
+	}
+	if err != nil || json.Unmarshal(data, &read) != nil || read.Summary != "Stalled" || read.Objects.Revision != 3 {
+		t.Errorf("got %s, %v", data, err)
 	}
 }

@@ -7,11 +7,14 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/test/clitest"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -20,9 +23,7 @@ func TestStatus(t *testing.T) {
 	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web")
 	for _, want := range []string{"clusterpackage web\n", "  ✗ deploy  0/1  waiting for probes\n", "      Deployment.apps shop/web\n        no replicas\n"} {
-		if !strings.Contains(got.Out, want) {
-			t.Errorf("%q is missing in\n%s", want, got.Out)
-		}
+		require.Contains(t, got.Out, want)
 	}
 	if got.Code != 0 || got.Err != "" {
 		t.Errorf("exit code %d, %s", got.Code, got.Err)
@@ -96,5 +97,119 @@ func TestStatusAfterARollback(t *testing.T) {
 		if !strings.Contains(got.Out, want) || strings.Count(got.Out, "no digest") != 1 {
 			t.Errorf("rolled back %s: %q is missing in\n%s%s", rolledBack, want, got.Out, got.Err)
 		}
+	}
+}
+
+func TestExplainArguments(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"package/web and --cluster contradict each other": {"package/web", "--cluster"},
+		"unknown flag: --config":                          {"package/web", "--config", "x"},
+		`unknown output format "xml"`:                     {"web", "-o", "xml"},
+	} {
+		if got := clitest.Invoke(t, "", append([]string{"explain"}, args...)...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
+			t.Errorf("%q: %+v, want %q", args, got, want)
+		}
+	}
+}
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	needed := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("", "certs"))
+	golden.JSON(t, "deps", clitest.InvokeOn(t, clustertest.DialTo(needed), "", "deps", "-o", "json", "front").Out)
+	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
+	golden.JSON(t, "status", clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "json").Out)
+	golden.JSON(t, "explain", diagnose.Diagnosis{
+		Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled, Phase: "deploy", Object: "Deployment shop/web", Reason: diagnose.ReasonQuota,
+		Cause: "a quota", Remedy: "raise it", Chain: []diagnose.Link{{Object: "Deployment shop/web", State: "waits", Message: "no replicas", Depth: 1}},
+	})
+}
+
+// installedWith returns an available package, which is generated if its name has a dot, with
+// dependencies by name. Each is the package of that name below it, or another one for
+// "name=package".
+func installedWith(namespace, name string, needs ...string) client.Object {
+	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
+	pkg.SetNamespace(namespace)
+	pkg.SetName(name)
+	pkg.SetGeneration(1)
+	if strings.Contains(name, ".") {
+		pkg.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
+	}
+	status := clustertest.Available()
+	status.Resolved.CatalogName = name + ".example.com"
+	for _, need := range needs {
+		dep, to, other := strings.Cut(need, "=")
+		if !other {
+			to = name + "." + dep
+		}
+		status.Dependencies = append(status.Dependencies, corev1alpha1.DependencyStatus{
+			Dependency: corev1alpha1.Dependency{Name: dep, Package: &corev1alpha1.DependencyPackage{Name: to + ".example.com"}}, Version: "1.2.0",
+			PackageRef: &corev1alpha1.DependencyReference{Kind: corev1alpha1.ScopeOf(namespace).Kind("Package"), Namespace: namespace, Name: to},
+			Conditions: []metav1.Condition{clustertest.Condition(corev1alpha1.ConditionSatisfied, "True", corev1alpha1.ReasonInstalledByThisPackage, "")},
+		})
+	}
+	*pkg.PackageStatus() = status
+	return pkg.(client.Object)
+}
+
+func TestInstalledPackages(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("other", "blog"), installedWith("", "certs"))
+	const front = "package shop/front  front.example.com 1.2.0  available\n└── db: package shop/front.db  front.db.example.com 1.2.0  available  generated  needs any version\n"
+	for _, test := range []struct {
+		args string
+		want string
+	}{
+		{"deps", front},
+		{"deps -A -o json |jq .packages[].name", "certs\nblog\nfront\nfront.db\n"},
+		{"deps front", front + "\npackage shop/front  front.example.com 1.2.0: installed by a user\nNo package depends on it.\n"},
+		{"deps package front.db -o json |jq .why.neededBy[0].dependency", "db\n"},
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(test.args)...); got.Code != 0 || got.Out != test.want {
+			t.Errorf("%s: %+v\nwant\n%s", test.args, got, test.want)
+		}
+	}
+	for args, want := range map[string]string{
+		"deps front -A":     "--all-namespaces shows everything",
+		"deps nothing":      "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
+		"deps -A --cluster": "--all-namespaces shows everything",
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(args)...); got.Code != 1 || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: %+v, want %q", args, got, want)
+		}
+	}
+}
+
+// The dependents of a package are named before it is deleted, and the remaining objects afterwards.
+func TestDeleteRequired(t *testing.T) {
+	t.Parallel()
+	packages := func() []client.Object {
+		return []client.Object{installedWith("shop", "front", "db"), installedWith("shop", "front.db", "tls"), installedWith("shop", "front.db.tls")}
+	}
+	c := clustertest.FakeCluster(t, packages()...)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--wait=false")
+	want := "warning: package shop/front.db is needed by package shop/front: its deletion is held until they are deleted. " +
+		"To delete it before them: kubectl package delete package/front.db -n shop --force-required\n"
+	if got.Code != 0 || got.Err != want {
+		t.Errorf("%+v", got)
+	}
+	c = clustertest.FakeCluster(t, packages()...)
+	kept, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
+	require.NoError(t, err)
+	kept.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
+	require.NoError(t, c.Update(t.Context(), kept.(client.Object)))
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--force-required", "--wait=false"); got.Code != 0 || !strings.Contains(got.Err, "they lose it") {
+		t.Errorf("%+v", got)
+	}
+	kept, err = c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
+	if err != nil || kept.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] != "true" || kept.GetDeletionTimestamp() == nil {
+		t.Errorf("%v %+v", err, kept)
+	}
+
+	c = clustertest.FakeCluster(t, packages()...)
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front")
+	if got.Code != 0 || !strings.HasSuffix(got.Err, "note: no package needs package shop/front.db any more: kubectl package delete package/front.db -n shop\n") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -2,7 +2,7 @@ package output
 
 import (
 	"bytes"
-	"strings"
+	"fmt"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -71,8 +71,6 @@ func TestCheck(t *testing.T) {
 	}{
 		{[]string{"-o", "xml"}, `unknown output format "xml": choose json, yaml or name`},
 	} {
-		if err := flags(t, test.args...).Check(); err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%.60q: %v, want %s", test.args, err, test.want)
-		}
+		require.ErrorContains(t, flags(t, test.args...).Check(), test.want, fmt.Sprintf("%.60q", test.args))
 	}
 }

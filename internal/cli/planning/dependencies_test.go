@@ -1,15 +1,26 @@
 package planning
 
 import (
+	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -32,9 +43,7 @@ func TestPlanOfDependencies(t *testing.T) {
 		"    · db     Package shop/shop-db  1.2.0  NotAvailable\n    ✓ certs  ClusterPackage certs  2.0.0  AlreadyInstalled\n    ✗ mail",
 		"    + Package shop/shop-db  db.example.com 1.2.0\n        needed by Package shop/shop → db (^1)\n    ~ ClusterPackage certs  certs.example.com 1.0.0 → 2.0.0\n",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in\n%s", want, text)
-		}
+		require.Contains(t, text, want)
 	}
 	p.Depend([]dryrun.Dependency{{Name: "mail", Failed: true}}, nil)
 	if p.Outcome != dryrun.OutcomeRefused || p.Unsatisfied() != 1 {
@@ -78,5 +87,147 @@ func TestPlanChoosesByNeeds(t *testing.T) {
 		if err != nil || found.Version().Version.Version != test.want || !strings.Contains(why, test.why) || (test.why == "") != (why == "") {
 			t.Errorf("%+v: %s, %q, %v", test, found.Version().Version.Version, why, err)
 		}
+	}
+}
+
+// The summary is first, packages without changes add nothing else, and the exit code shows the
+// result.
+func TestPlans(t *testing.T) {
+	t.Parallel()
+	all := &plans{}
+	add := func(outcome dryrun.Outcome, err error) {
+		pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: strings.ToLower(string(outcome))}}
+		all.add(pkg, &dryrun.Plan{Kind: "Package", Namespace: "shop", Name: pkg.Name, Outcome: outcome}, err)
+	}
+	for _, step := range []struct {
+		outcome dryrun.Outcome
+		err     error
+		code    int
+		text    string
+	}{
+		{dryrun.OutcomeNothing, nil, 0, "1 package planned: 1 nothing to do, 0 with changes, 0 refused, 0 failed\n"},
+		{dryrun.OutcomeChanges, nil, 2, "2 packages planned: 1 nothing to do, 1 with changes, 0 refused, 0 failed\n\npackage shop/changes"},
+		{"web", errors.New("no\x1b image"), 1, "\n✗ package shop/web\n    no\\u001b image\n\npackage shop/changes"},
+		{dryrun.OutcomeRefused, nil, 1, "\npackage shop/refused"},
+	} {
+		add(step.outcome, step.err)
+		var code command.ExitCode
+		if err := all.result(); (err != nil) != (step.code != 0) || err != nil && (!errors.As(err, &code) || int(code) != step.code) {
+			t.Errorf("after %s: %v, want %d", step.outcome, err, step.code)
+		}
+		if text := all.text(terminal.Plain()); !strings.Contains(text, step.text) || strings.Contains(text, "shop/nothing") {
+			t.Errorf("after %s:\n%s", step.outcome, text)
+		}
+	}
+}
+
+// A plan shows texts of a cluster and a package, but no control characters for a terminal.
+func TestPlanText(t *testing.T) {
+	t.Parallel()
+	p := &dryrun.Plan{
+		Kind: "Package", Namespace: "shop", Name: "web", Outcome: dryrun.OutcomeChanges, Revision: 3,
+		From: &dryrun.Release{Image: "r/web:1", Package: "web", Version: "1.0.0", Revision: 2},
+		To:   dryrun.Release{Image: "r/web:2", Package: "web", Version: "2.0.0"},
+		Phases: []dryrun.Phase{
+			{Name: "config", Reached: true, Unchanged: 2, Changes: []dryrun.Change{
+				{Action: dryrun.ActionRelabel, Kind: "Secret", Name: "a", Reached: true},
+				{Action: dryrun.ActionTakeOver, Kind: "ConfigMap", Namespace: "shop", Name: "web\x1b[31m", From: "Deployment\nx", Reached: true, Fields: []dryrun.Field{
+					{Change: objectdiff.Change{Path: "data.a", Before: "1", After: "2\x07"}, Managers: []string{"edit\x1b[0m"}},
+					{Change: objectdiff.Change{Path: "data.b", After: strings.Repeat("long ", 40)}}, {Change: objectdiff.Change{Path: "data.c", Before: map[string]any{"x": int64(1)}}},
+				}},
+			}},
+			{Name: "deploy", Changes: []dryrun.Change{{Action: dryrun.ActionReplace, Kind: "Job", Name: "migrate", Unverified: "it is deleted first"}}},
+			{Name: "once", Reached: true, Unchanged: 1, Completed: []string{"batch Job shop/seed\x1b"}},
+		},
+		Cleanup:  []dryrun.Change{{Action: dryrun.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
+		Losses:   []dryrun.DataLoss{{Object: "Namespace shop", Message: "everything in it is deleted"}},
+		Powers:   []dryrun.PrivilegeGain{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
+		Warnings: []string{"careful\x1b[2J"},
+		Summary:  dryrun.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
+	}
+	golden.JSON(t, "plan", p)
+	want := `package shop/web  revision 2 → 3
+  package  web 1.0.0 → web 2.0.0
+  image    r/web:1 → r/web:2
+
+▸ config  1 relabelled, 2 unchanged
+    < ConfigMap shop/web\u001b[31m  taken over from Deployment x
+        ~ data.a  "1" → "2\u0007"                                               set by edit\u001b[0m
+        + data.b  "long long long long long long long long long long long lon…
+        - data.c  {"x":1}
+▸ deploy    not reached
+    ± Job migrate  deleted and recreated
+        no dry run: it is deleted first
+· once  1 unchanged
+      batch Job shop/seed\u001b  completed earlier, does not run again
+
+After the rollout
+    - Service old
+
+Data that might be lost
+    ! Namespace shop  everything in it is deleted
+
+Rights gained
+    ! all subjects that it is bound to  get things,things.apps (one)  in shop  by Role shop/web
+warning: careful\u001b[2J
+
+Plan: 1 to take over, 1 to replace, 1 to relabel, 1 to delete, 2 unchanged
+`
+	require.Equal(t, want, Text(p, terminal.Plain()))
+}
+
+// printed returns the roles for a change of the installed package web to one without objects.
+func printed(t *testing.T, cl *cluster.Cluster, from int64, flags ...string) (out, errs string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c := &rbacCommand{Planner: Planner{Command: command.Command{Streams: clustertest.Streams(&stdout, &stderr)}}, account: "new", from: from}
+	cmd := &cobra.Command{}
+	c.Output.Add(cmd)
+	require.NoError(t, cmd.ParseFlags(flags))
+	p := &Planned{Loaded: &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}}
+	require.NoError(t, c.find(t.Context(), cl, Wanted{source: "./x", folder: true, Name: cluster.Name{Name: "web"}}, p))
+	p.Pkg = p.Before
+	p.Client = cl.WithWatch
+	err = c.print(t.Context(), cl, p)
+	return stdout.String(), stderr.String(), err
+}
+
+// The roles replace the existing ones, so they cover the objects and accounts of all revisions that
+// might own any.
+func TestRolesOfRevisions(t *testing.T) {
+	t.Parallel()
+	all := clustertest.Revised(func(p *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { p.Spec.ServiceAccountName = "old" })
+	first := all[2].(*corev1alpha1.ObjectSet)
+	first.Spec.ServiceAccountName = "old"
+	first.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{clustertest.PhaseOf("deploy", `{"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"of-first"}}`)}
+	for state, from := range map[corev1alpha1.ObjectSetLifecycleState]int64{
+		corev1alpha1.ObjectSetLifecycleStateActive: 0, corev1alpha1.ObjectSetLifecycleStatePaused: 0, corev1alpha1.ObjectSetLifecycleStateArchived: 1, "": 0,
+	} {
+		first.Spec.LifecycleState = state
+		out, _, err := printed(t, clustertest.FakeCluster(t, all...), from)
+		if err != nil || !strings.Contains(out, "      - create\n    apiGroups:\n      - batch\n    resources:\n      - cronjobs\n") || !strings.Contains(out, " name: new\n") || !strings.Contains(out, " name: old\n") {
+			t.Errorf("%s: %v\n%s", state, err, out)
+		}
+	}
+	first.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+	out, _, err := printed(t, clustertest.FakeCluster(t, all...), 0, "-o", "json")
+	require.NoError(t, err)
+	golden.JSON(t, "rbac", out)
+	if out, _, err := printed(t, clustertest.FakeCluster(t, all...), 0); err != nil || strings.Contains(out, "cronjobs") || strings.Contains(out, "name: old") {
+		t.Errorf("an archived revision: %v\n%s", err, out)
+	}
+	if _, _, err := printed(t, clustertest.FakeCluster(t, all...), 9); err == nil || !strings.Contains(err.Error(), "no revision 9") {
+		t.Errorf("a revision that is not there: %v", err)
+	}
+}
+
+// A ClusterPackage does not get the account for a Package of its name.
+func TestRolesOfAnotherScope(t *testing.T) {
+	t.Parallel()
+	cl := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))
+	cl.Namespace = "shop"
+	out, _, err := printed(t, cl, 0)
+	if err == nil || out != "" || !strings.Contains(err.Error(), "write clusterpackage/web or package/web") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -30,9 +29,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs (-want +got); go test -update rewrites it:\n%s", path, diff)
-	}
+	require.Equal(t, string(want), got, fmt.Sprintf("%s differs; go test -update rewrites it", path))
 }
 
 var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -1,12 +1,15 @@
 package progress_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestJudgeInstall(t *testing.T) {
@@ -114,9 +117,7 @@ func TestElapsed(t *testing.T) {
 		59960 * time.Millisecond: "1m00s", 65 * time.Second: "1m05s",
 		time.Hour - 100*time.Millisecond: "1h00m", 2*time.Hour + 3*time.Minute + 10*time.Second: "2h03m",
 	} {
-		if got := progress.Elapsed(d); got != want {
-			t.Errorf("Elapsed(%s) = %q, want %q", d, got, want)
-		}
+		require.Equal(t, want, progress.Elapsed(d), fmt.Sprintf("Elapsed(%s)", d))
 	}
 }
 
@@ -132,4 +133,186 @@ func TestNotVerified(t *testing.T) {
 	if got := progress.Lines(progress.State{}, s); strings.Contains(strings.Join(got, "\n"), "cannot pull") {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A deletion that no manager has noticed is not in progress.
+func TestCulpritOfDeletion(t *testing.T) {
+	t.Parallel()
+	phases := revision(1, phase("crds", ready, 1, 1), phase("deploy", ready, 3, 3))
+	unseen := snapshot(unpacked(), phases, deleting())
+	unseen.Package.SetGeneration(2)
+	const want = "no manager has noticed the deletion. Is lockstep-manager running? "
+	if got := progress.Culprit(progress.Of(unseen)); !strings.HasPrefix(got, want) {
+		t.Errorf("got %q", got)
+	}
+	held := snapshot(unpacked(), phases, deleting("example.com/hold"))
+	held.Package.SetGeneration(2)
+	if got := progress.Culprit(progress.Of(held)); !strings.HasPrefix(got, "it is held by the finalizer example.com/hold") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// If the cause of an incomplete rollout is unknown, the text describes the manager's progress, and
+// the API server's answer to it.
+func TestCulpritOfSilence(t *testing.T) {
+	t.Parallel()
+	const timeout = "create ObjectSet cert: the server was unable to return a response in the time allotted"
+	for want, changes := range map[string][]part{
+		"the image is unpacked, but the manager has not reported on a revision yet":                   {unpacked()},
+		"all phases of revision 1 are complete, but the manager has not reported that the rollout is": {unpacked(), revision(1, phase("crds", ready, 1, 1))},
+		"the API server refuses or delays the manager's writes, which are retried:\n  " + timeout + "\n  Check the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'": {
+			unpacked(), condition(corev1alpha1.ConditionReconciling, "True", corev1alpha1.ReasonApplyError, timeout)},
+	} {
+		s := progress.Of(snapshot(changes...))
+		require.Equal(t, want, progress.Culprit(s))
+		require.Equal(t, !strings.Contains(want, timeout), progress.Unreported(s), fmt.Sprintf("%s: unreported", want))
+	}
+}
+
+// Problems that a package reports have their own remedies. Further ones are details.
+func TestCauseOf(t *testing.T) {
+	t.Parallel()
+	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
+	for reason, tc := range map[string]struct {
+		state        progress.State
+		text, remedy string
+		below        int
+	}{
+		"two problems": {progress.State{Target: target, Observed: true, Invalid: "a.yaml: wrong. Mend a.\nb.yaml: wrong. Mend b."},
+			"the package cannot be installed as it is: a.yaml: wrong. Mend a.",
+			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1},
+		"configuration": {progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong. Correct spec.config of the Package.\nConfig invalid: spec.config.b: unknown key"},
+			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
+			"Correct spec.config of the Package. A change of the spec is tried at once; otherwise: kubectl package retry package/web -n shop", 1},
+		"configuration and the package": {progress.State{Target: target, Observed: true, Invalid: "Config invalid: spec.config.a: wrong\nTemplate error: wrong"},
+			"the package cannot be installed as it is: Config invalid: spec.config.a: wrong",
+			"Correct it in the package and push it again, then: kubectl package retry package/web -n shop", 1},
+		"no registry": {progress.State{Target: target, Observed: true, PullError: "registry unreachable: no such host. Check the host in the image reference; the pull is retried automatically."},
+			"the image cannot be pulled: registry unreachable: no such host",
+			"Check the host in the image reference. Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0},
+		"no manager": {progress.State{Target: target}, "no manager has noticed it",
+			"Is lockstep-manager running? See: kubectl -n package-operator-system get deployment,pods", 0},
+		"a write that is tried again": {progress.State{Target: target, Observed: true, Unpacked: true, Retrying: "create ObjectSet web: the server was unable to return a response in the time allotted"},
+			"the API server refuses or delays the manager's writes, which are retried: create ObjectSet web: the server was unable to return a response in the time allotted",
+			"Check the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'", 0},
+		"a rollback": {progress.State{Target: target, Observed: true, Unpacked: true, RolledBack: true, Stalled: "Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place. Ask for other content."},
+			"the rollout is stuck: Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place", "Ask for other content.", 0},
+		"a refused downgrade, even if the version in place waits": {progress.State{
+			Target: target, Observed: true, Unpacked: true, Blocking: []progress.Object{{Phase: "main", Message: "missing .status.conditions"}},
+			Unresolved: "web: 1.0.0 is lower than 2.0.0", UnresolvedRemedy: "Allow it.",
+		},
+			"no version can be chosen: web: 1.0.0 is lower than 2.0.0", "Allow it.", 0},
+		"a pause": {progress.State{Target: target, Paused: "until the migration is over"}, "it is paused, so the engine does not write it (until the migration is over)",
+			"To resume it: kubectl package unpause package/web -n shop", 0},
+		"an image that is not verified": {progress.State{Target: target, Observed: true, NotVerified: true, PullError: "the image registry.example.com/web:v1 is not verified: it has no signature."},
+			"the image registry.example.com/web:v1 is not verified: it has no signature",
+			"Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0},
+		"no image": {progress.State{Target: target, PullError: "image not found"}, "the image cannot be pulled: image not found",
+			"Once that is fixed, it is retried automatically; to retry at once: kubectl package retry package/web -n shop", 0},
+	} {
+		c := progress.CauseOf(tc.state)
+		text, below := c.Text, 0
+		if len(c.Details) > 0 {
+			text, below = text+": "+c.Details[0], len(c.Details)-1
+		}
+		if text != tc.text || c.Remedy != tc.remedy || below != tc.below {
+			t.Errorf("%s: %q, %q, %d more", reason, text, c.Remedy, below)
+		}
+	}
+}
+
+// Every command names an unusable target first, along with the remedy.
+func TestTargetNotConnected(t *testing.T) {
+	t.Parallel()
+	remote := func(s *progress.Snapshot) {
+		s.Package.PackageSpec().TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
+	}
+	away := func(reason, message string) part {
+		return condition(corev1alpha1.ConditionTargetConnected, "False", reason, message)
+	}
+	blocked := []part{unpacked(), revision(1, phase("deploy", probing, 2, 3)), blocking(deployment(noReplicas))}
+	for name, tc := range map[string]struct {
+		parts []part
+		want  string
+	}{
+		"missing": {
+			parts: []part{away(corev1alpha1.ReasonKubeconfigMissing, "Secret system/edge does not exist: create it.")},
+			want: "its target is not connected:\n  Secret system/edge does not exist: create it.\n" +
+				"  Create it: kubectl -n package-operator-system create secret generic edge --from-file=value=KUBECONFIG",
+		},
+		"refused": {
+			parts: []part{away(corev1alpha1.ReasonKubeconfigRefused, "user.exec would run a program.")},
+			want:  "its target is not connected:\n  user.exec would run a program.\n  Change the kubeconfig in Secret package-operator-system/edge, key value; it is retried at once",
+		},
+		"away, with an earlier state": {
+			parts: append([]part{away(corev1alpha1.ReasonTargetUnreachable, "No answer. It is tried again after 8s.")}, blocked...),
+			want: "its target is not connected:\n  No answer. It is tried again after 8s.\n" +
+				"  Check whether the target runs, and whether the manager reaches the address in Secret package-operator-system/edge, key value; it is retried automatically",
+		},
+		"replaced": {
+			parts: []part{away(corev1alpha1.ReasonOtherCluster, "Another cluster.")},
+			want: "its target is not connected:\n  Another cluster.\n  Name the cluster that has the objects in Secret package-operator-system/edge, key value. " +
+				"If it was recreated, install the package in it: kubectl annotate clusterobjectdeployment/cert package-operator.run/target-cluster-",
+		},
+		"deleted": {
+			parts: append([]part{away(corev1alpha1.ReasonTargetUnreachable, "No answer."), deleting()}, blocked...),
+			want: "its target is not connected, so its objects there cannot be removed:\n  No answer.\n  The deletion continues automatically once the target is connected. " +
+				"To delete the package at once, and leave its objects in the target: kubectl annotate clusterpackage/cert package-operator.run/abandon-target=true",
+		},
+		"deleted without rights": {
+			parts: []part{
+				condition(corev1alpha1.ConditionStalled, "True", corev1alpha1.ReasonApplyError, "may not list configmaps"), deleting(),
+				revision(1, phase("deploy", corev1alpha1.PhaseStateTearingDown, 0, 3)),
+			},
+			want: "its objects cannot be removed:\n  may not list configmaps",
+		},
+		"nothing may be read there": {parts: []part{condition(corev1alpha1.ConditionStalled, "True", corev1alpha1.ReasonForbidden, "may not list")}, want: "the rollout is stuck:\n  may not list"},
+		"being connected":           {parts: []part{away(corev1alpha1.ReasonTargetConnecting, "In a moment.")}, want: "the manager has not pulled the image registry.example.com/cert:v1.2.0 yet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			snap := snapshot(append([]part{remote}, tc.parts...)...)
+			require.Equal(t, tc.want, progress.Culprit(progress.Of(snap)))
+			report := progress.ReportOf(snap)
+			screen := progress.Screen(report, progress.ScreenOptions{Now: begin, Styles: terminal.Plain()})
+			if !strings.Contains(tc.want, "not connected") {
+				return
+			}
+			for line := range strings.Lines(tc.want) {
+				if _, last, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "  "); last != "" && !strings.Contains(screen, last) {
+					t.Errorf("status lacks %q:\n%s", last, screen)
+				}
+			}
+			if !strings.HasPrefix(name, "deleted") && report.Summary != progress.SummaryTarget {
+				t.Errorf("it is %s", report.Summary)
+			}
+		})
+	}
+}
+
+// An installation ends if only a user can repair the target. Otherwise it waits. The reason is
+// printed once.
+func TestInstallIntoTarget(t *testing.T) {
+	t.Parallel()
+	stalls := snapshot(condition(corev1alpha1.ConditionTargetConnected, "False", corev1alpha1.ReasonTargetUnauthorized, "Renew them."),
+		condition(corev1alpha1.ConditionStalled, "True", corev1alpha1.ReasonTargetUnauthorized, "Renew them."))
+	var j progress.Install
+	j.Assess(progress.Of(stalls), begin)
+	if v := j.Assess(progress.Of(stalls), begin.Add(time.Minute)); !v.Failed || !strings.HasPrefix(v.Reason, "its target is not connected:\n  Renew them.") {
+		t.Errorf("got %+v", v)
+	}
+	var lines []string
+	last := progress.State{}
+	for _, message := range []string{"No answer. It is tried again after 1s.", "No answer. It is tried again after 2s.", ""} {
+		s := progress.Of(snapshot(condition(corev1alpha1.ConditionTargetConnected, "False", corev1alpha1.ReasonTargetUnreachable, message)))
+		if message == "" {
+			s = progress.Of(snapshot(condition(corev1alpha1.ConditionTargetConnected, "True", corev1alpha1.ReasonTargetConnected, message)))
+		}
+		if v := new(progress.Install).Assess(s, begin.Add(time.Hour)); v.Done {
+			t.Errorf("it ends with %+v", v)
+		}
+		lines = append(lines, progress.Lines(last, s)...)
+		last = progress.Remember(last, s)
+	}
+	require.Equal(t, "target not connected: No answer. It is tried again after 1s.\ntarget connected", strings.Join(lines, "\n"))
 }

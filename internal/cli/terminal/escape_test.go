@@ -3,6 +3,7 @@ package terminal_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -28,9 +29,7 @@ func TestLine(t *testing.T) {
 		"tag \U000e0041":           `tag \U000e0041`,
 		"line\u2028separator":      `line\u2028separator`,
 	} {
-		if got := terminal.Line(in); got != want {
-			t.Errorf("Line(%q) = %q, want %q", in, got, want)
-		}
+		require.Equal(t, want, terminal.Line(in), fmt.Sprintf("Line(%q)", in))
 	}
 	if got, want := terminal.Text("a\n\tb\x1b"), "a\n\tb"+`\u001b`; got != want {
 		t.Errorf("Text = %q, want %q", got, want)
@@ -93,7 +92,37 @@ func TestWriteYAML(t *testing.T) {
 	}{"two\nlines", []string{"x", "\u202ey", "1", "yes"}, 3}
 	require.NoError(t, terminal.WriteYAML(&b, value))
 	want := "b: |-\n  two\n  lines\na:\n  - x\n  - \"\\u202ey\"\n  - \"1\"\n  - \"yes\"\ncount: 3\n"
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	require.Equal(t, want, b.String())
+}
+
+func TestTruncate(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"short", 5, "short"},
+		{"longer", 5, "long…"},
+		{"表示が広い", 3, "表示…"},
+		{"any", 1, "…"},
+	} {
+		require.Equal(t, tc.want, terminal.Truncate(tc.text, tc.width), fmt.Sprintf("Truncate(%q, %d)", tc.text, tc.width))
 	}
+}
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	got := terminal.Table([][]string{{"A", "LONG"}, {"bbb", "c"}, {"d"}})
+	require.Equal(t, []string{"A    LONG", "bbb  c", "d"}, got)
+}
+
+func TestStylesForPipe(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "text", terminal.StylesFor(&bytes.Buffer{}).Bad("text"), "colour in a pipe")
+	red := terminal.Colored().Bad
+	if got := red("text"); got != "\x1b[31mtext\x1b[m" || red("") != "" {
+		t.Errorf("got %q", got)
+	}
+	require.Equal(t, red("ab")+" ", terminal.Pad(red("ab"), 3), "a style counts as text")
 }

@@ -3,6 +3,7 @@ package kickstart_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -118,13 +119,9 @@ func TestChart(t *testing.T) {
 	if labels := dig(web, "metadata", "labels").(map[string]any); labels["app.kubernetes.io/managed-by"] != nil || labels["helm.sh/chart"] != "shop-1.4.0" {
 		t.Errorf("labels %v", labels)
 	}
-	if got := dig(objects["deploy/ConfigMap main-shop"], "data", "greeting"); got != "Hello {{ visitor }}" {
-		t.Errorf("text in double braces became %v", got)
-	}
+	require.Equal(t, "Hello {{ visitor }}", dig(objects["deploy/ConfigMap main-shop"], "data", "greeting"), "text in double braces became")
 	for _, name := range []string{"deploy/Secret main-shop", "crds/CustomResourceDefinition coupons.shop.example.com"} {
-		if got := dig(objects[name], "metadata", "annotations", corev1alpha1.DeletionPolicyAnnotation); got != corev1alpha1.DeletionPolicyKeep {
-			t.Errorf("%s: deletion policy %v", name, got)
-		}
+		require.Equal(t, corev1alpha1.DeletionPolicyKeep, dig(objects[name], "metadata", "annotations", corev1alpha1.DeletionPolicyAnnotation), fmt.Sprintf("%s: deletion policy", name))
 	}
 	job := objects["pre-install/Job main-shop-migrate"]
 	annotations := dig(job, "metadata", "annotations").(map[string]any)
@@ -264,9 +261,7 @@ subjects: [{kind: ServiceAccount, name: web, namespace: default}]
 		t.Errorf("scopes %v", pkg.Manifest.Spec.Scopes)
 	}
 	binding := objectsOf(t, pkg)["rbac/RoleBinding web"]
-	if got := dig(binding["subjects"].([]any)[0], "namespace"); got != "shop" {
-		t.Errorf("the binding is for an account in %v", got)
-	}
+	require.Equal(t, "shop", dig(binding["subjects"].([]any)[0], "namespace"), "the binding is for an account in")
 	for _, ns := range []string{"kube-system", "apps"} {
 		result := made(t, kickstart.Options{Namespace: ns}, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}")
 		_, added := result.Files["namespaces/"+ns+".namespace.yaml"]
@@ -392,9 +387,7 @@ func TestRefused(t *testing.T) {
 		"names to lists": {"apiVersion: v1\nkind: ConfigMap\nmetadata: [a]", "the object has no name"},
 	} {
 		_, err := kickstart.Make(inputs(tc.text), kickstart.Options{Name: "shop"})
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: got %v, want %q", name, err, tc.want)
-		}
+		require.ErrorContains(t, err, tc.want, name)
 	}
 }
 
@@ -405,9 +398,7 @@ func TestExport(t *testing.T) {
 		"metadata": {"name": "A_b:c", "uid": "x", "resourceVersion": "1", "creationTimestamp": "2026-01-01T00:00:00Z", "managedFields": [{}],
 		"annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}"}}, "data": {"k": "yes", "n": "1"}}]}`)
 	want := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: A_b:c\n  annotations:\n    package-operator.run/phase: deploy\ndata:\n  k: \"yes\"\n  \"n\": \"1\"\n"
-	if diff := cmp.Diff(want, string(result.Files["deploy/a-b-c.configmap.yaml"])); diff != "" {
-		t.Errorf("%s\n%v", diff, result.Files.Paths())
-	}
+	require.Equal(t, want, string(result.Files["deploy/a-b-c.configmap.yaml"]), result.Files.Paths())
 }
 
 func TestDeterministic(t *testing.T) {
@@ -442,9 +433,7 @@ func TestCleanOfALiveCluster(t *testing.T) {
 		}
 	}
 	for _, stays := range []string{"clusterIP: None", "example.com/mine", "package-operator.run/deletion-policy: Keep", "volumeName: chosen", "run: by-hand"} {
-		if !strings.Contains(all.String(), stays) {
-			t.Errorf("%q is gone:\n%s", stays, all.String())
-		}
+		require.Contains(t, all.String(), stays)
 	}
 }
 

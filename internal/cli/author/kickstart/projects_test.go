@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/cli/author/lint"
+	"lockstep.run/lockstep/internal/probes"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -168,9 +169,7 @@ func TestProjects(t *testing.T) {
 			slices.Sort(probed)
 			require.Equal(t, tc.probed, probed)
 			require.Equal(t, tc.notes, result.Notes)
-			if pkg.Manifest.Spec.Version != "1.2.0" {
-				t.Errorf("version %q", pkg.Manifest.Spec.Version)
-			}
+			require.Equal(t, "1.2.0", pkg.Manifest.Spec.Version, "version")
 			checkLint(t, result)
 		})
 	}
@@ -289,9 +288,7 @@ func TestScope(t *testing.T) {
 			t.Parallel()
 			result, err := kickstart.Make(inputs(tc.texts...), kickstart.Options{Name: "shop", Scope: tc.scope})
 			if tc.want != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.want) {
-					t.Errorf("got %v, want %q", err, tc.want)
-				}
+				require.ErrorContains(t, err, tc.want)
 				return
 			}
 			require.NoError(t, err)
@@ -316,9 +313,7 @@ func TestKustomization(t *testing.T) {
 		result, err := kickstart.Make([]kickstart.Input{{Name: "in/kustomization.yaml", Data: []byte(tc.text)}, {Name: "in/deploy.yaml", Data: []byte(object)}}, kickstart.Options{Name: "shop", Version: "1.0.0"})
 		switch {
 		case tc.want != "":
-			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%s: got %v, want %q", name, err, tc.want)
-			}
+			require.ErrorContains(t, err, tc.want, name)
 		case err != nil:
 			t.Errorf("%s: %v", name, err)
 		case result.Objects != 1 || !slices.Equal(result.Notes, []string{"in/kustomization.yaml was left out: it only lists files of the input"}):
@@ -416,6 +411,123 @@ func TestIgnoredFields(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s: want %q in %v", name, tc.want, objects)
+		}
+	}
+}
+
+// The labels that kapp finds its objects by are removed, and the labels in selectors stay.
+func TestKapp(t *testing.T) {
+	t.Parallel()
+	result := made(t, kickstart.Options{Name: "web", Version: "1.0.0", NoNamespaces: true}, `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: store
+  labels: {app: web, kapp.k14s.io/app: "17", kapp.k14s.io/association: v1.1}
+  annotations:
+    kapp.k14s.io/identity: v1;store/apps/Deployment/web;apps/v1
+    kapp.k14s.io/original: '{}'
+    kapp.k14s.io/original-diff-md5: "1"
+    kapp.k14s.io/change-group: web
+spec:
+  selector: {matchLabels: {app: web, kapp.k14s.io/app: "17"}}
+  template:
+    metadata: {labels: {app: web, kapp.k14s.io/app: "17"}}
+    spec: {containers: [{name: web, image: example.com/web:1.0}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: store, labels: {kapp.k14s.io/app: "17"}}
+spec: {containers: [{name: web, image: example.com/web:1.0}]}
+`)
+	all := objectsOf(t, load(t, result))
+	web, pod := all["deploy/Deployment web"], all["deploy/Pod one"]
+	for _, c := range []struct {
+		what      string
+		got, want any
+	}{
+		{"the label of the Deployment", dig(web, "metadata", "labels", "kapp.k14s.io/app"), nil},
+		{"the association", dig(web, "metadata", "labels", "kapp.k14s.io/association"), nil},
+		{"the selector", dig(web, "spec", "selector", "matchLabels"), map[string]any{"app": "web", "kapp.k14s.io/app": "17"}},
+		{"the labels of its pods", dig(web, "spec", "template", "metadata", "labels"), map[string]any{"app": "web", "kapp.k14s.io/app": "17"}},
+		{"the change group", dig(web, "metadata", "annotations", "kapp.k14s.io/change-group"), "web"},
+		{"the identity", dig(web, "metadata", "annotations", "kapp.k14s.io/identity"), nil},
+		{"the original", dig(web, "metadata", "annotations", "kapp.k14s.io/original-diff-md5"), nil},
+		{"the label of the Pod", dig(pod, "metadata", "labels", "kapp.k14s.io/app"), "17"},
+		{"the notes", result.Notes, []string{"the namespace store has to exist: none was added, because of --add-namespaces=false"}},
+		{"the objects", len(all), 2},
+	} {
+		require.Equal(t, c.want, c.got, c.what)
+	}
+}
+
+// A Namespace of the input belongs to the package. An added one outlives the package, with its
+// content.
+func TestNamespacesThatAreAdded(t *testing.T) {
+	t.Parallel()
+	const input = `
+{apiVersion: v1, kind: Namespace, metadata: {name: own}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: own}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: added}}
+`
+	policies := func(opts kickstart.Options) map[string]any {
+		found := map[string]any{}
+		for key, object := range objectsOf(t, load(t, made(t, opts, input))) {
+			if dig(object, "kind") == "Namespace" {
+				found[key] = dig(object, "metadata", "annotations", corev1alpha1.DeletionPolicyAnnotation)
+			}
+		}
+		return found
+	}
+	got := policies(kickstart.Options{Name: "web"})
+	if len(got) != 2 || got["namespaces/Namespace own"] != nil || got["namespaces/Namespace added"] != corev1alpha1.DeletionPolicyKeep {
+		t.Errorf("the deletion policies are %v", got)
+	}
+	if got := policies(kickstart.Options{Name: "web", NoNamespaces: true}); len(got) != 1 || got["namespaces/Namespace own"] != nil {
+		t.Errorf("without added ones they are %v", got)
+	}
+}
+
+// Workloads get the recipes, which wait for the end of a rollout.
+func TestProbesOfWorkloads(t *testing.T) {
+	t.Parallel()
+	for kind, apiVersion := range map[string]string{"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1", "ReplicationController": "v1"} {
+		text := "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: web, namespace: shop}\n" +
+			"spec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'example.com/web:v1'}]}\n"
+		if kind == "ReplicationController" {
+			text = "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: web, namespace: shop}\nspec: {selector: {app: web}}\n"
+		}
+		want, _ := probes.Recipe(kind)
+		found := false
+		for _, entry := range load(t, made(t, kickstart.Options{}, text)).Manifest.Spec.AvailabilityProbes {
+			if entry.Selector.Kind.Kind == kind {
+				found = true
+				require.Equal(t, want, entry, kind)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no probes", kind)
+		}
+	}
+}
+
+// No probe waits for a workload that the input itself holds back. If other workloads of its kind
+// need a probe, a note explains it.
+func TestStoppedWorkloads(t *testing.T) {
+	t.Parallel()
+	const paused, running = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {paused: true}\n", "---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: b}\nspec: {replicas: 0}\n"
+	for text, want := range map[string]string{
+		paused:           "Deployment shop/a never becomes ready with spec.paused, so no probe waits for it",
+		paused + running: "Deployment shop/a never becomes ready with spec.paused, and the probe of its kind waits for it",
+		"apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {suspend: true}\n": "Job shop/a never becomes ready with spec.suspend, so no probe waits for it",
+	} {
+		result := made(t, kickstart.Options{Namespace: "shop"}, text)
+		probed := strings.Contains(string(result.Files["manifest.yaml"]), "group: apps")
+		if !strings.Contains(strings.Join(result.Notes, "\n"), want) || probed != (text == paused+running) || len(result.Unprobed) > 0 {
+			t.Errorf("%s: notes %q, unprobed %q, probed %t", text, result.Notes, result.Unprobed, probed)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package testrunner
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,9 +60,7 @@ func TestRun(t *testing.T) {
 			t.Fatalf("%s: %+v, %v", test.reason, result, err)
 		}
 		c := result.Cases[0]
-		if c.Outcome != test.want {
-			t.Errorf("%s: %s, want %s", test.reason, c.Outcome, test.want)
-		}
+		require.Equal(t, test.want, c.Outcome, test.reason)
 		var changes []Change
 		for _, file := range c.Files {
 			changes = append(changes, file.Change)
@@ -163,9 +162,7 @@ func TestLinksOnTheWayAreRefused(t *testing.T) {
 		require.NoError(t, os.Symlink(target, filepath.Join(dir, ".test-fixtures")))
 		for _, update := range []bool{false, true} {
 			_, err := Run(context.Background(), packageFiles(), Options{Folder: dir, Update: update})
-			if err == nil || !strings.Contains(err.Error(), "is not a folder") {
-				t.Errorf("link to %s, update %t: %v", target, update, err)
-			}
+			require.ErrorContains(t, err, "is not a folder", fmt.Sprintf("link to %s, update %t", target, update))
 		}
 		if data, err := os.ReadFile(filepath.Join(dir, "first/notes.txt")); err != nil || string(data) != "keep me" {
 			t.Errorf("link to %s: %q, %v", target, data, err)

@@ -186,9 +186,7 @@ func TestPlace(t *testing.T) {
 	} {
 		targets, overrides, err := place(tc.images, "m.example.com/p/")
 		if tc.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: %v %v, error %v", what, targets, overrides, err)
-			}
+			require.ErrorContains(t, err, tc.err, fmt.Sprintf("%s: %v %v, error", what, targets, overrides))
 			continue
 		}
 		if err != nil || !slices.Equal(targets, tc.targets) || overrides.String() != tc.overrides {

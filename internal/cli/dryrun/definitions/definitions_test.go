@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/test/require"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
@@ -54,9 +55,7 @@ func TestDefinitionLosses(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			if !strings.Contains(got[i], tc.want[i]) {
-				t.Errorf("%s: %s", tc.reason, got[i])
-			}
+			require.Contains(t, got[i], tc.want[i], tc.reason)
 		}
 	}
 }

@@ -101,9 +101,7 @@ func TestRedactor(t *testing.T) {
 		"secretKey: hunter2 aws_secret_access_key=hunter2":                         "secretKey: [redacted] aws_secret_access_key=[redacted]",
 		"registry.example.com/shop:v1":                                             "registry.example.com/shop:v1",
 	} {
-		if got := r.Text(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
+		require.Equal(t, want, r.Text(text), text)
 	}
 	var many []string
 	for i := range 10 {
@@ -163,9 +161,7 @@ func TestArchive(t *testing.T) {
 	}
 	contents := files["support/CONTENTS.txt"]
 	for _, want := range []string{"versions.json  2        versions\n", "metrics: they are not read", "logs/0: the first 4194304 bytes of 4194305", "logs/5: the archive would be larger than 20 MiB"} {
-		if !strings.Contains(contents, want) {
-			t.Errorf("%q is missing in\n%s", want, contents)
-		}
+		require.Contains(t, contents, want)
 	}
 	if files["support/versions.json"] != "{}" || total > support.MaxBytes+len(contents) {
 		t.Errorf("%d bytes", total)
@@ -182,7 +178,5 @@ func TestNumbersAreRedacted(t *testing.T) {
 		t.Errorf("got %v, want %v", found, want)
 	}
 	const text = "the login with 4711081512 at port 8443 failed"
-	if got := support.NewRedactor(found, nil).Text(text); got != strings.Replace(text, "4711081512", sensitive.Mark, 1) {
-		t.Errorf("%s", got)
-	}
+	require.Equal(t, strings.Replace(text, "4711081512", sensitive.Mark, 1), support.NewRedactor(found, nil).Text(text))
 }
