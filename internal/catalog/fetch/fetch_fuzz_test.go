@@ -223,9 +223,7 @@ func TestPacks(t *testing.T) {
 		files, err := checkoutAny(packs[name])
 		if want != "" {
 			checkContent(t, files, fuzzed(err))
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: %v", name, err)
-			}
+			require.ErrorContains(t, err, want, name)
 			continue
 		}
 		if err != nil || len(files) == 0 {

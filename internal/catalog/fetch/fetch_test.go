@@ -3,12 +3,14 @@ package fetch
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/outbound"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/test/require"
@@ -27,9 +29,7 @@ func checkError(t *testing.T, err error, permanent bool, texts ...string) {
 	}
 
 	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%v: there is no %q", err, text)
-		}
+		require.Contains(t, err.Error(), text)
 	}
 }
 
@@ -126,9 +126,7 @@ func TestStatic(t *testing.T) {
 		{inlineSource(nil, corev1alpha1.RepositoryFilesSource{}).Spec, false},
 		{corev1alpha1.RepositorySource{}, false},
 	} {
-		if got := Static(test.source); got != test.want {
-			t.Errorf("%+v: %v", test.source, got)
-		}
+		require.Equal(t, test.want, Static(test.source), fmt.Sprintf("%+v", test.source))
 	}
 }
 
@@ -171,5 +169,31 @@ func TestLargeContentIsAdmitted(t *testing.T) {
 		if _, err := f.Fetch(t.Context(), s, ""); err == nil {
 			t.Errorf("%s: it is read without room", kind)
 		}
+	}
+}
+
+// All downloads together stay within the limit of the disk, those in a namespace within its share,
+// and all of it is released.
+func TestDownloadsShareTheDisk(t *testing.T) {
+	t.Parallel()
+	f := local()
+	f.disk = queueing.NewSemaphore(5*reservedBytes, 2*reservedBytes)
+	source := webSource(serveBytes(t, []byte("kind: a-long-name\n")))
+	source.Namespace = "team"
+	slow, err := f.temporaryFile("team")
+	require.NoError(t, err)
+	_, err = slow.Write([]byte("x"))
+	require.NoError(t, err)
+	_, err = f.Fetch(t.Context(), source, "")
+	checkError(t, err, false, "there is no room for it: all downloads together can have 1006632960 bytes, and one namespace's 536870912. It is repeated later.")
+	source.Namespace = "other"
+	fetched(t, f, source, "")
+	require.NoError(t, slow.Close())
+	_ = slow.Close()
+	g := newGit(t)
+	g.Commit(map[string]string{"a.yaml": "a"})
+	fetched(t, f, g.source("main"), "")
+	if used, _ := f.disk.Depth(); used != 0 {
+		t.Errorf("%d bytes stay reserved", used)
 	}
 }

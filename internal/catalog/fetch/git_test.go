@@ -123,9 +123,7 @@ func TestGitCommitBehindTheTip(t *testing.T) {
 	old := g.Commit(map[string]string{"a.yaml": "old"})
 	g.Commit(map[string]string{"a.yaml": "new"})
 	r := fetched(t, local(), g.source(old), "")
-	if string(r.Files["a.yaml"]) != "old" {
-		t.Error(r)
-	}
+	require.Equal(t, "old", string(r.Files["a.yaml"]), r)
 	g.since()
 	if r := fetched(t, local(), g.source(old), r.Validator); !r.NotModified || len(g.since()) > 0 {
 		t.Error("a commit is looked for again")
@@ -287,9 +285,7 @@ func TestGitRedirectAndCredentials(t *testing.T) {
 	g := newGit(t)
 	g.Commit(map[string]string{"a.yaml": "a"})
 	g.hook = func(_ http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get("Authorization") != "" {
-			t.Error("the credentials went elsewhere")
-		}
+		require.Equal(t, "", r.Header.Get("Authorization"), "the credentials went elsewhere")
 		return false
 	}
 
@@ -335,8 +331,6 @@ func TestGitURLs(t *testing.T) {
 			}
 			continue
 		}
-		if got := (&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: "/" + strings.TrimPrefix(u.Path, "/")}).String(); got != want {
-			t.Errorf("%s: %s", text, got)
-		}
+		require.Equal(t, want, (&url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: "/" + strings.TrimPrefix(u.Path, "/")}).String(), text)
 	}
 }

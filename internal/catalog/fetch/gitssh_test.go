@@ -168,9 +168,7 @@ func TestSSHKeyRounds(t *testing.T) {
 		encrypted(16): 16, encrypted(257): 257, encrypted(1 << 31): 1 << 31, string(plain): 0, "": 0, "geheim": 0,
 		"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----\n": 0,
 	} {
-		if got := keyRounds([]byte(text)); got != want {
-			t.Errorf("%d rounds, want %d", got, want)
-		}
+		require.Equal(t, want, keyRounds([]byte(text)), "rounds")
 	}
 
 	if _, err := privateKey([]byte(encrypted(16)), "geheim12"); err != nil {

@@ -209,9 +209,7 @@ func TestRelocatedBundle(t *testing.T) {
 	s.push(t, "copied/bundle:"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg", map[string]string{"x": ""})
 	r = fetched(t, f, source, "")
 	want := "image: " + s.host + "/copied/bundle@" + listed + "\nother: team/shop@" + other + "\n"
-	if got := string(r.Files["packages/shop/1.yaml"]); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	require.Equal(t, want, string(r.Files["packages/shop/1.yaml"]))
 }
 
 // Images that manifests name by tag get the digest from the lock, as kbld would set it. If the

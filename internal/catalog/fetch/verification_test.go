@@ -176,9 +176,7 @@ func TestImageIsRewritten(t *testing.T) {
 	s.push(t, "mirror/team/bundle:"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg", map[string]string{"x": ""})
 	source := policed("origin.example.com/team/bundle:v1", imagepolicy.Policy{Name: "mirror", Prefixes: []string{"origin.example.com"}, Rewrite: s.host + "/mirror"}, false)
 	r := fetched(t, f, source, "")
-	if got := string(r.Files["a.yaml"]); got != "image: origin.example.com/team/bundle@"+locked+"\n" {
-		t.Error(got)
-	}
+	require.Equal(t, "image: origin.example.com/team/bundle@"+locked+"\n", string(r.Files["a.yaml"]))
 
 	// Back from the mirror: a rewrite is applied only once.
 	circle := imagepolicy.NewSet([]imagepolicy.Policy{

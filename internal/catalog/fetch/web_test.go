@@ -321,9 +321,7 @@ func TestRedirectsToLocalAddresses(t *testing.T) {
 	for _, target := range []string{"http://127.0.0.2:1/", "http://169.254.169.254/latest/", "http://[fe80::1]/", "http://[::1]:1/"} {
 		// The proxy represents a remote server.
 		proxy := serveWeb(t, httptest.NewServer, func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Host != "packages.example" {
-				t.Errorf("%s is requested", r.URL)
-			}
+			require.Equal(t, "packages.example", r.URL.Host, fmt.Sprintf("%s is requested", r.URL))
 			http.Redirect(w, r, target+"?token=geheim", http.StatusFound)
 		})
 		proxyURL, _ := url.Parse(proxy.URL)

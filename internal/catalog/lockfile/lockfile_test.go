@@ -91,9 +91,7 @@ func TestCompute(t *testing.T) {
 			t.Parallel()
 			locks, err := lockfile.Compute(t.Context(), tc.files, options(resolved))
 			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) {
-					t.Errorf("%s: got %v, want %q", tc.reason, err, tc.err)
-				}
+				require.ErrorContains(t, err, tc.err, tc.reason)
 				return
 			}
 			require.NoError(t, err)
@@ -162,9 +160,7 @@ func TestDependencies(t *testing.T) {
 			}
 			locks, err := lockfile.Compute(t.Context(), loader.Files{"manifest.yaml": manifestOf(spec)}, options(nil, x))
 			if tc.err != "" {
-				if err == nil || !strings.Contains(err.Error(), tc.err) {
-					t.Errorf("%s: got %v, want %q", tc.reason, err, tc.err)
-				}
+				require.ErrorContains(t, err, tc.err, tc.reason)
 				return
 			}
 			require.NoError(t, err)
@@ -184,8 +180,6 @@ func TestDependenciesWithoutRepository(t *testing.T) {
 		"twice":   {"  repositories: [{file: shop}, {file: shop}]\n  dependencies: [{image: {name: db, package: db.shop, range: '^1'}}]\n", "two of spec.repositories have the name shop"},
 	} {
 		_, err := lockfile.Compute(t.Context(), loader.Files{"manifest.yaml": manifestOf(tc.spec)}, options(nil, &repository.Index{Name: "shop"}))
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: got %v, want %q", name, err, tc.want)
-		}
+		require.ErrorContains(t, err, tc.want, name)
 	}
 }

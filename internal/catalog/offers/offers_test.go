@@ -80,9 +80,7 @@ func TestVisible(t *testing.T) {
 		"an empty selector":   {&metav1.LabelSelector{}, nil, true},
 		"an invalid selector": {&metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}, labels.Set{"a b": "c"}, false},
 	} {
-		if got := Visible(&corev1alpha1.PackageRepositorySpec{NamespaceSelector: c.selector}, c.namespace); got != c.want {
-			t.Errorf("%s: %t", reason, got)
-		}
+		require.Equal(t, c.want, Visible(&corev1alpha1.PackageRepositorySpec{NamespaceSelector: c.selector}, c.namespace), reason)
 	}
 }
 
@@ -107,9 +105,7 @@ func TestPending(t *testing.T) {
 	} {
 		r := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
 		c.change(r)
-		if got := Pending(r); got != c.want {
-			t.Errorf("%s: %t", reason, got)
-		}
+		require.Equal(t, c.want, Pending(r), reason)
 	}
 }
 

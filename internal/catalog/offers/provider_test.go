@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/require"
 )
 
 var shopAPI = corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
@@ -126,9 +127,7 @@ func TestProviderKeepsFewNames(t *testing.T) {
 		if got.Name != "" {
 			chosen = 1
 		}
-		if all := len(got.Others) + got.More + chosen; all != len(many) {
-			t.Errorf("%s: %d of %d are counted", reason, all, len(many))
-		}
+		require.Equal(t, len(many), len(got.Others)+got.More+chosen, reason)
 	}
 }
 
@@ -140,9 +139,7 @@ func TestProviderDescribe(t *testing.T) {
 		"shop, chosen for example.com/v1 Shop: text; other is also offered with this API: the first choice stays; to change it, set packageRef.name":    ProviderOf(byAPI(chose("shop", &shopAPI)), []string{"shop", "other"}, nil),
 		"shop, chosen for example.com/v1 Shop: text; a and b are also offered with this API: the first choice stays; to change it, set packageRef.name": ProviderOf(byAPI(chose("shop", &shopAPI)), []string{"shop", "b", "a"}, nil),
 	} {
-		if got := p.Describe("text"); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		require.Equal(t, want, p.Describe("text"))
 	}
 }
 
@@ -151,13 +148,9 @@ func TestNameOf(t *testing.T) {
 	named := byAPI(chose("b", nil))
 	named.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "a"}
 	for want, pkg := range map[string]*corev1alpha1.Package{"a": named, "b": byAPI(chose("b", &shopAPI)), "": byAPI()} {
-		if got := NameOf(pkg); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		require.Equal(t, want, NameOf(pkg))
 	}
-	if NameOf(&corev1alpha1.Package{}) != "" {
-		t.Error("an image has no name there")
-	}
+	require.Equal(t, "", NameOf(&corev1alpha1.Package{}), "an image has no name there")
 }
 
 func TestProvide(t *testing.T) {
@@ -180,8 +173,6 @@ func TestProvide(t *testing.T) {
 		v := corev1alpha1.AvailableVersion{Version: "1.0.0", Image: "registry.example/shop", Provides: []corev1alpha1.ProvidedAPI{api}}
 		c.change(&v)
 		offered := []Offered{{Version: corev1alpha1.AvailableVersion{Version: "0.1.0", Image: "registry.example/shop"}}, {Version: v}}
-		if got := Provide(slices.Values(offered), api, corev1alpha1.ScopeNamespaced); got != c.want {
-			t.Errorf("%s: %t", reason, got)
-		}
+		require.Equal(t, c.want, Provide(slices.Values(offered), api, corev1alpha1.ScopeNamespaced), reason)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/catalog/repository"
@@ -42,9 +41,7 @@ func golden(t *testing.T, path string, value any) {
 	}
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (LOCKSTEP_UPDATE=1 rewrites it): %s", path, diff)
-	}
+	require.Equal(t, string(want), string(got), fmt.Sprintf("%s (LOCKSTEP_UPDATE=1 rewrites it)", path))
 }
 
 // The documents of a repository in Carvel's format are offered, and parts that are not carried over

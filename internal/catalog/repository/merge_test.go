@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/properties"
 	"lockstep.run/lockstep/test/require"
 )
 
@@ -92,12 +93,8 @@ func TestMerge(t *testing.T) {
 		{"no offer is behind one that all see", []repository.Offer{offers("a", 2, 1, "1.0.0=A"), limited(offers("b", 1, 0, "1.0.0=B"))}, nil, "1.0.0=A of a", ""},
 	} {
 		available, conflicts := repository.Merge(test.offers, test.existing)
-		if got := listed(available); got != test.want {
-			t.Errorf("%s: got %s, want %s", test.reason, got, test.want)
-		}
-		if got := conflicting(conflicts); got != test.conflicts {
-			t.Errorf("%s: conflicts %q, want %q", test.reason, got, test.conflicts)
-		}
+		require.Equal(t, test.want, listed(available), test.reason)
+		require.Equal(t, test.conflicts, conflicting(conflicts), fmt.Sprintf("%s: conflicts", test.reason))
 	}
 }
 
@@ -134,9 +131,7 @@ func TestConflictText(t *testing.T) {
 func TestMergedDisplay(t *testing.T) {
 	t.Parallel()
 	available, _ := repository.Merge([]repository.Offer{offers("a", 1, 0, "1.0.0=A"), offers("b", 0, 0, "1.1.0=B")}, nil)
-	if got := available[0].Display.Name; got != "of b" {
-		t.Errorf("got %q", got)
-	}
+	require.Equal(t, "of b", available[0].Display.Name)
 }
 
 func drawOffers(t *rapid.T) []repository.Offer {
@@ -314,9 +309,7 @@ func TestParts(t *testing.T) {
 func TestVersionLargerThanAPart(t *testing.T) {
 	t.Parallel()
 	available, conflicts := repository.Merge([]repository.Offer{sizedOffer([]int{10, limits.AvailablePartBytes, 10})}, nil)
-	if got := listed(available); got != "1.0.0= of a, 1.2.0= of a" {
-		t.Errorf("offered: %s", got)
-	}
+	require.Equal(t, "1.0.0= of a, 1.2.0= of a", listed(available), "offered")
 	if got := strings.Join(conflicts["a"], "\n"); !strings.Contains(got, "shop.example.com 1.1.0: it has 5243") || !strings.Contains(got, "the limit is 524") {
 		t.Errorf("got %s", got)
 	}
@@ -328,3 +321,5 @@ func TestObjectName(t *testing.T) {
 		t.Errorf("got %s, %s", a, b)
 	}
 }
+
+func TestMain(m *testing.M) { properties.Main(m, 500) }

@@ -1,10 +1,12 @@
 package versions
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func TestParseConstraintRefuses(t *testing.T) {
@@ -60,9 +62,7 @@ func TestMatches(t *testing.T) {
 			t.Errorf("%.100q: %v", c.constraint, err)
 			continue
 		}
-		if got := parsed.Matches(c.version, c.pre); got != c.want {
-			t.Errorf("%s within %.100q, prereleases %v: %v", c.version, c.constraint, c.pre, got)
-		}
+		require.Equal(t, c.want, parsed.Matches(c.version, c.pre), fmt.Sprintf("%s within %.100q, prereleases %v", c.version, c.constraint, c.pre))
 	}
 }
 

@@ -1,10 +1,10 @@
 package versions
 
 import (
-	"strings"
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/test/require"
 )
 
 func candidates(texts ...string) []Candidate {
@@ -97,7 +97,7 @@ func TestSelect(t *testing.T) {
 		{reason: "a downgrade that is allowed", candidates: offered, request: Request{Selection: within("1.9.0"), LastAttempted: "1.10.0", AllowDowngrade: true}, want: "1.9.0"},
 		{
 			reason: "a version that vanished leads to no downgrade", candidates: offered, request: Request{LastAttempted: "3.0.0"},
-			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"chosen before and no longer offered"},
+			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"chosen before and is no longer offered"},
 		},
 		{
 			reason: "the installed version is used if none was attempted", candidates: offered, request: Request{Installed: "3.0.0"},
@@ -129,9 +129,7 @@ func TestSelect(t *testing.T) {
 				t.Errorf("chose %q, %s: %s", version, got.Reason, got.Message)
 			}
 			for _, part := range c.message {
-				if !strings.Contains(got.Message, part) {
-					t.Errorf("the message %q lacks %q", got.Message, part)
-				}
+				require.Contains(t, got.Message, part, "the message")
 			}
 		})
 	}
